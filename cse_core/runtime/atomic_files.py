@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -195,7 +194,9 @@ def writable_folder(path: Path, where: str) -> Path:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        tempfile.NamedTemporaryFile(dir=path, prefix=".writable-").close()
+        tried = _name_beside(path / "writable")
+        tried.touch()
+        tried.unlink()
         return path
     except FileExistsError:
         what, hint = "is a file, not a folder", "name another folder"

@@ -144,7 +144,7 @@ class Trainer:
         self._prepared = False
         self._steps_before = 0
         self._moments: dict[str, Tensor] = {}
-        self._kept = [{(0, 0)}]
+        self._kept: list[set[tuple[int, ...]]] = [{(0, 0)}]
 
     def prepare(self) -> None:
         """Try what would stop the first step, and let every part see the corpus; writes nothing.

@@ -6,10 +6,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -19,8 +19,6 @@ from docs.packages import ROOT
 
 FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
 SHARED = ("requires-python", "license", "license-files", "authors", "keywords", "classifiers")
-PLUGINS = pytest.mark.parametrize("folder", FOLDERS[1:], ids=lambda folder: folder.name)
-EACH = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
 def project(folder: Path) -> dict[str, Any]:
@@ -29,12 +27,12 @@ def project(folder: Path) -> dict[str, Any]:
     return found
 
 
-@PLUGINS
-def test_a_plugin_shares_the_metadata_of_the_root(folder: Path) -> None:
-    root, own = project(ROOT), project(folder)
-    for field in (*SHARED, "urls"):
-        assert own.get(field) == root.get(field), f"{field}: run python docs/metadata.py"
-    assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+def test_plugins_share_the_metadata_of_the_root() -> None:
+    root = project(ROOT)
+    for folder, field in product(FOLDERS[1:], (*SHARED, "urls")):
+        own = project(folder)
+        assert own.get(field) == root.get(field), f"{folder} {field}: run python docs/metadata.py"
+        assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes(), folder
 
 
 def test_what_copies_the_metadata_finds_nothing_to_do() -> None:
@@ -45,27 +43,28 @@ def test_what_copies_the_metadata_finds_nothing_to_do() -> None:
     assert module.outdated() == [], "run python docs/metadata.py"
 
 
-@EACH
-def test_a_distribution_describes_itself(folder: Path) -> None:
-    own = project(folder)
-    assert own["readme"] == "README.md" and (folder / "README.md").is_file()
-    assert own["description"] and "\n" not in own["description"]
-    assert own["license-files"] == ["LICENSE"] and (folder / "LICENSE").is_file()
-    # An SPDX expression replaces the classifiers of licences: PEP 639 refuses both together.
-    assert own["license"] == "Apache-2.0"
-    assert not [each for each in own["classifiers"] if each.startswith("License ::")]
-    assert (folder / own["name"].replace("-", "_") / "py.typed").is_file() or folder == ROOT
+def test_distributions_describe_themselves() -> None:
+    for folder in FOLDERS:
+        own = project(folder)
+        assert own["readme"] == "README.md" and (folder / "README.md").is_file(), folder
+        assert own["description"] and "\n" not in own["description"], folder
+        assert own["license-files"] == ["LICENSE"] and (folder / "LICENSE").is_file(), folder
+        # An SPDX expression replaces the classifiers of licences: PEP 639 refuses both together.
+        assert own["license"] == "Apache-2.0", folder
+        assert not [each for each in own["classifiers"] if each.startswith("License ::")], folder
+        package = folder / own["name"].replace("-", "_")
+        assert (package / "py.typed").is_file() or folder == ROOT, folder
 
 
-@PLUGINS
-def test_a_plugin_has_the_version_and_the_range_of_the_toolkit(folder: Path) -> None:
-    own = project(folder)
-    assert own["name"] == f"cse-{folder.name}" and own["version"] == __version__
+def test_plugins_have_the_version_and_the_range_of_the_toolkit() -> None:
     major, minor, _ = (int(part) for part in __version__.split("."))
-    (needed,) = (
-        Requirement(each) for each in own["dependencies"] if each.startswith("cse-toolkit")
-    )
-    assert needed.specifier == SpecifierSet(f">={major}.{minor},<{major}.{minor + 1}")
+    for folder in FOLDERS[1:]:
+        own = project(folder)
+        assert own["name"] == f"cse-{folder.name}" and own["version"] == __version__
+        (needed,) = (
+            Requirement(each) for each in own["dependencies"] if each.startswith("cse-toolkit")
+        )
+        assert needed.specifier == SpecifierSet(f">={major}.{minor},<{major}.{minor + 1}"), folder
 
 
 def test_python_versions_are_those_that_are_tested() -> None:

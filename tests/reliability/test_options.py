@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-
-import pytest
+from itertools import product
 
 from cse_cli.plugins.installed import Installed
 from cse_core.options import Options
@@ -48,19 +47,20 @@ def read(table: str, name: str, value: str) -> tuple[Options | None, list[str]]:
     return options, [error.line() for error in reader.errors]
 
 
-@pytest.mark.parametrize(("table", "name"), list(numeric_options()))
-def test_a_number_that_makes_no_sense_is_refused_in_one_line(table: str, name: str) -> None:
-    texts = field_accepts(models()[table].model_fields[name]).text
-    for value in (*NEVER, *EDGES):
+def test_a_number_that_makes_no_sense_is_refused_in_one_line() -> None:
+    for (table, name), value in product(numeric_options(), (*NEVER, *EDGES)):
+        texts = field_accepts(models()[table].model_fields[name]).text
         options, lines = read(table, name, value)
-        assert (options is None) == bool(lines)
-        if value in NEVER and not texts and (f"{table}.{name}", value) not in LARGE:
-            assert lines, value[:40]
+        option = f"{table}.{name}"
+        assert (options is None) == bool(lines), (option, value[:40])
+        if value in NEVER and not texts and (option, value) not in LARGE:
+            assert lines, (option, value[:40])
         for line in lines:
             assert "\n" not in line and len(line) < LONGEST_LINE, line[:400]
             assert line.startswith(table), line
         if options is not None:
-            assert all(abs(number) < 2**63 for number in _numbers(getattr(options, name)))
+            numbers = _numbers(getattr(options, name))
+            assert all(abs(number) < 2**63 for number in numbers), (option, value[:40])
 
 
 def _numbers(value: object) -> list[float]:
@@ -80,9 +80,8 @@ class Lists(Options):
     """Two numbers."""
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "wanted"),
-    [
+def test_one_number_on_the_command_line_is_a_list_of_one() -> None:
+    for name, value, wanted in (
         ("layers", "2", (2,)),
         ("layers", "2,4", (2, 4)),
         ("layers", "[2]", (2,)),
@@ -92,14 +91,10 @@ class Lists(Options):
          "a flag without a value means true: type --part.layers VALUE"),
         ("sizes", "2", "must be 2 numbers (got '2')"),
         ("sizes", "2,3", (2.0, 3.0)),
-    ],
-)  # fmt: skip
-def test_one_number_on_the_command_line_is_a_list_of_one(
-    name: str, value: str, wanted: object
-) -> None:
-    reader = OptionReader()
-    options = reader.options(Lists, {name: FlagText(value)}, "part")
-    if isinstance(wanted, str):
-        assert [error.line() for error in reader.errors] == [f"part.{name}: {wanted}"]
-    else:
-        assert options is not None and getattr(options, name) == wanted
+    ):  # fmt: skip
+        reader = OptionReader()
+        options = reader.options(Lists, {name: FlagText(value)}, "part")
+        if isinstance(wanted, str):
+            assert [error.line() for error in reader.errors] == [f"part.{name}: {wanted}"]
+        else:
+            assert options is not None and getattr(options, name) == wanted

@@ -17,7 +17,7 @@ from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_
 from cse_core.errors import CseError
 from cse_core.runtime.atomic_files import writable_folder
 from cse_study.definition.reading import Definition
-from cse_study.execution.folder import StudyFolder, pack, unpack
+from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of
 from cse_study.planning.composing import Composer, PlannedRun
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
@@ -227,25 +227,6 @@ class Session:
         rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
         model = Path(self.wish.inputs.models.get("", "")).name
         return Results(self.definition, plan.shown, rows, self.folder, self.scoring, model)
-
-    def pack(self, file: Path) -> None:
-        """Write what finished runs of the plan say, for another machine to add to.
-
-        Raises:
-            CseError: If the file cannot be written.
-        """
-        packed = pack(self.folder, self.plan.runs, file)
-        echo_err(f"{packed} of {len(self.plan.runs)} runs are in {file}, without their models")
-
-    def unpack(self, file: Path) -> None:
-        """Take the runs of such a file, before the plan is made.
-
-        Raises:
-            CseError: If it is a file of something else, or the folder cannot be written to.
-        """
-        writable_folder(self.folder.runs, "--out")
-        taken, held = unpack(self.folder, file)
-        echo_err(f"{taken} of {held} runs of {file} are new here")
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""

@@ -16,7 +16,7 @@ from cse_core.capabilities import flatten
 from cse_core.engine import negatives as core
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
-from cse_core.options import LossOptions, StoreOptions
+from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore, PositiveMiner
 from cse_core.records import MinerSpec
 from cse_core.runtime.seeds import generator
@@ -174,10 +174,6 @@ class LossSuite(PartSuite):
     def loss_options(self) -> LossOptions:
         """Return its options in the suite's run."""
         return cast(LossOptions, self.trial().planned.options)
-
-    def batch(self, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
-        """Return a made-up batch with all that the loss requires."""
-        return self.batch_at(self.loss_options().level, sentences=sentences, dtype=dtype)
 
     def ordinary(self) -> tuple[Batch, Positives, Negatives]:
         """Return a batch of four sentences, its targets and five made-up candidates."""
@@ -385,11 +381,6 @@ class StoreSuite(KeepingSuite):
             f"all {unrelated} pairs of an anchor and a candidate of another row, text and document "
             "are masked; True in the mask means that it is not a negative"
         )
-
-    def batch(self, sentences: int = 4) -> Batch:
-        """Return a made-up batch at the store's level."""
-        level = cast(StoreOptions, self.trial().planned.options).level
-        return self.batch_at(level, sentences=sentences)
 
 
 def _check_weighed(before: Negatives, after: Negatives) -> None:

@@ -20,7 +20,6 @@ from cse_core.parts import Setup
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import Kind
-from cse_core.registry.registry import Registry
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
@@ -222,23 +221,19 @@ def make_part(
     name: str,
     *,
     dimension: int = 8,
-    dtype: torch.dtype = torch.float64,
-    registry: Registry | None = None,
     **options: Any,
 ) -> Any:
-    """Make an installed part without an encoder, for unit tests.
+    """Make an installed part without an encoder, in float64, for unit tests.
 
     Args:
         kind: Its kind.
         name: Its name.
         dimension: Of the vectors that reach it.
-        dtype: Of its parameters, if it has any.
-        registry: Where it is found; by default what is installed.
         options: Its options.
     """
-    found = (registry or installed_registry()).find(kind, name)
+    found = installed_registry().find(kind, name)
     choice = PlannedPart.of(found, found.spec.options(**options), name)
     part: Any = core_factory.make_part(choice, make_setup(name, dimension=dimension))
     if isinstance(part, nn.Module):
-        part.to(dtype)
+        part.double()
     return part

@@ -60,7 +60,7 @@ class Needed:
     Attributes:
         registry: What is installed.
         options: Options of parts that differ from their defaults.
-        parts: The parts, and those that they require.
+        parts: They, and those that they require.
         columns: Columns of the data.
         cased: Whether the vocabulary must keep capital letters.
         kinds: Kind flags over the default recipe.

@@ -1,37 +1,22 @@
 """Every name of the kit that authors use; ``cse_testkit`` has them too, imported when asked for."""
 
-from cse_testkit.batch_suites import LossSuite as LossSuite
-from cse_testkit.batch_suites import MinerSuite as MinerSuite
-from cse_testkit.batch_suites import StoreSuite as StoreSuite
-from cse_testkit.batches import make_batch as make_batch
-from cse_testkit.batches import make_context as make_context
-from cse_testkit.batches import make_part as make_part
-from cse_testkit.batches import make_setup as make_setup
-from cse_testkit.batches import tiny_tokenizer as tiny_tokenizer
-from cse_testkit.checking import pairs as pairs
-from cse_testkit.checking import part_suites as part_suites
-from cse_testkit.checking import recipe_suites as recipe_suites
-from cse_testkit.checking import suite_of as suite_of
-from cse_testkit.completion import complete as complete
-from cse_testkit.completion import train_together as train_together
-from cse_testkit.encoding_suites import AdapterSuite as AdapterSuite
-from cse_testkit.encoding_suites import AugmenterSuite as AugmenterSuite
-from cse_testkit.encoding_suites import BranchSuite as BranchSuite
-from cse_testkit.encoding_suites import PoolerSuite as PoolerSuite
-from cse_testkit.evaluation_suites import MetricSuite as MetricSuite
-from cse_testkit.evaluation_suites import ReporterSuite as ReporterSuite
-from cse_testkit.evaluation_suites import SuiteSuite as SuiteSuite
-from cse_testkit.plugins import PluginSuite as PluginSuite
-from cse_testkit.promises import NotMeant as NotMeant
-from cse_testkit.promises import failures as failures
-from cse_testkit.recipes import ENCODERS as ENCODERS
-from cse_testkit.recipes import RecipeSuite as RecipeSuite
-from cse_testkit.recipes import settings_of as settings_of
-from cse_testkit.runs import Rig as Rig
-from cse_testkit.runs import compose as compose
-from cse_testkit.runs import installed_registry as installed_registry
-from cse_testkit.runs import run_steps as run_steps
-from cse_testkit.tiny import shared_encoder as shared_encoder
-from cse_testkit.tiny import tiny_corpus as tiny_corpus
-from cse_testkit.tiny import tiny_encoder as tiny_encoder
-from cse_testkit.tiny import write_corpus as write_corpus
+from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
+from cse_testkit.batches import make_batch, make_context, make_part, make_setup, tiny_tokenizer
+from cse_testkit.checking import pairs, part_suites, recipe_suites, suite_of
+from cse_testkit.completion import complete, train_together
+from cse_testkit.encoding_suites import AdapterSuite, AugmenterSuite, BranchSuite, PoolerSuite
+from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite, SuiteSuite
+from cse_testkit.plugins import PluginSuite
+from cse_testkit.promises import NotMeant, failures
+from cse_testkit.recipes import ENCODERS, RecipeSuite, settings_of
+from cse_testkit.runs import Rig, compose, installed_registry, run_steps
+from cse_testkit.tiny import shared_encoder, tiny_corpus, tiny_encoder, write_corpus
+
+__all__ = [
+    "ENCODERS", "AdapterSuite", "AugmenterSuite", "BranchSuite", "LossSuite", "MetricSuite",
+    "MinerSuite", "NotMeant", "PluginSuite", "PoolerSuite", "RecipeSuite", "ReporterSuite", "Rig",
+    "StoreSuite", "SuiteSuite", "complete", "compose", "failures", "installed_registry",
+    "make_batch", "make_context", "make_part", "make_setup", "pairs", "part_suites",
+    "recipe_suites", "run_steps", "settings_of", "shared_encoder", "suite_of", "tiny_corpus",
+    "tiny_encoder", "tiny_tokenizer", "train_together", "write_corpus",
+]  # fmt: skip

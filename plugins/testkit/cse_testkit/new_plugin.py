@@ -22,7 +22,6 @@ from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.plugin_info import NOUNS, AnyKind
 from cse_core.registry.record_checks import NAME
-from cse_core.runtime.atomic_files import disk_errors
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: dict[AnyKind, tuple[str, str]] = {
@@ -153,7 +152,7 @@ class Package:
         if folder.exists() or folder.is_symlink():
             hint = "name another: --out DIR"
             raise CseError("is there already", where="--out", value=str(folder), hint=hint)
-        with disk_errors(folder):
+        try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".cse-", dir=folder.parent) as made:
                 for name, text in self.files():
@@ -161,6 +160,9 @@ class Package:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(text, encoding="utf-8")
                 shutil.move(Path(made, "package"), folder)
+        except OSError as error:
+            what = f"cannot be written: {error.strerror}"
+            raise CseError(what, where="--out", value=str(folder)) from error
         return folder
 
     def files(self) -> Iterator[tuple[str, str]]:

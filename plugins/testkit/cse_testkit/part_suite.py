@@ -183,14 +183,13 @@ class PartSuite(RecordSuite):
                 raise NotMeant(why) from None
         return cls._trial
 
-    def batch_at(
-        self, level: str, *, sentences: int = 4, dtype: torch.dtype = torch.float32
-    ) -> Batch:
-        """Return a made-up batch with the views, levels and groups of the part's run.
+    def batch(self, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
+        """Return a made-up batch at the part's level, with the views and groups of its run.
 
         Its corpus rows are no batch rows, so that nobody takes the one for the other.
         """
         trial, run = self.trial(), self.trial().composition
+        level = getattr(trial.planned.options, "level", "sentence")
         mined = [
             flatten(each.spec.declared("provides", each.options)) for each in run.of("positives")
         ]

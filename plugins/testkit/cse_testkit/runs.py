@@ -263,7 +263,6 @@ def run_steps(
     registry: Registry | None = None,
     encoder: Path | None = None,
     corpus: Corpus | None = None,
-    precision: str = "fp32",
 ) -> Rig:
     """Resolve a composition as ``compose`` does, run some steps of it, and return the run.
 
@@ -275,7 +274,6 @@ def run_steps(
         registry: As for ``compose``.
         encoder: As for ``compose``.
         corpus: As for ``compose``.
-        precision: ``fp32`` or ``bf16``.
 
     Raises:
         CseError: If the composer refuses the composition.
@@ -284,8 +282,6 @@ def run_steps(
     composition = compose(
         recipe=recipe, kinds=kinds, sets=sets, registry=registry, encoder=encoder, corpus=corpus
     )
-    rig = Rig(
-        composition, corpus, registry=registry, precision=precision, total_steps=max(steps, 2)
-    )
+    rig = Rig(composition, corpus, registry=registry, total_steps=max(steps, 2))
     rig.step(steps)
     return rig

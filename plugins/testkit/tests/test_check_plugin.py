@@ -12,7 +12,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from cse_testkit import PluginSuite, checking, installed_registry
+from cse_testkit import PluginSuite, checking, failures, installed_registry
 from cse_testkit.plugins import installed_plugins
 from hatchling.builders.wheel import WheelBuilder
 
@@ -73,6 +73,14 @@ FAULTS = [
      "it_resolves_for_every_encoder", "recipes/every.toml", "margin"),
     ("*.dist-info/METADATA", NEED, "Requires-Dist: cse-toolkit",
      "it_says_which_toolkit_it_needs", "cse_every/plugin.py", "no upper bound"),
+    ("cse_every/plugin.py", 'name="every"', 'name="Every Loss"',
+     "it_is_active", "cse_every/plugin.py", "broken"),
+    ("cse_every/plugin.py", "    return [", "    raise ValueError('no')\n    return [",
+     "it_is_active", "cse_every/plugin.py", "ValueError"),
+    ("cse_every/plugin.py", 'factory="cse_every.loss:', 'factory="cse_every.nowhere:',
+     "its_factories_are_there", "cse_every/plugin.py", "cannot be imported"),
+    ("cse_every/loss.py", "class Every", "class Other",
+     "its_factories_are_there", "cse_every/plugin.py", "has no Every"),
 ]  # fmt: skip
 
 
@@ -97,6 +105,16 @@ def test_every_fault_is_named_with_its_file(site: Path) -> None:
         assert (broken.name, place in broken.file) == (name, True), broken
         assert detail in broken.detail
         path.write_text(was, encoding="utf-8")
+
+
+def test_a_package_without_a_mark_of_types_and_one_that_is_not_there(site: Path) -> None:
+    (site / "cse_every" / "py.typed").unlink()
+    for name, promise, text in (
+        ("cse-every", "its_packages_are_typed", "cse_every has no py.typed"),
+        ("cse-nobody", "it_is_active", "brings no entry point"),
+    ):
+        suite = type("Suite", (PluginSuite,), {"distribution": name})
+        assert text in failures(suite, [promise])[promise]
 
 
 def test_a_broken_promise_is_printed_with_its_file(site: Path, cse: Cse) -> None:

@@ -120,7 +120,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         (("new", "--kind", "recipe"), "--kind: no kind of part"),
         (("new", "--kind", ","), "names no kind of part"),
         (("new", "--out", "there"), "--out: is there already"),
-        (("new", "--out", "file/new"), "file/new: cannot be written: File exists"),
+        (("new", "--out", "file/new"), "--out: cannot be written: File exists"),
         (("new", "--author", "a\nb"), "--author: is not one line"),
     ):
         printed = cse("new-plugin", *words)

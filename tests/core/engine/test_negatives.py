@@ -15,9 +15,10 @@ from cse_core.engine.negatives import (
     negatives_for_reversed,
     reversed_batch,
 )
-from cse_core.errors import CseError
+from cse_core.errors import CseError, PartError
 from cse_core.options import LossOptions
-from cse_core.types import Batch, Negatives, Positives
+from cse_core.types import Batch, Negatives, Positives, View
+from tests.fixtures.small_parts import ExtraView
 from tests.fixtures.tiny import Bench, sentences
 
 READY = (
@@ -147,6 +148,17 @@ def test_views_of_several_texts(encoder: str, folder: Path) -> None:
     texts = [f"{t} {w}" for t in bench.columns["text"][:8] for w in ("ba", "do")]
     fresh = Bench(encoder, folder, recipe).assembly.online.encode(texts, torch.device("cpu"))
     torch.testing.assert_close(negatives.vectors[8:].detach(), fresh, rtol=1e-4, atol=1e-5)
+
+
+def test_a_view_with_too_few_texts_names_its_part(
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\n'
+    short = [View("negative", "negative", "online", texts=["ba"] * 7)]
+    monkeypatch.setattr(ExtraView, "views", lambda *_: short)
+    with pytest.raises(PartError, match="promised 8 texts, returned 7 as negative") as caught:
+        Bench(encoder, folder, recipe).step(0)
+    assert "negatives.extra-view" in str(caught.value)
 
 
 def test_negative_views_are_not_masked_for_the_text_of_their_sentence(

@@ -196,6 +196,20 @@ def test_a_run_resumed_in_a_round_mines_nothing_again(
         assert unmeasured(metrics(folder / "whole")) == unmeasured(metrics(folder / out))
 
 
+def test_damaged_best_weights_are_refused_before_the_first_step(encoder: str, folder: Path) -> None:
+    sets = ("train.eval_steps=2", "train.save_steps=1")
+    run, _ = begin(encoder, folder, "", "run", *sets, scorer=dev())
+    stop_after(run, 7)
+    with pytest.raises(Stopped):
+        run.run()
+    last, best = run.folder.checkpoints()[-1], run.scorer.of_round
+    (run.folder.checkpoint(*best.place) / "state.json").write_text("{}")
+    assert best.step < 6, "neither of the last two"
+    resumed, _ = begin(encoder, folder, "", "run", *sets, scorer=dev())
+    with pytest.raises(CseError, match=f"step-{best.step}: the best weights so far are damaged"):
+        resumed.run(Checkpoint.read(last))
+
+
 def test_a_round_that_was_mined_and_not_begun_is_read(
     encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,7 +131,9 @@ def study(
         return
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
+    from cse_core.runtime.atomic_files import writable_folder
     from cse_study.definition.reading import find_study
+    from cse_study.execution import folder
     from cse_study.pages.page import check_file, check_page
     from cse_study.planning.composing import Inputs
     from cse_study.planning.plan import Wish
@@ -144,7 +146,9 @@ def study(
                 data_dir)  # fmt: skip
     session = Session(definition, wish, plugins, out, workers, drop_checkpoints)
     for packed in unpack or ():
-        session.unpack(packed)
+        writable_folder(session.folder.runs, "--out")
+        taken, held = folder.unpack(session.folder, packed)
+        echo_err(f"{taken} of {held} runs of {packed} are new here")
     if pack is not None and definition.study.kind != "train":
         what = "is for runs, and this study calls commands or functions"
         raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
@@ -165,7 +169,8 @@ def study(
         session.write()
     session.show(json=json)
     if pack is not None:
-        session.pack(pack)
+        count, runs = folder.pack(session.folder, session.plan.runs, pack), len(session.plan.runs)
+        echo_err(f"{count} of {runs} runs are in {pack}, without their models")
     if page is not None:
         from cse_study.pages.study_page import study_page
 

@@ -60,11 +60,9 @@ class Row:
     results: Mapping[str, Any]
     untrained: bool = False
 
-    @property
-    def chosen_by(self) -> str | None:
-        """Return the dev score that chose the checkpoint."""
-        found = self.facts.get("chosen_by")
-        return None if found is None else str(found)
+    def shown(self, name: str) -> Shown | None:
+        """Return the score that a table shows by a name, as :func:`find_shown` does."""
+        return find_shown(name, self.scores, self.results, self.facts.get("chosen_by"))
 
     def as_dict(self, study: str) -> dict[str, Any]:
         """Return the row as columns by name."""

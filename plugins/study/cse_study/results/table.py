@@ -15,7 +15,7 @@ from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, draws_of_run, holm
-from cse_study.results.rows import ANY_TEST, Row, Shown, find_shown, first_score
+from cse_study.results.rows import ANY_TEST, Row, Shown, first_score
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
@@ -138,7 +138,7 @@ class Results:
         if study.kind != "train":
             names = dict.fromkeys(name for row in self.rows for name in row.scores)
             wanted = study.scores.shown or list(study.values) or list(names)
-        there = {name for name in wanted if any(_found(name, row) for row in self.done)}
+        there = {name for name in wanted if any(row.shown(name) for row in self.done)}
         tables = {}
         for number, name in enumerate(wanted):
             # Another score stands in where none was measured, beside one that was it says nothing.
@@ -154,7 +154,7 @@ class Results:
         """
         found: dict[int, dict[int, tuple[Row, Shown]]] = {}
         for row in self.done:
-            shown = _found(name, row)
+            shown = row.shown(name)
             if shown is None and stand_in:
                 shown = first_score(row.scores, row.results, name)
             if shown is not None:
@@ -330,12 +330,6 @@ def paper_number(numbers: Any, name: str, column: int, point: Point) -> float | 
     """Return the paper's number of a point; a plain list is of the first shown score."""
     held = numbers.get(name, []) if isinstance(numbers, Mapping) else numbers if not column else []
     return held[point.number - 1] if point.number <= len(held) else None
-
-
-def _found(name: str, row: Row) -> Shown | None:
-    if name in row.scores and not row.results:
-        return Shown(name, row.scores[name])
-    return find_shown(name, row.scores, row.results, row.chosen_by)
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:

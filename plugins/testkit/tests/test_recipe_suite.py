@@ -1,0 +1,80 @@
+"""The suite of recipes finds what a recipe breaks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cse_testkit import RecipeSuite, failures
+from cse_testkit.recipes import ENCODERS, OF_THE_RUN, settings_of
+
+from cse_core.recipes.compose import resolve
+from cse_core.registry.manager import load_plugins
+from cse_core.registry.registry import Registry
+from tests.fixtures.distributions import Distributions, distributions, plugin
+
+__all__ = ["distributions"]
+NEEDS = ("cse-toolkit>=0.1,<0.2",)
+
+
+RECIPE = """
+[[pool]]
+use = "cls"
+
+[[loss]]
+use = "infonce"
+temperature = {temperature}
+
+[train]
+lr = 1e-5
+"""
+
+
+TABLE = """
+[bert-base]
+{rows}
+"""
+
+
+def recipe_failures(made: Distributions, text: str, rows: str | None = None) -> str:
+    """Return what the suite finds; ``rows`` are those of a table of settings."""
+    record = 'RecipeSpec(name="mine", summary="A recipe", path="cse_made:mine.toml")'
+    if not (made.folder / "cse_made").exists():
+        made.add("cse-made", plugin(record, hook="cse_recipes"), requires=NEEDS)
+    (made.folder / "cse_made" / "mine.toml").write_text(text, encoding="utf-8")
+    registry = Registry.from_plugins(load_plugins(environ={}).infos)
+    values: dict[str, Any] = {"recipe": "mine", "registry": registry}
+    if rows is not None:
+        values["settings"] = made.folder / "settings.toml"
+        values["settings"].write_text(TABLE.format(rows=rows), encoding="utf-8")
+    return "; ".join(f"{n}: {d}" for n, d in failures(type("S", (RecipeSuite,), values)).items())
+
+
+def rows_of(made: Distributions) -> str:
+    """Return a whole table of the recipe's settings."""
+    recipe_failures(made, RECIPE.format(temperature=0.05))
+    registry = Registry.from_plugins(load_plugins(environ={}).infos)
+    facts = ENCODERS["bert-base"]
+    found = settings_of(resolve(registry, recipe="mine", model=facts.model, facts=facts))
+    rows = {path: value for path, value in found.items() if path not in OF_THE_RUN}
+    return "\n".join(f'"{path}" = [{json.dumps(value)}, "Table 1"]' for path, value in rows.items())
+
+
+def test_what_a_recipe_breaks_is_found(distributions: Distributions) -> None:
+    found = recipe_failures(distributions, RECIPE.format(temperature=-1))
+    assert found.startswith("it_resolves_for_every_encoder: loss.infonce.temperature")
+
+
+def test_a_table_of_settings_is_compared_whole(distributions: Distributions) -> None:
+    recipe, rows = RECIPE.format(temperature=0.05), rows_of(distributions)
+    assert recipe_failures(distributions, recipe, rows) == ""
+    for old, new, line in (
+        ('temperature" = [0.05', 'temperature" = [0.07', "temperature: 0.05, the table has 0.07"),
+        ('"train.clip" = [1.0, "Table 1"]\n', "", "train.clip: 1.0, the table has 'nothing'"),
+        ('"train.clip" =', '"aug.fgsm" =', "aug.fgsm: 'nothing', the table has 1.0"),
+        ('clip" = [1.0, "Table 1"]', 'clip" = [1.0, " "]', "not [value, source]"),
+        ("branch online", "branch ema", "views.anchor: 'anchor, column text, branch online'"),
+    ):
+        assert old in rows
+        found = recipe_failures(distributions, recipe, rows.replace(old, new))
+        assert found.startswith("it_has_the_expected_settings: ") and line in found, found
