@@ -11,9 +11,8 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 Shape = Literal["constant", "linear", "cosine", "quarter-cosine"]
-SHAPES = tuple(shape for shape in get_args(Shape) if shape != "constant")
-"""Shapes that are written as a call: ``linear(a,b)``."""
-_CALL = re.compile(rf"^\s*({'|'.join(SHAPES)})\s*\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)\s*$")
+_SHAPES: tuple[str, ...] = get_args(Shape)[1:]  # those that are written as a call
+_CALL = re.compile(rf"^\s*({'|'.join(_SHAPES)})\s*\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)\s*$")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Schedule:
             try:
                 number = _number(float(value))
             except ValueError:
-                calls = [f"{shape}(a,b)" for shape in SHAPES]
+                calls = [f"{shape}(a,b)" for shape in _SHAPES]
                 raise ValueError(f"expects a number, or {', '.join(calls)}") from None
             return cls("constant", number, number)
         shape, first, last = match.groups()

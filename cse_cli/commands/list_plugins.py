@@ -119,14 +119,13 @@ def _list_available(plugins: Installed, kind: str | None, json: bool) -> None:
 
 
 def _cite(what: str, plugins: Installed, json: bool) -> None:
-    from cse_cli.plugins.citations import as_bibtex, cited
+    from cse_cli.plugins.citations import cited
 
-    papers = cited(what, plugins)
+    entries = [{"paper": p, "bibtex": getattr(p, "bibtex", None)} for p in cited(what, plugins)]
     if json:
-        entries = [{"paper": paper, "bibtex": getattr(paper, "bibtex", None)} for paper in papers]
         say_json({"papers": entries})
-    elif papers:
-        echo("\n\n".join(as_bibtex(paper) for paper in papers))
+    elif entries:  # BibTeX skips a comment, which one without an entry is
+        echo("\n\n".join(each["bibtex"] or f"% {each['paper']}" for each in entries))
     else:
         echo(f"% no part of {what} names a paper")
 

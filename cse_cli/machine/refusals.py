@@ -68,12 +68,10 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
         )
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         name = error.filename if isinstance(error.filename, str) else None
-        return CseError(error.strerror or str(error), where=name and _short(name))
+        if name and len(name) > 80:
+            name = f"{name[:40]}…{name[-39:]}"
+        return CseError(error.strerror or str(error), where=name)
     return None
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 80 else f"{name[:40]}…{name[-39:]}"
 
 
 @contextmanager

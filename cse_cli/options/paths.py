@@ -51,13 +51,8 @@ def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[Optio
     for name, options in views.items():
         found += _of(options, f"views.{name}", "views")
     for part in parts:
-        found += _of(part.options, part.path, panel(part))
+        found += _of(part.options, part.path, f"{part.path} ({part.owner})")
     return found
-
-
-def panel(part: PlannedPart) -> str:
-    """Return the heading of a part's options: its path and who brings it."""
-    return f"{part.path} ({part.owner})"
 
 
 def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:

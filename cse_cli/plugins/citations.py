@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_core.records import COMPONENT_SPECS, Paper
+from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.registry import Registry
 
 if TYPE_CHECKING:
@@ -51,8 +51,3 @@ def cited(what: str, plugins: Installed) -> tuple[str, ...]:
         for document in documents:
             papers += papers_of({**document.table, "name": document.name}, plugins.registry)
     return tuple(dict.fromkeys(filter(None, papers)))
-
-
-def as_bibtex(paper: str) -> str:
-    """Return a citation as BibTeX; one without is a comment, which BibTeX skips."""
-    return paper.bibtex if isinstance(paper, Paper) else f"% {paper}"

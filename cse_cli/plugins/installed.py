@@ -140,17 +140,11 @@ class Installed:
         """Return the rows where they were read already."""
         return self._corpora.get(options.model_dump_json())
 
-    @property
-    def failed(self) -> tuple[PluginInfo, ...]:
-        """Return the plugins that could not be loaded and were not left out."""
-        return tuple(
-            info for info in self.manager.infos if not info.loaded and info.status != "blocked"
-        )
-
     def warn_of_failed(self) -> None:
-        """Warn of plugins that could not be loaded."""
-        for info in self.failed:
-            warn(f"plugin {info.key} is {info.status}: {info.reason}; {info.fix}")
+        """Warn of plugins that could not be loaded and were not left out."""
+        for info in self.manager.infos:
+            if not info.loaded and info.status != "blocked":
+                warn(f"plugin {info.key} is {info.status}: {info.reason}; {info.fix}")
 
 
 def installed(context: typer.Context) -> Installed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_cli.options.flags import Choice
@@ -41,9 +42,6 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     from cse_cli.plugins.folders import known_set
     from cse_core.recipes.compose import resolve
 
-    def lookup(options: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
-        return _rows_and_columns(options, installed)
-
     dev = [known_set(name, installed, "--dev") for name in choice.dev]
     try:
         composition = resolve(
@@ -54,7 +52,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
             model=choice.model,
             data=choice.data,
             dev=dev,
-            lookup=lookup if look else None,
+            lookup=partial(_rows_and_columns, installed=installed) if look else None,
         )
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]

@@ -24,7 +24,7 @@ from cse_core.errors import CseError, collect_errors, did_you_mean
 from cse_core.options import Options
 from cse_core.recipes.reading import parse_toml
 from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.schedule import SHAPES, Schedule
+from cse_core.schedule import Schedule, Shape
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 _CALL = re.compile(r"\s*([a-z][\w-]*)\s*\(")
@@ -32,7 +32,8 @@ _NAMES = re.compile(r"\b[^\W\d]\w*")
 _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
-_SCHEDULE = re.compile(rf"^\s*({'|'.join(SHAPES)})\s*\((.*)\)\s*$", re.DOTALL)
+_SHAPES: tuple[str, ...] = get_args(Shape)[1:]
+_SCHEDULE = re.compile(rf"^\s*({'|'.join(_SHAPES)})\s*\((.*)\)\s*$", re.DOTALL)
 _MAX_CHARACTERS = 200
 _FIELDS: dict[Any, str] = {
     bool: "flag", int: "whole", float: "number", str: "text", Schedule: "schedule",
@@ -271,8 +272,8 @@ class OptionReader:
             number = evaluate_number(text, self.params, where=where)
         except CseError:
             call = _CALL.match(text)
-            if wanted.schedule and call and call[1] not in SHAPES:
-                hint = f"schedules are {', '.join(f'{shape}(a,b)' for shape in SHAPES)}"
+            if wanted.schedule and call and call[1] not in _SHAPES:
+                hint = f"schedules are {', '.join(f'{shape}(a,b)' for shape in _SHAPES)}"
                 raise _must_be(wanted, where, text, hint) from None
             if not self.params and not set(text) & set("+*/()"):
                 raise _must_be(wanted, where, text) from None

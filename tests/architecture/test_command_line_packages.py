@@ -26,7 +26,7 @@ def imported(file: Path) -> Iterator[str]:
 def test_the_folders_are_the_packages() -> None:
     folders = {path.name for path in CLI.iterdir() if path.is_dir() and path.name[0] != "_"}
     assert folders == set(ORDER)
-    assert {path.name for path in CLI.glob("*.py")} == {"__init__.py", "main.py"}
+    assert {path.name for path in CLI.glob("*.py")} == {"__init__.py", "api.py", "main.py"}
 
 
 @pytest.mark.parametrize("package", ORDER)

@@ -284,13 +284,13 @@ class Words(Suite):
 
 @part(ReporterSpec)
 class Quiet(Reporter):
-    """Keeps what it was told last."""
+    """Keeps what it was given last."""
 
     def __init__(self, options: Any) -> None:
-        self.told: Any = None
+        self.last: Any = None
 
     def start(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.told = folder
+        self.last = folder
 
     def line(self, line: Mapping[str, float]) -> None:
-        self.told = len(line)
+        self.last = len(line)

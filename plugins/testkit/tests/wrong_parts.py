@@ -99,7 +99,7 @@ _WEIGHED = "log_weights=negatives.log_weights - 0.5"
 _SCORE = "float(encode(read).std())"
 _SCORED = '[SuiteScore(name="words", scores=score, split="all", setting="raw")]'
 _DEVIATION = 'Deviation(path.stem, ("spread",), 2) if path.suffix == ".txt" else None'
-_TOLD = "self.told = len(line)"
+_LAST = "self.last = len(line)"
 _VALUE = "return LossOutput(value)"
 _FROZEN = "self.encoder.requires_grad_(False)"
 WRONG = [
@@ -250,11 +250,11 @@ WRONG = [
     Wrong("dev-of-nothing", "Words", _DEVIATION, "None", DEV, "read_dev returns None"),
     Wrong("dev-without-choice", "Words", '("spread",)', '("spread", "recall")',
           DEV, "may choose by recall"),
-    Wrong("raises", "Quiet", _TOLD, 'self.told = line["dev.spearman"]',
+    Wrong("raises", "Quiet", _LAST, 'self.last = line["dev.spearman"]',
           HEARS, "line raised KeyError"),
-    Wrong("meddles", "Quiet", _TOLD, 'line["seen"] = 1.0', HEARS, "changes"),
-    Wrong("draws", "Quiet", _TOLD, "self.told = torch.rand(1)", HEARS, "global generator"),
-    Wrong("needs-a-new-folder", "Quiet", "self.told = folder",
+    Wrong("meddles", "Quiet", _LAST, 'line["seen"] = 1.0', HEARS, "changes"),
+    Wrong("draws", "Quiet", _LAST, "self.last = torch.rand(1)", HEARS, "global generator"),
+    Wrong("needs-a-new-folder", "Quiet", "self.last = folder",
           '(folder / "mine").mkdir(exist_ok=not (folder / "metrics.jsonl").is_file())',
           HEARS, "start of a run that goes on raised FileExistsError"),
     Wrong("no-reporter", "Quiet", "", "", HEARS, "takes no arguments",
