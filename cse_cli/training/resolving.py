@@ -56,7 +56,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         )
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]
-        if dev and look:  # dev sets that cannot be read are told beside other mistakes
+        if dev and look:  # dev sets that cannot be read are reported beside other mistakes
             from cse_core.evaluation.dev_sets import dev_sets
             from cse_core.recipes.settings import TrainOptions
 

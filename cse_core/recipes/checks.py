@@ -380,4 +380,4 @@ CHECKS = (
     check_positives, check_branches, check_sizes, check_columns, check_round_texts, check_inference,
     check_prompts,
 )  # fmt: skip
-"""All checks, in the order in which their problems are told."""
+"""All checks, in the order in which their problems are reported."""

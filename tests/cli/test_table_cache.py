@@ -209,7 +209,7 @@ def test_what_cannot_be_kept_is_told_once_and_used_all_the_same(
 ) -> None:
     """A disk that is full, a folder that cannot be made, a tokenizer that cannot be written."""
 
-    def told(tokenizer: TextTokenizer) -> str:
+    def reported(tokenizer: TextTokenizer) -> str:
         heard = Heard()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -224,11 +224,11 @@ def test_what_cannot_be_kept_is_told_once_and_used_all_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
         where = f"the token cache is not written in {folder}: "
-        assert told(starter_like()) == f"{where}No space left on device"
+        assert reported(starter_like()) == f"{where}No space left on device"
     changed = starter_like()
     changed.hf.backend_tokenizer.pre_tokenizer = PreTokenizer.custom(Letters())
-    assert told(changed).startswith("the token cache is not written: ")
+    assert reported(changed).startswith("the token cache is not written: ")
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "file"))
     where = f"the token cache is not written in {tmp_path / 'file' / 'tokens'}: "
-    assert told(starter_like()).startswith(where)
+    assert reported(starter_like()).startswith(where)

@@ -158,9 +158,10 @@ def page(results: dict[str, Any]) -> str:
 
 
 def _section(section: Section, result: dict[str, Any] | None) -> str:
-    lines = [f"## {section.title}\n", f"{inspect.getdoc(section.run)}\n"]
+    head, what = f"## {section.title}\n", f"{inspect.getdoc(section.run)}\n"
     if result is None:
-        return "\n".join([*lines, f"Not measured; `make gpu SECTIONS={section.name}`.\n"])
+        return "\n".join([head, f"{what.partition(chr(10))[0]}\n"])
+    lines = [head, what]
     checks = [line["ok"] for line in result["found"] if line["ok"] is not None]
     facts = f"{sum(checks)} of {len(checks)} checks hold; {result['seconds']} seconds"
     lines.append(f"{facts}{', cut there' * result['cut']}; code {result['code']}.\n")
