@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from cse_core.training.run_folder import RunFolder
 from tests.reliability.inputs import PAIRS, TEXTS
 from tests.reliability.outcomes import Answer, Outcome, classify
 from tests.reliability.runs import base, copy, difference, resume
@@ -319,7 +320,7 @@ def _judged(
         if outcome is not Outcome.CLEAR or refused or trouble.expect == "refused":
             return outcome, answer, ""
         if trouble.expect == "refused, then complete":
-            begun = (run / "checkpoints" / "start").exists()
+            begun = bool(RunFolder(run).checkpoints())
             answer = resume(run, server) if begun else start.train(run, server)
             if answer.code != 0:
                 return Outcome.SILENT, answer, "no resume"
