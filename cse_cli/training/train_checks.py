@@ -234,7 +234,7 @@ def _written(folder: RunFolder) -> bytes | None:
     """Return ``run.toml`` as it was written, None where no copy of it is whole."""
     from cse_core.runtime.atomic_files import verify_checksums
 
-    for path in reversed(folder.checkpoints()):
+    for path in folder.checkpoints():
         if verify_checksums(path, folder.recipe.name) is None:
             return (path / folder.recipe.name).read_bytes()
     return None
