@@ -7,7 +7,7 @@ progress to stderr.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,5 @@ def progress(plugins: Installed, *, json: bool = False, quiet: bool = False) -> 
     from cse_cli.terminal.progress import reporter_for, silence
 
     silence()
-    opening: Callable[[], None] = plugins.warn_of_failed
-    with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
+    with reporter_for(quiet=quiet, json=json, opening=plugins.warn_of_failed) as reporter:
         yield reporter

@@ -81,7 +81,7 @@ def _part(record: Record) -> dict[str, Any]:
     }
     if isinstance(record, ComponentSpec):
         for what in ("provides", "requires"):
-            text[what] = _tokens(record, getattr(record, what))
+            text[what] = _capabilities(record, what)
     if isinstance(record, ComponentSpec | ReporterSpec):
         text["options"] = _options(record)
     if getattr(record, "synthetic", False):
@@ -89,16 +89,14 @@ def _part(record: Record) -> dict[str, Any]:
     return text
 
 
-def _tokens(record: Any, tokens: Any) -> list[str] | None:
-    """Return tokens, of those that follow from options those of the defaults; None without any."""
+def _capabilities(record: Any, field: str) -> list[str] | None:
+    """Return what a part provides or requires by default; None where an option must be set."""
     from cse_core.capabilities import flatten
 
-    if callable(tokens):
-        options = record.default_options()
-        if options is None:
-            return None
-        tokens = tokens(options)
-    return list(flatten(tokens))
+    options = record.default_options()
+    if options is None and callable(getattr(record, field)):
+        return None
+    return list(flatten(record.declared(field, options)))
 
 
 def _options(record: Any) -> list[dict[str, Any]]:

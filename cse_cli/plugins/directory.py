@@ -18,7 +18,7 @@ class Listing:
     Attributes:
         summary: What it is for, in one line.
         paper: Short citation; empty where it has none.
-        parts: Names by kind, with the tokens that each provides.
+        parts: Names by kind, with the capabilities that each provides.
         commands: Names of the commands that it brings.
     """
 

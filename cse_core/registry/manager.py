@@ -122,12 +122,11 @@ class PluginManager(pluggy.PluginManager):
             raise PluginFault(f"it implements no hook (known: {', '.join(sorted(HOOK_RECORDS))})")
         return names
 
-    def _records(self, info: PluginInfo, *, wrapped: bool = False) -> tuple[Record, ...]:
-        """Return the records of a plugin, ``wrapped`` those that wrappers of others make of them.
+    def _records(self, info: PluginInfo, wrapping: Sequence[str] = ()) -> tuple[Record, ...]:
+        """Return the records of a plugin, as the ``wrapping`` plugins, by their keys, change them.
 
         Raises:
-            PluginFault: If what a hook returned is faulty.
-            Exception: What a hook raised.
+            PluginFault: If what a hook returned is faulty; what a hook raises gets out.
         """
         plugin, records = self.get_plugin(info.key), list[Record]()
         for hook in info.hooks:
@@ -139,18 +138,16 @@ class PluginManager(pluggy.PluginManager):
                     what = f"{hook} is wrapped and implemented by one plugin"
                     raise PluginFault(f"{what}: move the wrapper to an entry point of its own")
                 continue
-            kept = {plugin, *(wrappers if wrapped else ())}
-            others = [each for each in self.get_plugins() if each not in kept]
+            others = self.get_plugins() - {plugin, *map(self.get_plugin, wrapping)}
             returned = self.subset_hook_caller(hook, others)()
-            if not wrapped and len(returned) < len(own):  # pluggy leaves None out
+            if not wrapping and len(returned) < len(own):  # pluggy leaves None out
                 raise PluginFault(f"{hook} returned None; return its records, [] where it has none")
             records += check_records(hook, returned)
         check_names(records)
+        builtins = [other.parts for other in self.infos if other.distribution == TOOLKIT]
+        taken = {(part.kind, part.name) for parts in builtins for part in parts}
         for record in records if info.distribution != TOOLKIT else ():
-            taken = (info.parts for info in self.infos if info.distribution == TOOLKIT)
-            if any(
-                (record.kind, record.name) == (p.kind, p.name) for parts in taken for p in parts
-            ):
+            if (record.kind, record.name) in taken:
                 what = f"{NOUNS[record.kind]} {record.name!r} has the name of a part of {TOOLKIT}"
                 raise PluginFault(f"{what}: choose another")
         return tuple(records)
@@ -158,27 +155,32 @@ class PluginManager(pluggy.PluginManager):
     def apply_wrappers(self) -> None:
         """Let plugins that wrap a hook change what each other plugin returned from it.
 
-        One that fails is broken, and the records are as if it were not installed.
+        One that fails is broken, and the records are as if it were not installed. Each is tried
+        alone before all are together, so that the one that fails is the one that is named.
         """
         wrapping = [
-            each.plugin_name
-            for hook in HOOK_RECORDS
+            info.key
+            for info in self.infos
+            for hook in info.hooks
             for each in getattr(self.hook, hook).get_hookimpls()
-            if each.wrapper or each.hookwrapper
+            if each.plugin_name == info.key and (each.wrapper or each.hookwrapper)
         ]
-        if not wrapping:
-            return
-        try:
-            self.infos = tuple(
-                replace(info, parts=self._records(info, wrapped=True)) if info.hooks else info
-                for info in self.infos
-            )
-        except (Exception, SystemExit) as error:
-            self.unregister(name=wrapping[-1])
-            self.infos = tuple(
-                _broken(info, error) if info.key == wrapping[-1] else info for info in self.infos
-            )
-            self.apply_wrappers()
+        found = self.infos
+        for names in (*([name] for name in wrapping), *([wrapping] if wrapping else ())):
+            try:
+                with redirect_stdout(sys.stderr):
+                    found = tuple(
+                        replace(info, parts=self._records(info, names)) if info.hooks else info
+                        for info in self.infos
+                    )
+            except (Exception, SystemExit) as error:
+                self.unregister(name=names[-1])
+                self.infos = tuple(
+                    _broken(info, error) if info.key == names[-1] else info for info in self.infos
+                )
+                self.apply_wrappers()
+                return
+        self.infos = found
 
 
 def load_plugins(

@@ -139,9 +139,9 @@ class Registry:
         """Tell whether a name, qualified or not, means any record of a kind."""
         return bool(self._matching(kind, name))
 
-    def providers(self, token: str) -> list[Registered[ComponentSpec]]:
-        """Return the installed parts that provide a token with default options."""
-        return [part for part in self.parts() if token in _provided(part.spec)]
+    def providers(self, capability: str) -> list[Registered[ComponentSpec]]:
+        """Return the installed parts that provide a capability with default options."""
+        return [part for part in self.parts() if capability in _provided(part.spec)]
 
     def providers_elsewhere(self, capability: str) -> Iterator[KnownPart]:
         """Yield the known parts that would provide a capability and are not here."""
@@ -217,8 +217,8 @@ class Registry:
 
 def _provided(spec: ComponentSpec) -> set[str]:
     options = spec.default_options() if callable(spec.provides) else Options()
-    tokens = () if options is None else flatten(spec.declared("provides", options))
-    return {token.replace(INSTANCE, spec.name) for token in tokens}
+    provided = () if options is None else flatten(spec.declared("provides", options))
+    return {capability.replace(INSTANCE, spec.name) for capability in provided}
 
 
 def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:

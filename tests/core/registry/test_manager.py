@@ -249,15 +249,18 @@ def test_a_wrapper_changes_what_other_plugins_return(distributions: Distribution
         ("return ['x']", "cse_losses returned 'x'; it must return a list of LossSpec"),
     ],
 )
-def test_a_wrapper_that_fails_is_broken_and_changes_nothing(
+def test_a_wrapper_that_fails_is_broken_and_another_one_is_not(
     distributions: Distributions, body: str, reason: str
 ) -> None:
     distributions.add("cse-breaks", WRAPPER.format(body=body))
     distributions.add("cse-good", plugin(loss("fine")))
+    source = "from dataclasses import replace\n" + WRAPPER.format(body=RENAMING)
+    distributions.add("cse-renames", source)
     found = {info.distribution: info for info in distributions.load().infos}
     assert found["cse-breaks"].status == "broken" and reason in found["cse-breaks"].reason
-    assert [part.name for part in found["cse-good"].parts] == ["fine"]
-    assert [part.name for part in found["cse-toolkit"].parts] == ["infonce"]
+    assert found["cse-renames"].status == "active"
+    names = [part.name for name in ("cse-good", "cse-toolkit") for part in found[name].parts]
+    assert names == ["own-fine", "own-infonce"]
 
 
 def test_exceptions_keep_their_traceback_for_show_plugin(distributions: Distributions) -> None:
