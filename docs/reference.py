@@ -42,6 +42,28 @@ IN_A_LINE: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             )
         },
     ),
+    "Code and data of packages": (
+        "cse_core.loading",
+        {"cse_core.loading": ("load_factory", "package_path")},
+    ),
+    "For commands": (
+        "cse_cli.api",
+        {
+            "cse_cli.terminal.console": (
+                *("echo", "echo_err", "warn", "say_json", "plain_table", "say_table"),
+            ),
+            "cse_cli.api": ("progress", "load_texts", "composition_of"),
+            "cse_cli.training.choosing": ("choice_flags",),
+            "cse_cli.options.flags": ("Choice",),
+            "cse_cli.plugins.installed": ("installed", "Installed"),
+            "cse_cli.plugins.folders": ("data_folder", "known_set"),
+            "cse_cli.models.loading": ("check_model",),
+            "cse_cli.models.processes": ("shared",),
+            "cse_cli.machine.out_files": ("out_file", "check_out_file", "check_out_folder"),
+            "cse_cli.cards.scores": ("keep_scores",),
+            "cse_core.runtime.hub": ("is_hub_reachable",),
+        },
+    ),
     "For tests": (
         "cse_testkit",
         {
@@ -72,9 +94,10 @@ CORE_ONLY = {
     "Batch.row", "ComponentSpec.declared", "ComponentSpec.default_options", "CorpusKeys.first",
     "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError", "Embeddings.detach",
     "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after", "GROUP",
-    "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
-    "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
-    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.begin", "Rig.state",
+    "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "Installed.columns",
+    "Installed.known_corpus", "Installed.manager", "Installed.warn_of_failed", "LARGEST",
+    "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file",
+    "PairSet.fingerprint", "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.begin", "Rig.state",
     "Rig.watch", "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
     "SuiteFiles.there", "SuiteScore.to_json", "TokenBatch.join", "TokenBatch.to", "is_known",
     "is_location",
@@ -323,7 +346,7 @@ def page() -> str:
         blocks += _definitions(_named(module, names), module)
     for title, (door, places) in IN_A_LINE.items():
         blocks.append(f"## {title}")
-        blocks.append(f"All of it is imported from `{door}`; `help(NAME)` says more.")
+        blocks.append(f"`{door}`; `help(NAME)` says more.")
         lines = [_in_a_line(node) for named in places.items() for node in _named(*named)]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
