@@ -12,7 +12,7 @@ from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
-from cse.plans import Chosen, File, Plan, settled
+from cse.plans import Chosen, File, Plan, compose
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.progress import libraries_quiet
 from cse_cli.training.collapse import attach_callbacks
@@ -79,7 +79,7 @@ class Session:
         if isinstance(made_of, Composition):
             self.composition, self._plugins = made_of, plugins or Installed()
         else:
-            self.composition, self._plugins = settled(made_of, chosen, "cse.Session")
+            self.composition, _, self._plugins = compose(made_of, chosen, "cse.Session")
         self._reporter = reporter or Reporter()
         self._written: set[Path] = set()
         self._closed = False
