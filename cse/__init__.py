@@ -16,43 +16,63 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cse.models import Model, evaluate, load
-    from cse.plans import Plan, plan
-    from cse.runs import Run, open_run, resume, train
-    from cse.tables import ARTICLE_COLUMNS, TABLE_SUFFIXES, article_text, read_table, table_name
-    from cse_cli.models.encoding import TextEncoder
-    from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
-    from cse_cli.training.stored_run import StoredRun
-    from cse_core import __version__
-    from cse_core.data.columns import lacks_word_spaces
-    from cse_core.data.sources import hub_name, hub_rows
-    from cse_core.errors import CseError, CseErrors
+    from cse.models import Model as Model
+    from cse.models import evaluate as evaluate
+    from cse.models import load as load
+    from cse.plans import Plan as Plan
+    from cse.plans import plan as plan
+    from cse.runs import Run as Run
+    from cse.runs import open_run as open_run
+    from cse.runs import resume as resume
+    from cse.runs import train as train
+    from cse.session import Session as Session
+    from cse.tables import ARTICLE_COLUMNS as ARTICLE_COLUMNS
+    from cse.tables import TABLE_SUFFIXES as TABLE_SUFFIXES
+    from cse.tables import article_text as article_text
+    from cse.tables import read_table as read_table
+    from cse.tables import table_name as table_name
+    from cse_cli.models.encoding import TextEncoder as TextEncoder
+    from cse_cli.models.geometry import effective_rank as effective_rank
+    from cse_cli.models.geometry import mean_cosine as mean_cosine
+    from cse_cli.models.geometry import singular_values as singular_values
+    from cse_cli.models.geometry import unit as unit
+    from cse_cli.training.stored_run import StoredRun as StoredRun
+    from cse_core import __version__ as __version__
+    from cse_core.data.columns import lacks_word_spaces as lacks_word_spaces
+    from cse_core.data.sources import hub_name as hub_name
+    from cse_core.data.sources import hub_rows as hub_rows
+    from cse_core.engine.step import StepResult as StepResult
+    from cse_core.engine.views import PreparedView as PreparedView
+    from cse_core.errors import CseError as CseError
+    from cse_core.errors import CseErrors as CseErrors
+    from cse_core.recipes.composition import Composition as Composition
+    from cse_core.runtime.device import resolve_device as resolve_device
+    from cse_core.runtime.device import resolve_precision as resolve_precision
+    from cse_core.training.recipe_file import as_recipe as as_recipe
 
-__all__ = [
-    "ARTICLE_COLUMNS", "TABLE_SUFFIXES", "CseError", "CseErrors", "Model", "Plan", "Run",
-    "StoredRun", "TextEncoder", "__version__", "article_text", "effective_rank", "evaluate",
-    "hub_name", "hub_rows", "lacks_word_spaces", "load", "mean_cosine", "open_run", "plan",
-    "read_table", "resume", "singular_values", "table_name", "train", "unit",
-]  # fmt: skip
-
-_PLACES = {
-    name: module
-    for module, names in (
-        ("cse.models", ("Model", "evaluate", "load")),
-        ("cse.plans", ("Plan", "plan")),
-        ("cse.runs", ("Run", "open_run", "resume", "train")),
-        ("cse.tables", ("ARTICLE_COLUMNS", "TABLE_SUFFIXES", "article_text", "read_table")),
-        ("cse.tables", ("table_name",)),
-        ("cse_cli.models.encoding", ("TextEncoder",)),
-        ("cse_cli.models.geometry", ("effective_rank", "mean_cosine", "singular_values", "unit")),
-        ("cse_cli.training.stored_run", ("StoredRun",)),
-        ("cse_core", ("__version__",)),
-        ("cse_core.data.columns", ("lacks_word_spaces",)),
-        ("cse_core.data.sources", ("hub_name", "hub_rows")),
-        ("cse_core.errors", ("CseError", "CseErrors")),
-    )
-    for name in names
+_NAMES = {
+    "cse.models": ("Model", "evaluate", "load"),
+    "cse.plans": ("Plan", "plan"),
+    "cse.runs": ("Run", "open_run", "resume", "train"),
+    "cse.session": ("Session",),
+    "cse.tables": (
+        *("ARTICLE_COLUMNS", "TABLE_SUFFIXES", "article_text", "read_table", "table_name"),
+    ),
+    "cse_cli.models.encoding": ("TextEncoder",),
+    "cse_cli.models.geometry": ("effective_rank", "mean_cosine", "singular_values", "unit"),
+    "cse_cli.training.stored_run": ("StoredRun",),
+    "cse_core": ("__version__",),
+    "cse_core.data.columns": ("lacks_word_spaces",),
+    "cse_core.data.sources": ("hub_name", "hub_rows"),
+    "cse_core.engine.step": ("StepResult",),
+    "cse_core.engine.views": ("PreparedView",),
+    "cse_core.errors": ("CseError", "CseErrors"),
+    "cse_core.recipes.composition": ("Composition",),
+    "cse_core.runtime.device": ("resolve_device", "resolve_precision"),
+    "cse_core.training.recipe_file": ("as_recipe",),
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:

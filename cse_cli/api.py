@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cse_cli.cards.scores import keep_scores
 from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
+from cse_cli.machine.processor import processor
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -42,7 +43,7 @@ __all__ = [
     "check_out_file", "check_out_folder", "choice_flags", "complete_data", "complete_model",
     "complete_suite", "composition_of", "data_folder", "echo", "echo_err", "installed",
     "is_hub_reachable", "keep_scores", "known_set", "load_texts", "out_file", "plain_table",
-    "progress", "say_json", "say_table", "shared", "warn",
+    "processor", "progress", "say_json", "say_table", "shared", "warn",
 ]  # fmt: skip
 
 

@@ -6,37 +6,8 @@ from docs.packages import CONTRACT, ROOT, modules
 
 DOORS = {"cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in CONTRACT)}
 LEFT: dict[str, str] = {
-    "cse_bench": """
-        cse_cli.machine.processor
-        cse_cli.training.collapse
-        cse_core.data
-        cse_core.engine.step
-        cse_core.recipes.composition
-        cse_core.registry.registry
-        cse_core.runtime.device
-        cse_core.runtime.distributed
-        cse_core.training.loop
-        cse_core.training.rounds
-        cse_core.training.run
-        cse_core.training.run_folder
-    """,
-    "cse_inspect": """
-        cse_cli.training.collapse
-        cse_core.data
-        cse_core.engine.negatives
-        cse_core.engine.views
-        cse_core.recipes.compose
-        cse_core.recipes.composition
-        cse_core.registry.registry
-        cse_core.runtime.distributed
-        cse_core.training.checkpoint
-        cse_core.training.loop
-        cse_core.training.run
-        cse_core.training.run_folder
-    """,
     "cse_study": """
         cse_cli.machine.out_files
-        cse_cli.machine.processor
         cse_cli.main
         cse_cli.options.flags
         cse_cli.plugins.folders
@@ -52,8 +23,6 @@ LEFT: dict[str, str] = {
         cse_core.recipes.settings
         cse_core.recipes.values
         cse_core.registry.registry
-        cse_core.training.recipe_file
-        cse_core.training.run_folder
     """,
     "cse_testkit": """
         cse_cli.main
