@@ -345,7 +345,7 @@ def page() -> str:
     for module, names in HANDED.items():
         blocks += _definitions(_named(module, names), module)
     blocks.append("## For commands")
-    blocks.append("Imported from `cse_cli.api`.")
+    blocks.append("`cse_cli.api`; `help(NAME)` says more.")
     own = [node for node in tree("cse_cli.api").body if isinstance(node, ast.FunctionDef)]
     lines = [
         f"- {', '.join(f'`{name}`' for name in names)}: {_first_line(tree(module))}"
@@ -354,7 +354,7 @@ def page() -> str:
     blocks.append("\n".join([*map(_in_a_line, own), *lines]))
     for title, (door, places) in IN_A_LINE.items():
         blocks.append(f"## {title}")
-        blocks.append(f"Imported from `{door}`; `help(NAME)` says more.")
+        blocks.append(f"`{door}`; `help(NAME)` says more.")
         lines = [_in_a_line(node) for named in places.items() for node in _named(*named)]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
