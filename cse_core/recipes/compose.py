@@ -103,7 +103,7 @@ def _typed(
     errors: list[CseError],
 ) -> Composition:
     """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
-    reader = OptionReader(errors=errors)
+    reader = OptionReader(errors=errors, curves=registry.curves())
     reader.read_params(draft.tables["params"], facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
@@ -137,6 +137,7 @@ def _typed(
         view_options=views,
         facts=facts,
         notes=tuple(draft.notes),
+        declared=registry.views,
     )
 
 
@@ -217,7 +218,10 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     """Tell the facts what is planned, and let parts set the options that follow from it."""
     facts = replace(
         run.facts,
-        views={view.name: {"branch": view.branch, "column": view.column} for view in run.views},
+        views={
+            view.name: {"branch": view.branch, "column": view.column, "role": view.role}
+            for view in run.views
+        },
         branches={part.name: part.options.model_dump() for part in run.of("branch")},
         stores={part.name: part.options.model_dump() for part in run.of("negatives")},
     )
