@@ -26,9 +26,7 @@ from cse_core.options import (
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
-DataKind = Literal[
-    "recipe", "encoder", "dataset", "suite", "reporter", "study", "view", "schedule"
-]
+DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study", "view", "schedule"]
 GradientMode = Literal["fresh", "previous"]
 ColumnType = Literal["text", "float", "int", "label"]
 """What a column holds; a ``label`` is any text, of which each has a number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import listed, match_columns, ordered, read_values
@@ -10,7 +10,7 @@ from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_number
 from cse_core.data.sources import Source, find_source
 from cse_core.data.tables import Reading, text_table
 from cse_core.errors import CseError
-from cse_core.recipes.settings import NeededColumns
+from cse_core.recipes.settings import NO_COLUMNS, NeededColumns
 from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FILLED = ("document", "title")
 def load_corpus(
     options: DataOptions,
     registry: Registry | None = None,
-    needed: NeededColumns = NeededColumns(),
+    needed: NeededColumns = NO_COLUMNS,
 ) -> Corpus:
     """Load the training rows of a run.
 
@@ -82,9 +82,7 @@ def load_corpus(
     )
 
 
-def peek_columns(
-    options: DataOptions, registry: Registry | None = None
-) -> tuple[str, ...] | None:
+def peek_columns(options: DataOptions, registry: Registry | None = None) -> tuple[str, ...] | None:
     """Look at the beginnings of the files for the columns that the data will have.
 
     Returns:
@@ -247,7 +245,10 @@ def complete_rows(table: pa.Table) -> int:
 
 
 def clean_rows(
-    table: pa.Table, reading: Reading, needed: NeededColumns = NeededColumns(), limit: int | None = None
+    table: pa.Table,
+    reading: Reading,
+    needed: NeededColumns = NO_COLUMNS,
+    limit: int | None = None,
 ) -> pa.Table:
     """Trim every column and drop rows without text.
 

@@ -97,7 +97,10 @@ class PlannedPart:
 
         Without one in its record this is the branch of its options, or None: the view's own.
         """
-        own, asked = getattr(self.options, "branch", None), self.spec.declared("encodes", self.options)
+        own, asked = (
+            getattr(self.options, "branch", None),
+            self.spec.declared("encodes", self.options),
+        )
         return tuple((each, own) if isinstance(each, str) else each for each in asked)
 
     @cached_property
@@ -257,7 +260,7 @@ class Composition:
         return {*made, *(view.column for view in self.views)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
-        """Tell whether the target of a loss, or the positive, is of another column than its anchor."""
+        """Tell whether the target of a loss, or the positive, has a column of its own."""
         target = part.options.target if isinstance(part.options, LossOptions) else "positive"
         anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
         return anchor is not None and view is not None and view.column not in (None, anchor.column)

@@ -27,6 +27,9 @@ class NeededColumns(NamedTuple):
     types: Mapping[str, ColumnType] = {}
 
 
+NO_COLUMNS = NeededColumns()
+
+
 def _checked_device(name: str) -> str:
     if re.fullmatch(r"auto|cpu|mps|cuda(:[0-9]{1,3})?", name) is None:
         raise ValueError("must be auto, cpu, mps, cuda or one of several, such as cuda:1")

@@ -24,6 +24,8 @@ class TrainingLoop:
 
     Args:
         total: Steps that schedules run over; by default those of the round.
+        scheduled: Steps of the learning rate's schedule that earlier rounds made, for a round that
+            keeps it.
 
     Attributes:
         options: ``train.*`` of the round.
@@ -40,6 +42,7 @@ class TrainingLoop:
         precision: Precision,
         *,
         total: int | None = None,
+        scheduled: int = 0,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
@@ -53,7 +56,9 @@ class TrainingLoop:
             shuffle=composition.data.shuffle,
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
-        self.optimizer = Optimizer(assembly, options, self.total)
+        run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
+        self.optimizer = Optimizer(assembly, options, run)
+        self._scheduled = scheduled
         self.before_update: Callable[[], None] | None = None
         self.done = 0
 
@@ -115,4 +120,4 @@ class TrainingLoop:
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
-        return self.optimizer.update(self.done)
+        return self.optimizer.update(self._scheduled + self.done)

@@ -29,7 +29,7 @@ from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
-from cse_core.training.rounds import Rounds, TrainingRound
+from cse_core.training.rounds import ROUND_STATE, Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
@@ -155,9 +155,9 @@ class Trainer:
         """
         if self._prepared:
             return
-        encoders = [(self.assembly.encoders[v.branch], v.role) for v in self.composition.views]
-        for sentence_encoder, role in [*encoders, (inference_encoder(self.assembly), "anchor")]:
-            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), role)
+        encoders = [(self.assembly.encoders[v.branch], v.name) for v in self.composition.views]
+        for sentence_encoder, view in [*encoders, (inference_encoder(self.assembly), "anchor")]:
+            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), view)
         for part in self.assembly.parts.values():
             part.prepare(self.corpus)
         saved.part_states(self.assembly)  # one that cannot be saved is found before any work
@@ -186,14 +186,19 @@ class Trainer:
                 self._metrics = stack.enter_context(self.folder.open_metrics(lines))
             stack.enter_context(self._signals)
             for current in self.rounds.each(resume is not None):
-                self._steps_before += self._round(current, resume)
+                done = self._round(current, resume)
+                self._steps_before += done
+                self.rounds.scheduled += done
                 resume = None
         return self._finish(time.monotonic() - began)
 
     def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
         """Train a round and put its best weights back; returns how many steps it made."""
         rows = self.rounds.begin(current)
-        loop = TrainingLoop(self.assembly, current, rows, self.precision)
+        if not current.keep_schedule:
+            self.rounds.scheduled = 0
+        scheduled = self.rounds.scheduled
+        loop = TrainingLoop(self.assembly, current, rows, self.precision, scheduled=scheduled)
         meters = Meters(resume.values["losses"] if resume else [], self.assembly.device)
         if resume is not None:
             loop.restore(resume)
@@ -351,7 +356,7 @@ class Trainer:
             round=number,
             steps_before=self._steps_before,
             scores={"round": asdict(self.scorer.of_round), "run": asdict(self.scorer.of_run)},
-            rounds={name: vars(self.rounds)[name] for name in ("number", "place", "scores")},
+            rounds={name: vars(self.rounds)[name] for name in ROUND_STATE},
             losses=[float(loss) for loss in meters.losses],
         )
         checkpoint.files[RUN_FILE] = self.settings

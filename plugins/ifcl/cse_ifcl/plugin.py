@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from cse_core.hookspecs import hookimpl
@@ -14,6 +16,7 @@ from cse_core.records import (
     RunInfo,
     StoreSpec,
     StudySpec,
+    ViewSpec,
 )
 from cse_ifcl.options import (
     FusionOptions,
@@ -49,6 +52,7 @@ EDA = Paper(
 }""",
 )
 
+_LANGUAGE = re.compile(r"[a-z]{2}")
 STUDIES = {
     "table-1": "IFCL beside SimCSE, ConSERT, DCLR and MoCoSE",
     "table-2": "IFCL without the fraternal twin, the twins loss or the queue",
@@ -119,6 +123,30 @@ def _of_a_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
     return _with_lexicon(options, facts)
 
 
+def _translation(names: Sequence[str], text: str) -> str | None:
+    """Return the column of the other language, where a file has English and one other."""
+    others = [name for name in names if _LANGUAGE.fullmatch(name) and name not in ("en", "id")]
+    return others[0] if text == "en" and len(others) == 1 else None
+
+
+@hookimpl
+def cse_views() -> list[ViewSpec]:
+    """Return the two twins of a sentence."""
+    return [
+        ViewSpec(
+            name="identical",
+            summary="the sentence again, which no augmenter changes unless it is told to",
+            role="positive",
+            column="text",
+        ),
+        ViewSpec(
+            name="fraternal",
+            summary="the sentence in a second language",
+            find=_translation,
+        ),
+    ]
+
+
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
     """Return the fusion of two languages' embeddings, and the augmentations beside it."""
@@ -129,7 +157,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             factory="cse_ifcl.fusion:Fusion",
             options=FusionOptions,
             point=lambda options: options.at,
-            requires=lambda options: (f"column:{options.column}",),
+            reads=lambda options: {options.column: "text"},
             hint="make it as docs/translate.md shows",
             resolve_options=_checked,
             paper=PAPER,

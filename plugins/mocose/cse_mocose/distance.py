@@ -131,7 +131,10 @@ def decay_of(options: QueueOptions, facts: RunInfo) -> Schedule | None:
     if name == "online":
         return Schedule("constant", 0.0, 0.0)
     decay = facts.branches.get(name, {}).get("decay")
-    return None if decay is None else Schedule.parse(decay)
+    try:
+        return None if decay is None else Schedule.parse(decay)
+    except ValueError:
+        return None  # a curve of a plugin
 
 
 def keys_of_step(facts: RunInfo) -> int:

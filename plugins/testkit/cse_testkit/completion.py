@@ -12,7 +12,7 @@ import torch
 from cse_core.capabilities import Requirement, flatten
 from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS, Composition
+from cse_core.recipes.composition import BASE_LEVELS, Composition
 from cse_core.records import (
     COMPONENT_SPECS,
     AugmenterSpec,
@@ -30,8 +30,6 @@ from cse_testkit.tiny import shared_encoder, tiny_corpus
 Found = Registered[ComponentSpec]
 KINDS = tuple(kind for kind in COMPONENT_SPECS if kind != "metric")
 """Kinds whose parts stand in one run."""
-_COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
-"""Columns that make a view which the core would not make."""
 
 
 def complete(
@@ -109,6 +107,7 @@ class Needed:
         if options is None:
             return
         needs = [*found.spec.declared("requires", options)]
+        needs += [f"column:{name}" for name in found.spec.declared("reads", options)]
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
             needs += [f"view:{view}" for view in views]
@@ -136,13 +135,15 @@ class Needed:
 
     def _meet_one(self, need: str) -> bool:
         prefix, _, name = need.partition(":")
-        view = prefix in ("view", "positives")
+        view = self.registry.views.get(name) if prefix in ("view", "positives") else None
         if need == "vocab:cased":
             self.cased = True
-        elif need == "pairs" or prefix == "column" or (view and name in _COLUMNS):
-            column = name or "positive"
+        elif view is not None and (view.optional or view.column == "text"):
+            pass
+        elif need == "pairs" or prefix == "column" or view is not None:
+            column = view.column if view is not None else name or "positive"
             self.columns += [column] if column not in self.columns else []
-        elif (view and name not in BASE_VIEWS) or (prefix == "level" and name not in BASE_LEVELS):
+        elif prefix in ("view", "positives") or (prefix == "level" and name not in BASE_LEVELS):
             providers = self.registry.providers(need)
             if not providers:
                 return False

@@ -121,8 +121,7 @@ class RecipeSuite(Suite):
         run = self.resolved("starter")
         wanted = [view.column for view in run.views if view.column is not None]
         for part in run.parts:
-            for need in part.spec.declared("requires", part.options):
-                first = need if isinstance(need, str) else need[0]
+            for first, *_ in part.requires:
                 wanted += [first.partition(":")[2]] if first.startswith("column:") else []
         rounds = any(getattr(part.spec, "rounds", False) for part in run.parts)
         if rounds or run.data.unit != "sentence":

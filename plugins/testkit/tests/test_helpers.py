@@ -99,7 +99,7 @@ def test_a_written_corpus_is_read_back(tmp_path: Path) -> None:
 
     corpus = tiny_corpus(columns=("positive", "negative"))
     path = write_corpus(corpus, tmp_path / "rows.csv")
-    read = load_corpus(DataOptions(path=(str(path),)), datasets={})
+    read = load_corpus(DataOptions(path=(str(path),)))
     assert read.names == corpus.names
     assert all(list(read.column(name)) == list(corpus.column(name)) for name in corpus.names)
 

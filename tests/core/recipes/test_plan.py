@@ -28,8 +28,8 @@ def test_views_come_only_where_something_needs_them() -> None:
     assert [(v.name, v.role, v.column, v.made_by, v.augmenters) for v in views] == [
         ("anchor", "anchor", "text", None, ()),
         ("positive", "positive", "text", None, ("aug.nudge",)),
-        ("identical", "identical", "text", None, ()),
-        ("soft_negative", "soft_negative", None, "aug.negate", ("aug.negate",)),
+        ("identical", "positive", "text", None, ()),
+        ("soft_negative", "aux", None, "aug.negate", ("aug.negate",)),
     ]
 
 

@@ -105,7 +105,7 @@ def test_expressions_are_arithmetic_over_params_alone() -> None:
 
 def test_schedules_take_expressions() -> None:
     assert evaluate_number("linear(alpha, 1-alpha)", {"alpha": 0.25}) == "linear(0.25,0.75)"
-    assert evaluate_number("quarter-cosine(0, alpha)", {"alpha": 0.5}) == "quarter-cosine(0,0.5)"
+    assert evaluate_number("cosine(0, alpha)", {"alpha": 0.5}) == "cosine(0,0.5)"
     with pytest.raises(CseError, match="expects two numbers"):
         evaluate_number("cosine(1)", {})
 
