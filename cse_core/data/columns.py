@@ -125,8 +125,10 @@ def _guess(
         if name in lowered and "text" not in guessed:
             take("text", name)
     for view in reading.views if pairs and "text" in guessed else ():
-        if view.find is not None and (name := view.find(list(lowered), guessed["text"].lower())):
-            take(view.column, name)
+        if view.find is not None:
+            found = view.find(list(lowered), guessed["text"].lower())
+            if found is not None:
+                take(view.column, found)
     return guessed
 
 
@@ -157,9 +159,10 @@ def read_values(
     import numpy as np
 
     if kind == "label":
-        place = {label: number for number, label in enumerate(sorted(set(texts)))}
-        return np.array([place[text] for text in texts], dtype=np.int64)
-    read, found = (int if kind == "int" else float), []
+        numbers = {label: number for number, label in enumerate(sorted(set(texts)))}
+        return np.array([numbers[text] for text in texts], dtype=np.int64)
+    read: type[int] | type[float] = int if kind == "int" else float
+    found: list[float] = []
     for place, text in enumerate(texts):
         try:
             value = read(text)

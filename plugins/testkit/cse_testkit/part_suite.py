@@ -214,7 +214,7 @@ class PartSuite(RecordSuite):
             batch,
             texts={name: corpus.column(name).take(rows) for name in corpus.names},
             values={
-                name: corpus.values(name, kind)[rows].astype("float32" if kind == "float" else int)
+                name: corpus.values(name, kind)[rows].tolist()
                 for name, kind in types.items()
                 if kind != "text"
             },
