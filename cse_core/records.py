@@ -483,7 +483,7 @@ class RunInfo:
         positions: Tokens of its longest row.
         mask_token: Whether its vocabulary has one.
         cased: Whether its vocabulary keeps capital letters.
-        starter: Whether it is the starter encoder.
+        origin: Name of the installed encoder that it is, or that it was trained from.
         batch_size: Over all processes.
         steps: Optimiser steps of the run.
         rows: Rows of the data.
@@ -503,7 +503,7 @@ class RunInfo:
     positions: int | None = None
     cased: bool | None = None
     mask_token: bool | None = None
-    starter: bool = False
+    origin: str | None = None
     batch_size: int = 0
     steps: int | None = None
     rows: int | None = None

@@ -347,7 +347,7 @@ def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
 _REMEDIES = {
     "view": "name its column: --set views.{name}.column=COLUMN",
     "column": "say which column of {columns} it is: --set data.columns.{name}=COLUMN",
-    "unread": "let a view read column {name}: --set views.{view}.column={name}",
+    "pairs": "name the column: --set data.columns.positive=COLUMN",
     "vocab": "{model} lower-cases: choose another --model, or remove it with "
     "--{part.kind} ~{part.name}",
     "mask-token": "{model} has none: choose another --model, or remove it with "
@@ -359,19 +359,18 @@ _REMEDIES = {
 def _unmet(
     run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
 ) -> CseError:
-    names, remedies = [], []
+    names, remedies, unread = [], [], []
     facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
     for capability in alternatives:
         prefix, _, name = capability.partition(":")
         names.append(CAPABILITIES.get(capability, f"the {prefix} {name!r}"))
-        if capability == "pairs":
-            prefix, name = "column", "positive"
-        if prefix == "column" and run.may_have_column(name):
-            prefix = "unread"
-            facts["view"] = next(v.name for v in run.declared.values() if v.column == name)
+        column = "positive" if capability == "pairs" else name if prefix == "column" else ""
+        if column and run.may_have_column(column):
+            view = next(each.name for each in run.declared.values() if each.column == column)
+            unread.append(f"let a view read column {column}: --set views.{view}.column={column}")
         remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, **facts))
     added = [_how_to_add(registry, capability) for capability in alternatives]
-    hints = [*(added if any(added) else remedies), part.spec.hint]
+    hints = [*(unread or (added if any(added) else remedies)), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
     what = f"needs {' or '.join(names)}, which this run does not have"
     remove = f"remove it with --{part.kind} ~{part.name}"

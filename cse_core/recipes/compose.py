@@ -20,7 +20,7 @@ from cse_core.recipes.composition import (
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
-from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
+from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, RunInfo, SliceSpec
 from cse_core.registry.registry import Registry
@@ -84,7 +84,7 @@ def resolve(
 
 def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str | None) -> str:
     """Return the encoder that a run will have, which decides its ``[[when]]`` blocks."""
-    name: object = "starter"
+    name: object = ModelOptions().name
     for document in documents:
         name = document.table.get("model", {}).get("name", name)
     name = name if model is None else model

@@ -318,7 +318,7 @@ def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]
         views.append(
             PlannedView(
                 name=name,
-                role=role_of(name, run.declared),
+                role=_role(run, name),
                 branch=options.branch if options else _branch_of(maker),
                 column=None if maker else _column(run, name),
                 made_by=maker.path if maker else None,
@@ -328,10 +328,15 @@ def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]
     return tuple(views), problems
 
 
-def role_of(view: str, declared: Mapping[str, ViewSpec]) -> Role:
-    """Return a view's role: that of its name, or of its name before a hyphen, else ``aux``."""
-    spec = declared.get(view) or declared.get(view.partition("-")[0])
-    return "aux" if spec is None else spec.role
+def _role(run: Composition, view: str) -> Role:
+    """Return a view's role: that of its name, or of its name before a hyphen.
+
+    Another view is the positive of a loss that pulls towards it, else auxiliary.
+    """
+    spec = run.declared.get(view) or run.declared.get(view.partition("-")[0])
+    role: Role = "aux" if spec is None else spec.role
+    pulled = any(options.target == view for _, options in run.losses())
+    return "positive" if role == "aux" and pulled else role
 
 
 def _branch_of(maker: PlannedPart | None) -> str:

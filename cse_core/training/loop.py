@@ -58,7 +58,7 @@ class TrainingLoop:
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
         self.optimizer = Optimizer(assembly, options, run)
-        self._scheduled = scheduled
+        self._scheduled = scheduled if current.keep_schedule else 0
         self.before_update: Callable[[], None] | None = None
         self.done = 0
 

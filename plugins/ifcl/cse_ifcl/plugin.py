@@ -89,7 +89,7 @@ def _many_languages(facts: RunInfo) -> bool:
 
 def _vocabulary(options: FusionOptions, facts: RunInfo) -> list[str]:
     """Return a line where a vocabulary that was not made for it reads the other language."""
-    if options.model is not None or facts.starter or _many_languages(facts):
+    if options.model is not None or facts.origin == "starter" or _many_languages(facts):
         return []
     return [
         f"column {options.column} is read by the embeddings of {facts.model} itself, whose "

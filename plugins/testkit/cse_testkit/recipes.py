@@ -37,7 +37,7 @@ ENCODERS: dict[str, RunInfo] = {
         positions=512,
         cased=cased,
         mask_token=True,
-        starter=name == "starter",
+        origin=name if name == "starter" else None,
         rows=1_000_000,
         columns=COLUMNS,
     )

@@ -22,7 +22,7 @@ from cse_core.engine.step import StepResult
 from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
+from cse_core.recipes.model_facts import model_facts, resolve_model
 from cse_core.records import Kind
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
@@ -79,7 +79,7 @@ def compose(
     model = str(encoder or shared_encoder())
     # recipes take the tiny encoder for the starter's
     facts = replace(
-        model_facts(model, registry), starter=True, rows=len(corpus), columns=corpus.names
+        model_facts(model, registry), origin="starter", rows=len(corpus), columns=corpus.names
     )
     return resolve(
         registry, recipe=recipe, kinds=kinds, sets=[*SETTINGS, *sets], model=model, facts=facts
@@ -141,7 +141,7 @@ class Rig:
                 corpus=corpus,
                 device=self.device,
                 resolve_model=lambda name: (
-                    own if name == STARTER else resolve_model(name, registry)
+                    own if name == "starter" else resolve_model(name, registry)
                 ),
                 total_steps=total_steps,
                 load_encoder=_load,

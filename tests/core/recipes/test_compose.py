@@ -42,7 +42,7 @@ def test_without_a_recipe_the_default_is_composed(tmp_path: Path) -> None:
     assert default.data.path == ("starter",) and default.warnings == ()
     assert options(default, "pool.mlp").keep == "train"
     assert default.notes == (
-        "the default recipe: when starter true: train.lr = 0.0001; inference.pool = mean",
+        "the default recipe: when origin starter: train.lr = 0.0001; inference.pool = mean",
     )
     assert default.inference_pool is not None and default.inference_pool.use == "mean"
     other = compose(recipe(tmp_path, '[[loss]]\nuse = "infonce"\n'))
