@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
+from cse_cli.training.stored_run import StoredRun
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -125,15 +126,24 @@ def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpac
     return Plan(composition, choice, plugins, run)
 
 
-def compose(recipe: File | None, chosen: Chosen) -> tuple[Composition, Choice, Installed]:
-    """Return the checked composition that the arguments of :func:`plan` choose.
+def compose(
+    recipe: File | Plan | StoredRun | None, chosen: Chosen, where: str = "cse.plan"
+) -> tuple[Composition, Choice, Installed]:
+    """Return the checked composition of a plan, of a run, or that of the arguments of :func:`plan`.
 
     Raises:
         TypeError: If one of them is unknown.
-        CseError: What is wrong with it.
+        CseError: What is wrong with it, or stands beside a plan; ``where`` is who asks.
     """
     from cse_cli.training.resolving import resolve_choice
 
+    if isinstance(recipe, Plan | StoredRun):
+        if beside := [name for name, value in chosen.items() if value is not None]:
+            kind = "plan" if isinstance(recipe, Plan) else "run"
+            what = f"a {kind} is trained as it is; {', '.join(beside)} cannot change it"
+            raise CseError(what, where=where, hint="leave it out, or give it to cse.plan")
+        choice = recipe.choice if isinstance(recipe, Plan) else Choice()
+        return recipe.composition, choice, recipe.plugins
     if unknown := chosen.keys() - Chosen.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     report, model = chosen.get("report"), chosen.get("model")

@@ -23,7 +23,6 @@ class TrainingLoop:
     """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
 
     Args:
-        total: Steps that schedules run over; by default those of the round.
         scheduled: Steps of the learning rate's schedule that earlier rounds made, for a round that
             keeps it.
 
@@ -40,14 +39,12 @@ class TrainingLoop:
         current: TrainingRound,
         rows: TrainingRows,
         precision: Precision,
-        *,
-        total: int | None = None,
         scheduled: int = 0,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
         self.options = options = current.options(composition.train)
-        self.total = options.steps(len(rows)) if total is None else total
+        self.total = options.steps(len(rows))
         self.batches = Batches(
             len(rows),
             min(options.batch_size, len(rows)),

@@ -147,7 +147,7 @@ def test_of_equally_specific_blocks_the_later_wins_and_unknown_facts_hold_nothin
         for condition, lr in (
             ('family = "bert"\nhidden = 256', 0.3),
             ('family = "bert"', 0.1),
-            ("origin = "starter"", 0.2),
+            ('origin = "starter"', 0.2),
             ("cased = true", 0.4),
         )
     )
@@ -242,7 +242,7 @@ WRONG = (
     ("[[loss]]\nuse = 'infonce'\n[[loss]]\nuse = 'infonce'", "another loss has this name"),
     ("[[when]]\n[when.train]\nlr = 1", "has no condition; add one of family, hidden"),
     ("[[when]]\nfamili = 'bert'", "a recipe has no key 'famili'; did you mean family?"),
-    ("[[when]]\norigin = "starter"\n[when.model]\nname = 'x'", "cannot choose model.name"),
+    ("[[when]]\norigin = 'starter'\n[when.model]\nname = 'x'", "cannot choose model.name"),
     ("[when]\nfamily = 'bert'", "write [[when]]"),
     ("remove = ['loss.infoncee']\nextends = 'layered'", "did you mean infonce?"),
     ("remove = 'loss.x'", "remove is a list of parts"),
