@@ -241,7 +241,7 @@ def cse_views() -> Iterable[ViewSpec]:
         @hookimpl
         def cse_views():
             summary = "the same sentence by another translator"
-            return [ViewSpec(name="translation", summary=summary, role="positive")]
+            return [ViewSpec(name="other", summary=summary, role="positive", column="other")]
     """
 
 

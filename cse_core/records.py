@@ -72,11 +72,10 @@ class ComponentSpec(NamedSpec):
         provides: Capabilities (``cse_core.capabilities``), or a function of the options;
             ``{name}`` in one is the name of the instance, so that a part can be used twice.
         requires: The same; a tuple inside the tuple lists alternatives.
-        reads: Columns of the data that it reads by ``ctx.texts`` and ``ctx.values``, with their
-            types, or a function of the options; each is required, too.
-        encodes: Views whose vectors it asks for by ``ctx.vectors``, or a function of the options.
-            A view stands alone, and is then encoded by the branch of the part's options where it
-            has that option, or as ``(view, branch)``.
+        reads: Columns that it reads by ``ctx.texts`` and ``ctx.values``, and so requires, with
+            their types; or a function of the options.
+        encodes: Views that it asks ``ctx.vectors`` for, or a function of the options. One without
+            a branch is encoded by the ``branch`` of the part's options, where it has one.
         paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
             cards should cite it.
         hint: What a user can do where something that it requires is missing, in words that go on
@@ -186,8 +185,7 @@ class MinerSpec(ComponentSpec):
     Attributes:
         rounds: Whether it mines between rounds.
         columns: Columns that its rounds bring beside ``positive``. With ``text`` among them a round
-            may have texts of its own instead of rows of the data, whose other columns are not
-            there then.
+            may have texts of its own, not rows of the data with its other columns.
     """
 
     kind: ClassVar[Kind] = "positives"
@@ -259,11 +257,9 @@ class AdapterSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeSpec(NamedSpec):
-    """A named composition with a paper's settings: a TOML file in package data.
+    """A named composition with a paper's settings: ``path`` is ``"package:folder/file.toml"``.
 
-    Attributes:
-        path: ``"package:folder/file.toml"``.
-        paper: Citation, a :class:`Paper` where model cards should cite it.
+    ``paper`` is its citation, a :class:`Paper` where model cards should cite it.
     """
 
     kind: ClassVar[DataKind] = "recipe"
@@ -276,9 +272,7 @@ class RecipeSpec(NamedSpec):
 class StudySpec(NamedSpec):
     """Runs that are compared, as in a table of a paper: what ``cse study`` runs.
 
-    Attributes:
-        path: ``"package:studies/file.toml"``.
-        paper: As that of a recipe.
+    ``path`` is ``"package:studies/file.toml"``, ``paper`` as that of a recipe.
     """
 
     kind: ClassVar[DataKind] = "study"
@@ -364,9 +358,7 @@ class SuiteSpec(NamedSpec):
 class ReporterSpec(NamedSpec):
     """A reporter of a training run: ``cse train --report NAME``.
 
-    Attributes:
-        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.reporter.Reporter``.
-        options: Its options model.
+    ``factory`` is ``"module:Class"``; ``Class(options)`` is a ``cse_core.reporter.Reporter``.
     """
 
     kind: ClassVar[DataKind] = "reporter"
@@ -385,7 +377,7 @@ class ViewSpec(NamedSpec):
     Attributes:
         role: ``positive`` is a positive of the anchor by its row, ``negative`` a negative of every
             anchor, ``aux`` what parts ask for by the view's name.
-        column: Column of its texts, by default that of its name.
+        column: Column of its texts.
         optional: Whether it reads ``text`` where the data lacks that column.
         find: Function of a file's column names and of the one that is the text: which column holds
             its texts where none has the view's name, or None. It is asked where a file's columns
@@ -395,19 +387,17 @@ class ViewSpec(NamedSpec):
     kind: ClassVar[DataKind] = "view"
 
     role: Role = "aux"
-    column: str = ""
+    column: str
     optional: bool = False
     find: Callable[[Sequence[str], str], str | None] | None = None
-
-    def __post_init__(self) -> None:
-        """Read the column of its own name by default."""
-        object.__setattr__(self, "column", self.column or self.name)
 
 
 CORE_VIEWS = (
     ViewSpec(name="anchor", summary="the sentence", role="anchor", column="text"),
-    ViewSpec(name="positive", summary="its positive", role="positive", optional=True),
-    ViewSpec(name="negative", summary="its hard negative", role="negative"),
+    ViewSpec(
+        name="positive", summary="its positive", role="positive", column="positive", optional=True
+    ),
+    ViewSpec(name="negative", summary="a hard negative", role="negative", column="negative"),
 )
 """The views of the core itself."""
 
@@ -416,8 +406,7 @@ CORE_VIEWS = (
 class ScheduleSpec(NamedSpec):
     """A shape of options that change over a round: ``loss.NAME.weight = "NAME(0.1,1)"``.
 
-    Attributes:
-        factory: ``"package.module:function"``, a ``cse_core.schedule.Curve``.
+    ``factory`` is ``"package.module:function"``, a ``cse_core.schedule.Curve``.
     """
 
     kind: ClassVar[DataKind] = "schedule"
@@ -432,12 +421,9 @@ Record = (
 
 
 class RecordKind(NamedTuple):
-    """What the toolkit calls a kind of records.
+    """A class of records, the hook that returns some of them, and what messages call one.
 
-    Attributes:
-        record: The record's class; ``record.kind`` is the name in recipes, flags and listings.
-        hook: The hook that returns a list of these records.
-        noun: What messages call one.
+    ``record.kind`` is their name in recipes, flags and listings.
     """
 
     record: type[Record]
@@ -490,8 +476,7 @@ class RunInfo:
         columns: Columns of the data.
         precision: ``train.precision``.
         views: ``branch``, ``column`` and ``role`` of each view; the composer adds it.
-        branches: Options of each branch as plain values; the composer adds it.
-        stores: The same of each store.
+        branches: Options of each branch as plain values, ``stores`` of each store.
         heads: Number of its attention heads.
     """
 

@@ -39,7 +39,7 @@ def load_corpus(
 
     Raises:
         CseError: A name stands for nothing, a file cannot be read (with the line), it has no text,
-            lacks a required column, has blanks or what is no number in it, or no row is left.
+            lacks a required column, has blanks or a wrong number in it, or no row is left.
     """
     import pyarrow as pa
 

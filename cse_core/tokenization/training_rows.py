@@ -163,7 +163,7 @@ class TrainingRows:
         """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels.
 
         Raises:
-            CseError: If a text in it is no such number, or the round has no such column.
+            CseError: If a text in it is another kind of value, or the round lacks the column.
         """
         if column not in self._values:
             source = self._source(column)

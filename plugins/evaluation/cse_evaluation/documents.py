@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from cse_core.data.corpus import TextColumn
 from cse_core.data.tables import BODIES
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
-from cse_core.registry.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def read_candidates(path: str | os.PathLike[str]) -> list[str]:
     return [text for text in dict.fromkeys(each.strip() for each in column) if text]
 
 
-def read_documents(path: str | os.PathLike[str], registry: Registry | None = None) -> DocumentSet:
+def read_documents(path: str | os.PathLike[str], registry: Any = None) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
 
     Args:

@@ -135,13 +135,14 @@ def cse_views() -> list[ViewSpec]:
     return [
         ViewSpec(
             name="identical",
-            summary="the sentence again, which no augmenter changes unless it is told to",
+            summary="the sentence again, which augmenters leave as it is",
             role="positive",
             column="text",
         ),
         ViewSpec(
             name="fraternal",
             summary="the sentence in a second language",
+            column="fraternal",
             find=_translation,
         ),
     ]
