@@ -114,9 +114,10 @@ class Session:
         folder, checkpoint = Path(self._temporary.name), None
         if run is not None:
             run.check_rows(self.corpus)
-            checkpoint = _last(RunFolder(run.path))
-            if checkpoint is not None and checkpoint.values["round"]:
-                folder = run.path  # which has the round
+            if run.checkpoints[-1:] not in ([], [(0, 0)]):  # that of its beginning is empty
+                number, step = run.checkpoints[-1]
+                checkpoint = Checkpoint.read(RunFolder(run.path).checkpoint(number, step))
+                folder = run.path if number else folder  # which has the round
         trainer = self._trainer = self._prepared.trainer(RunFolder(folder), attach_callbacks)
         if checkpoint is not None:
             trainer.restore(checkpoint)
@@ -230,10 +231,3 @@ class Session:
             self._temporary.cleanup()
         for name in ("_loop", "_trainer", "_prepared", "parts"):
             vars(self).pop(name, None)
-
-
-def _last(folder: RunFolder) -> Checkpoint | None:
-    """Return a run's last checkpoint, None where it has made no step."""
-    paths = folder.checkpoints()
-    found = Checkpoint.read(paths[-1]) if paths else None
-    return found if found is not None and found.tensors else None
