@@ -257,9 +257,11 @@ class AdapterSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeSpec(NamedSpec):
-    """A named composition with a paper's settings: ``path`` is ``"package:folder/file.toml"``.
+    """A named composition with a paper's settings: a TOML file in package data.
 
-    ``paper`` is its citation, a :class:`Paper` where model cards should cite it.
+    Attributes:
+        path: ``"package:folder/file.toml"``.
+        paper: Citation, a :class:`Paper` where model cards should cite it.
     """
 
     kind: ClassVar[DataKind] = "recipe"
@@ -272,7 +274,9 @@ class RecipeSpec(NamedSpec):
 class StudySpec(NamedSpec):
     """Runs that are compared, as in a table of a paper: what ``cse study`` runs.
 
-    ``path`` is ``"package:studies/file.toml"``, ``paper`` as that of a recipe.
+    Attributes:
+        path: ``"package:studies/file.toml"``.
+        paper: As that of a recipe.
     """
 
     kind: ClassVar[DataKind] = "study"
@@ -358,7 +362,9 @@ class SuiteSpec(NamedSpec):
 class ReporterSpec(NamedSpec):
     """A reporter of a training run: ``cse train --report NAME``.
 
-    ``factory`` is ``"module:Class"``; ``Class(options)`` is a ``cse_core.reporter.Reporter``.
+    Attributes:
+        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.reporter.Reporter``.
+        options: Its options model.
     """
 
     kind: ClassVar[DataKind] = "reporter"
@@ -406,7 +412,8 @@ CORE_VIEWS = (
 class ScheduleSpec(NamedSpec):
     """A shape of options that change over a round: ``loss.NAME.weight = "NAME(0.1,1)"``.
 
-    ``factory`` is ``"package.module:function"``, a ``cse_core.schedule.Curve``.
+    Attributes:
+        factory: ``"package.module:function"``, a ``cse_core.schedule.Curve``.
     """
 
     kind: ClassVar[DataKind] = "schedule"
@@ -454,47 +461,3 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
 }
 """The record of each kind of parts."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunInfo:
-    """What is known before anything heavy is loaded; None where it is not.
-
-    Attributes:
-        model: The encoder, as it was named.
-        family: ``model_type`` of its configuration.
-        hidden: Its hidden size.
-        embedding: Size of its word embeddings.
-        layers: Number of its layers.
-        positions: Tokens of its longest row.
-        mask_token: Whether its vocabulary has one.
-        cased: Whether its vocabulary keeps capital letters.
-        origin: Name of the installed encoder that it is, or that it was trained from.
-        batch_size: Over all processes.
-        steps: Optimiser steps of the run.
-        rows: Rows of the data.
-        columns: Columns of the data.
-        precision: ``train.precision``.
-        views: ``branch``, ``column`` and ``role`` of each view; the composer adds it.
-        branches: Options of each branch as plain values, ``stores`` of each store.
-        heads: Number of its attention heads.
-    """
-
-    model: str
-    family: str | None = None
-    hidden: int | None = None
-    embedding: int | None = None
-    layers: int | None = None
-    positions: int | None = None
-    cased: bool | None = None
-    mask_token: bool | None = None
-    origin: str | None = None
-    batch_size: int = 0
-    steps: int | None = None
-    rows: int | None = None
-    columns: tuple[str, ...] | None = None
-    precision: str = "auto"
-    views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    heads: int | None = None

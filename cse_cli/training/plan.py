@@ -13,7 +13,7 @@ from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.values import plain
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_core.training.recipe_file import as_recipe
 
 if TYPE_CHECKING:

@@ -22,8 +22,14 @@ from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
-from cse_core.records import HeadSpec, Kind, RowPoolerSpec, RunInfo, SliceSpec
+from cse_core.records import (
+    HeadSpec,
+    Kind,
+    RowPoolerSpec,
+    SliceSpec,
+)
 from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
 
 DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
 """Returns the rows and columns of the data, None where it does not know them without reading."""

@@ -31,10 +31,10 @@ from cse_core.records import (
     Kind,
     MinerSpec,
     PoolSpec,
-    RunInfo,
     ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered

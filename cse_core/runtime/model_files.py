@@ -9,7 +9,7 @@ from typing import Any
 
 from cse_core.errors import CseError
 from cse_core.files import MANIFEST, RUN_FILE, file_text
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 
 HEADS = "heads.safetensors"
 """Weights of its heads, and of a row pooler or slicer that has any."""

@@ -50,8 +50,8 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=15_310),
-    Bound("  contract", ("cse_core/*.py",), 2_390, held=2_960),
+    Bound("cse_core", ("cse_core",), 11_000, held=15_320),
+    Bound("  contract", ("cse_core/*.py",), 2_390, held=2_970),
     Bound("  registry", ("cse_core/registry",), 600, held=850),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_300),
     Bound("  data", ("cse_core/data",), 1_300, held=1_550),
@@ -70,7 +70,7 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=35_610, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 30_000, held=35_620, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=860, tests=True),
     Bound("docs, words", ("docs",), 50_000, held=50_500, words=True),
 )

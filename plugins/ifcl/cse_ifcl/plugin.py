@@ -13,11 +13,11 @@ from cse_core.records import (
     MetricSpec,
     Paper,
     RecipeSpec,
-    RunInfo,
     StoreSpec,
     StudySpec,
     ViewSpec,
 )
+from cse_core.run_info import RunInfo
 from cse_ifcl.options import (
     FusionOptions,
     HippocampusOptions,

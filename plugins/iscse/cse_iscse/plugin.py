@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import MinerSpec, Paper, RecipeSpec, RunInfo, ScheduleSpec, StudySpec
+from cse_core.records import (
+    MinerSpec,
+    Paper,
+    RecipeSpec,
+    ScheduleSpec,
+    StudySpec,
+)
+from cse_core.run_info import RunInfo
 from cse_iscse import filling
 from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_mocose.options import MOST_KEYS, QueueOptions
 

@@ -21,8 +21,8 @@ import torch
 
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite
 from cse_testkit.runs import Rig, compose, installed_registry
 from cse_testkit.tiny import COLUMNS, tiny_corpus

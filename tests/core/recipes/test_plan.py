@@ -10,8 +10,14 @@ import pytest
 from cse_cli.training.plan import data_flow, plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
-from cse_core.records import Kind, LossSpec, MinerSpec, Record, RunInfo
+from cse_core.records import (
+    Kind,
+    LossSpec,
+    MinerSpec,
+    Record,
+)
 from cse_core.registry.registry import Registered, Registry
+from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, compose, made, made_up_registry
