@@ -272,24 +272,7 @@ def _draws(name: str) -> torch.Generator:
     return generator(torch.device("cpu"), "loss suite", name)
 
 
-class KeepingSuite(PartSuite):
-    """What a part promises that may keep vectors of a batch."""
-
-    last = (*PartSuite.last, "only_after_step_keeps_anything")
-
-    def promise_only_after_step_keeps_anything(self) -> None:
-        """Steps that are computed and not committed leave it as it was."""
-        rig = self.trial().fresh()
-        rig.step(2)
-        part = rig.assembly.parts[self.trial().path]
-        before = snapshot(part)
-        part.after_step = lambda batch, ctx: None  # type: ignore[method-assign]
-        rig.step(1)
-        del part.after_step
-        same("a step without after_step changes", before, snapshot(part))
-
-
-class StoreSuite(KeepingSuite):
+class StoreSuite(PartSuite):
     """What a negative store promises, beside what every part does."""
 
     base = (NegativeStore,)
@@ -395,7 +378,7 @@ def _check_weights(log_weights: Tensor) -> None:
     assert not bool(wrong.any()), "a log-weight is NaN or plus infinity"
 
 
-class MinerSuite(KeepingSuite):
+class MinerSuite(PartSuite):
     """What a positive miner promises, beside what every part does."""
 
     base = (PositiveMiner,)

@@ -31,7 +31,7 @@ from cse_testkit.completion import complete
 from cse_testkit.promises import NotMeant, Suite, failures
 from cse_testkit.recipes import ENCODERS
 from cse_testkit.runs import Rig, compose, installed_registry
-from cse_testkit.tiny import shared_encoder, tiny_corpus
+from cse_testkit.tiny import Columns, shared_encoder, tiny_corpus
 from cse_testkit.watching import Call, attached, same, snapshot
 
 
@@ -139,8 +139,7 @@ class Trial:
         composition = self.composition
         if sets:
             composition = self.needed.compose(self.corpus, *self.suite.sets, *sets)
-        how: dict[str, Any] = {"registry": self.registry, "precision": precision, "watch": watch}
-        return Rig(composition, self.corpus, **how)
+        return Rig(composition, self.corpus, precision=precision, watch=watch)
 
 
 class PartSuite(RecordSuite):
@@ -152,12 +151,13 @@ class PartSuite(RecordSuite):
     Attributes:
         variants: Further options, of which a run, its state and its chunks are asked.
         sets: Further settings.
-        columns: Further columns of the corpus.
+        columns: Further columns of the corpus, with types or sample values as in
+            ``[tool.cse.columns]`` of ``pyproject.toml``, whose columns are there by themselves.
     """
 
     variants: ClassVar[Sequence[Mapping[str, Any]]] = ()
     sets: ClassVar[Sequence[str]] = ()
-    columns: ClassVar[Sequence[str]] = ()
+    columns: ClassVar[Columns] = ()
     last: ClassVar[tuple[str, ...]] = (
         "its_state_round_trips",
         "trains_with_finite_numbers_and_its_parameters_move",
@@ -292,9 +292,11 @@ class PartSuite(RecordSuite):
         second.step(STEPS - 2)
         again = [*first.losses, *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
-            resumed = "one seed, two losses" if number < 2 else "resumed after step 2"
+            why = "resumed after step 2"
+            if number < 2:
+                why = "one seed, two losses: make layers of torch inside `with setup.seeded(...)`"
             assert wanted == found, (
-                f"{resumed}: that of step {number + 1} is {found}, and {wanted} without the break"
+                f"{why}: that of step {number + 1} is {found}, and {wanted} in the first run"
             )
         before, after = snapshot(trial.rig.weights()), snapshot(second.weights())
         same("resumed after step 2, other weights", before, after)

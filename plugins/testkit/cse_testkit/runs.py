@@ -22,7 +22,7 @@ from cse_core.engine.step import StepResult
 from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
+from cse_core.recipes.model_facts import model_facts
 from cse_core.records import Kind
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
@@ -35,7 +35,7 @@ from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder
-from cse_testkit.tiny import shared_encoder, tiny_corpus
+from cse_testkit.tiny import TEACHER, shared_encoder, tiny_corpus
 from cse_testkit.watching import Watch
 
 BATCH = 4
@@ -98,13 +98,19 @@ def _load(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
     return deepcopy(encoder), tokenizer
 
 
+def _folder_of(name: str) -> str:
+    """Return a folder itself, and for any other encoder a tiny one that is wider than the run's."""
+    folder = Path(name).is_absolute() or Path(name).is_dir()
+    return name if folder else str(shared_encoder(hidden=TEACHER))
+
+
 class Rig:
     """A composition ready to step, as a training run would.
 
     Args:
-        composition: The checked recipe; its ``model.name`` is the encoder's folder.
+        composition: The checked recipe; its ``model.name`` is the encoder's folder. For a second
+            encoder that is no folder stands a tiny one of another hidden size.
         corpus: The training rows.
-        registry: Where second encoders are found; ``starter`` means the run's own.
         precision: ``fp32`` or ``bf16``.
         total_steps: Steps of the round, for schedules.
         device: Where it trains.
@@ -124,14 +130,11 @@ class Rig:
         composition: Composition,
         corpus: Corpus,
         *,
-        registry: Registry | None = None,
         precision: str = "fp32",
         total_steps: int = 10,
         device: str = "cpu",
         watch: bool = False,
     ) -> None:
-        registry = registry or installed_registry()
-        own = composition.model.name
         self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
         self.device = torch.device(device)
         self.precision = resolve_precision(precision, self.device)
@@ -140,9 +143,7 @@ class Rig:
                 composition,
                 corpus=corpus,
                 device=self.device,
-                resolve_model=lambda name: (
-                    own if name == STARTER else resolve_model(name, registry)
-                ),
+                resolve_model=_folder_of,
                 total_steps=total_steps,
                 load_encoder=_load,
             )
@@ -282,6 +283,6 @@ def run_steps(
     composition = compose(
         recipe=recipe, kinds=kinds, sets=sets, registry=registry, encoder=encoder, corpus=corpus
     )
-    rig = Rig(composition, corpus, registry=registry, total_steps=max(steps, 2))
+    rig = Rig(composition, corpus, total_steps=max(steps, 2))
     rig.step(steps)
     return rig
