@@ -16,11 +16,12 @@ from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_cli.training.choosing import SHOWN, choice_flags
+from cse_core.runtime.hub import is_hub_reachable
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition
-    from cse_core.runtime.reporter import Reporter
+    from cse_core.reporter import Reporter
 
 __all__ = [
     "SHOWN",
@@ -33,6 +34,7 @@ __all__ = [
     "echo",
     "echo_err",
     "installed",
+    "is_hub_reachable",
     "load_texts",
     "out_file",
     "plain_table",

@@ -335,7 +335,7 @@ class SuiteSpec(NamedSpec):
     """A suite that ``cse eval --suite NAME`` scores encoders on.
 
     Attributes:
-        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.evaluation.suites.Suite``.
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.suites.Suite``.
         dev: Whether training may be scored on its files too: ``cse train --dev FILE``; ``"pairs"``
             where these are graded pairs, and those of a data set too. It is asked last.
         sources: ``"package:folder/NAME.toml"``, from where `cse data fetch NAME` takes its files.
@@ -353,7 +353,7 @@ class ReporterSpec(NamedSpec):
     """A reporter of a training run: ``cse train --report NAME``.
 
     Attributes:
-        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.runtime.reporter.Reporter``.
+        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.reporter.Reporter``.
         options: Its options model.
     """
 

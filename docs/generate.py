@@ -123,8 +123,8 @@ def packages_table() -> str:
     """Return the packages of the core in their order."""
     rows = []
     for package in PACKAGES:
-        folder = {"contract": "cse_core/*.py", "parts": "cse_core/parts.py"}.get(package)
-        rows.append([package, f"`{folder or f'cse_core/{package}/'}`", purpose(package)])
+        where = "cse_core/*.py" if package == "contract" else f"cse_core/{package}/"
+        rows.append([package, f"`{where}`", purpose(package)])
     return table(["package", "where", "what it is for"], rows)
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CORE = "cse_core"
 CONTRACT = (
-    "__init__", "capabilities", "errors", "functional", "hookspecs", "memory", "options", "parts",
-    "protocols", "records", "schedule", "token_batch", "types",
+    "__init__", "capabilities", "errors", "files", "functional", "hookspecs", "memory", "options",
+    "parts", "protocols", "records", "reporter", "schedule", "suites", "token_batch", "types",
 )  # fmt: skip
 """Modules at the root of the core: what an author imports."""
 PACKAGES = (
-    "contract", "runtime", "registry", "recipes", "data", "tokenization", "encoders", "parts",
+    "contract", "runtime", "registry", "recipes", "data", "tokenization", "encoders",
     "models", "builtins", "engine", "evaluation", "training",
 )  # fmt: skip
 """Packages of the core in their order: each imports only earlier ones."""
@@ -94,9 +94,7 @@ def cycles() -> list[list[str]]:
 def purpose(package: str) -> str:
     """Return what a package is for: the first line of its docstring."""
     if package == "contract":
-        return "hooks, records, options and data types: what an author imports"
-    if package == "parts":
-        return "the base classes of parts, in cse_core/parts.py"
+        return "hooks, records, options, data types and base classes: what an author imports"
     tree = ast.parse((ROOT / CORE / package / "__init__.py").read_text(encoding="utf-8"))
     first = (ast.get_docstring(tree) or "").splitlines()[0].rstrip(".")
     return first[:1].lower() + first[1:]
@@ -121,8 +119,6 @@ def _package(name: str, path: Path) -> str:
     parts = name.split(".")
     if parts[0] != CORE:
         return parts[0] if parts[0] != "plugins" else parts[2]
-    if parts[1:] == ["parts"]:
-        return "parts"
     inside = path.relative_to(ROOT / CORE).parts
     return "contract" if len(inside) == 1 else inside[0]
 

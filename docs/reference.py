@@ -23,8 +23,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Functions and memory": ("cse_core.functional", "cse_core.memory"),
     "Errors": ("cse_core.errors",),
     "Names": ("cse_core.capabilities", "cse_core.hookspecs"),
-    "Evaluation suites": ("cse_core.evaluation.suites",),
-    "Reporters": ("cse_core.runtime.reporter",),
+    "Evaluation suites": ("cse_core.suites",),
+    "Reporters": ("cse_core.reporter",),
 }
 """Sections of the page and the modules of each."""
 HANDED: dict[str, tuple[str, ...]] = {
@@ -32,14 +32,28 @@ HANDED: dict[str, tuple[str, ...]] = {
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
 """Classes of other packages, and of the suites, whose objects are handed to parts."""
-FOR_TESTS = {
-    "cse_testkit.runs": ("run_steps", "compose", "Rig"),
-    "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
-    "cse_testkit.checking": ("part_suites", "recipe_suites", "pairs"),
-    "cse_testkit.completion": ("train_together",),
-    "cse_testkit.promises": ("failures",),
+IN_A_LINE: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+    "Files": (
+        "cse_core.files",
+        {
+            "cse_core.files": (
+                *("atomic_write", "atomic_file", "atomic_folder", "verify_checksums"),
+                *("disk_errors", "writable_folder"),
+            )
+        },
+    ),
+    "For tests": (
+        "cse_testkit",
+        {
+            "cse_testkit.runs": ("run_steps", "compose", "Rig"),
+            "cse_testkit.batches": ("make_batch", "make_context", "make_setup", "make_part"),
+            "cse_testkit.checking": ("part_suites", "recipe_suites", "pairs"),
+            "cse_testkit.completion": ("train_together",),
+            "cse_testkit.promises": ("failures",),
+        },
+    ),
 }
-"""What authors' own tests use, all of it imported from ``cse_testkit``."""
+"""Sections of a line for each name: whence all of them are imported, and where they are defined."""
 DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}
 """Folders of packages that are not at the top."""
 HIDDEN = {
@@ -140,7 +154,7 @@ def classes() -> dict[str, ast.ClassDef]:
     named: dict[str, tuple[str, ...] | None] = {
         module: None for modules in SECTIONS.values() for module in modules
     }
-    named |= HANDED | FOR_TESTS
+    named |= HANDED | IN_A_LINE["For tests"][1]
     return {
         node.name: node
         for module, names in named.items()
@@ -152,7 +166,8 @@ def classes() -> dict[str, ast.ClassDef]:
 
 
 def _shown(name: str) -> bool:
-    return not name.startswith("_") and name not in HIDDEN
+    """Tell whether a name is for authors; hooks have a section of their own."""
+    return not name.startswith(("_", "cse_")) and name not in HIDDEN
 
 
 def fields(node: ast.ClassDef) -> list[Field]:
@@ -306,10 +321,12 @@ def page() -> str:
     blocks.append("## Handed to parts")
     for module, names in HANDED.items():
         blocks += _definitions(_named(module, names), module)
-    blocks.append("## For tests")
-    blocks.append("All of it is imported from `cse_testkit`; `help(NAME)` says more.")
-    lines = [_in_a_line(node) for named in FOR_TESTS.items() for node in _named(*named)]
-    return "\n\n".join([*blocks, "\n".join(lines)])
+    for title, (door, places) in IN_A_LINE.items():
+        blocks.append(f"## {title}")
+        blocks.append(f"All of it is imported from `{door}`; `help(NAME)` says more.")
+        lines = [_in_a_line(node) for named in places.items() for node in _named(*named)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
 
 
 def _named(module: str, names: Sequence[str]) -> list[ast.stmt]:

@@ -15,11 +15,9 @@ import tomlkit
 
 from cse_cli.plugins.citations import papers_of
 from cse_core.data.sources import hub_name
+from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write, exists
 from cse_core.records import COMPONENT_SPECS, Paper
-from cse_core.runtime.atomic_files import atomic_write, exists
-from cse_core.runtime.model_files import MANIFEST, RUN_FILE
 from cse_core.training.export import public_name, visible
-from cse_core.training.run_folder import EVALUATIONS
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

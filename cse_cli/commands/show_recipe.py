@@ -123,9 +123,8 @@ def _blocks(document: Document) -> list[dict[str, Any]]:
 def _text(name: str, plugins: Installed) -> str:
     from pathlib import Path
 
-    from cse_core.runtime.atomic_files import file_text
+    from cse_core.files import RUN_FILE, file_text
     from cse_core.runtime.loading import package_path
-    from cse_core.runtime.model_files import RUN_FILE
 
     if plugins.registry.has("recipe", name):
         return file_text(package_path(plugins.registry.recipe(name).spec.path))

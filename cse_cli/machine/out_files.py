@@ -22,7 +22,7 @@ def out_file(path: Path, where: str = "--out", *, keep: bool = True) -> Iterator
     Raises:
         CseError: If it cannot be written.
     """
-    from cse_core.runtime.atomic_files import atomic_file
+    from cse_core.files import atomic_file
 
     if path.is_dir():
         raise CseError("is a folder", where=where, value=str(path), hint="name a file")

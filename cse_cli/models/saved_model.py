@@ -19,6 +19,7 @@ from torch import nn
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import check_finite
 from cse_core.errors import CseError
+from cse_core.files import MANIFEST, file_text
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import Part
@@ -27,9 +28,8 @@ from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
-from cse_core.runtime.atomic_files import file_text
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
-from cse_core.runtime.model_files import HEADS, MANIFEST, model_folder
+from cse_core.runtime.model_files import HEADS, model_folder
 
 Made = TypeVar("Made")
 _POOLING = {"cls_token": "cls", "mean_tokens": "mean"}

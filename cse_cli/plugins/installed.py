@@ -14,12 +14,12 @@ from cse_cli.terminal.console import warn
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
-    from cse_core.evaluation.suites import Suite, SuiteFiles
     from cse_core.recipes.settings import DataOptions
     from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
     from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registry
+    from cse_core.suites import Suite, SuiteFiles
 
 OWN_COMMANDS = (
     *("list-plugins", "show-plugin", "list-recipes", "show-recipe"),
@@ -110,8 +110,8 @@ class Installed:
         Raises:
             CseError: If its class cannot be imported.
         """
-        from cse_core.evaluation.suites import SuiteFiles
         from cse_core.runtime.loading import load_factory
+        from cse_core.suites import SuiteFiles
 
         if suite not in self.suites:
             return SuiteFiles({})

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.terminal.console import cleaned, console, echo_err, in_notebook, warn
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 
 if TYPE_CHECKING:
     from rich.progress import Progress

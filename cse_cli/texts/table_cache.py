@@ -17,8 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from cse_cli.plugins.folders import cache_folder
-from cse_core.runtime.atomic_files import atomic_file
-from cse_core.runtime.reporter import Reporter
+from cse_core.files import atomic_file
+from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
 LARGE = 50_000

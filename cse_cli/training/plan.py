@@ -19,7 +19,7 @@ from cse_core.training.recipe_file import as_recipe
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.texts.corpus_facts import Lengths
-    from cse_core.evaluation.suites import DevSet
+    from cse_core.suites import DevSet
     from cse_core.training.intervals import Intervals
 
 

@@ -90,7 +90,7 @@ class StoredRun:
     @cached_property
     def result(self) -> dict[str, Any] | None:
         """What came of it, as ``result.json`` has it: the chosen step and its scores."""
-        from cse_core.training.run_folder import RESULT
+        from cse_core.files import RESULT
 
         path = self.path / RESULT
         found: dict[str, Any] | None = None

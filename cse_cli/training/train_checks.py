@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.training.plan import PlannedRun
     from cse_core.data.sources import HubName
-    from cse_core.evaluation.suites import DevSet
     from cse_core.recipes.composition import Composition
+    from cse_core.suites import DevSet
     from cse_core.training.run_folder import RunFolder
 
 _SHOWN = 5
@@ -69,8 +69,7 @@ def check_links(folder: Path, where: str) -> None:
     Raises:
         CseError: If there is one; ``where`` names the flag.
     """
-    from cse_core.runtime.model_files import RUN_FILE
-    from cse_core.training.run_folder import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT
+    from cse_core.files import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT, RUN_FILE
 
     own = (folder / n for n in (RUN_FILE, RESULT, LOCK, METRICS, EVALUATIONS, *FOLDERS))
     walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
@@ -232,7 +231,7 @@ def recorded_reports(folder: Path) -> list[str]:
 
 def _written(folder: RunFolder) -> bytes | None:
     """Return ``run.toml`` as it was written, None where no copy of it is whole."""
-    from cse_core.runtime.atomic_files import verify_checksums
+    from cse_core.files import verify_checksums
 
     for path in folder.checkpoints():
         if verify_checksums(path, folder.recipe.name) is None:
@@ -241,8 +240,7 @@ def _written(folder: RunFolder) -> bytes | None:
 
 
 def _check_unfinished(folder: RunFolder) -> None:
-    from cse_core.runtime.atomic_files import verify_checksums
-    from cse_core.training.run_folder import RESULT
+    from cse_core.files import RESULT, verify_checksums
 
     result = folder.path / RESULT
     if not result.exists():

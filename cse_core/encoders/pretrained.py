@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import SUMS, verify_checksums
+from cse_core.files import SUMS, verify_checksums
 from cse_core.runtime.hub import is_hub_reachable
 from cse_core.runtime.model_files import model_folder
 

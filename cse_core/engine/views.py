@@ -14,8 +14,8 @@ from cse_core.engine.assembly import Assembly, BoundAugmenter
 from cse_core.engine.row_keys import occurrences
 from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
+from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
-from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import StepPosition, draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View

@@ -1,1 +1,1 @@
-"""What suites and dev sets are; nothing here imports torch."""
+"""Which dev sets training is scored on; nothing here imports torch."""

@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
+from cse_core.files import MANIFEST, RUN_FILE, file_text
 from cse_core.records import RunInfo
-from cse_core.runtime.atomic_files import file_text
-
-RUN_FILE = "run.toml"
-"""What a run writes beside its model; it is a recipe too."""
 
 HEADS = "heads.safetensors"
 """Weights of its heads, and of a row pooler or slicer that has any."""
-
-MANIFEST = "cse.json"
-"""The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
 
 JSON_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 """Files of a model that tell its facts."""

@@ -18,7 +18,7 @@ from cse_core.data import Corpus, TextColumn
 from cse_core.data.tables import text_table
 from cse_core.errors import CseError
 from cse_core.protocols import Tokenizer
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch

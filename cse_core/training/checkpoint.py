@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError, PartError
-from cse_core.runtime.atomic_files import (
+from cse_core.files import (
+    RUN_FILE,
     SUMS,
     atomic_folder,
     atomic_write,
     disk_errors,
     verify_checksums,
 )
-from cse_core.runtime.model_files import RUN_FILE
 from cse_core.training.run_folder import RunFolder, place_of
 from cse_core.training.selection import Best
 

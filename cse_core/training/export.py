@@ -11,14 +11,14 @@ from typing import Any, cast
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
+from cse_core.files import MANIFEST, atomic_folder, exists
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import HeadOptions
 from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
-from cse_core.runtime.atomic_files import atomic_folder, exists
 from cse_core.runtime.distributed import rank_and_size
-from cse_core.runtime.model_files import HEADS, MANIFEST
+from cse_core.runtime.model_files import HEADS
 from cse_core.training.checkpoint import Checkpoint, weights, write_tensors
 
 MAX_TOKENS = 8192

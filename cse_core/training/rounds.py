@@ -15,11 +15,11 @@ from torch import Tensor
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.errors import CseError
+from cse_core.files import atomic_folder, verify_checksums
 from cse_core.parts import RoundContext
 from cse_core.recipes.settings import TrainOptions
+from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import atomic_folder, verify_checksums
-from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.runtime.sharing import gather_rows
 from cse_core.tokenization.training_rows import Pairs, TrainingRows

@@ -19,22 +19,22 @@ from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import dev_sets
+from cse_core.files import RESULT, RUN_FILE
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
+from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.device import resolve_device, resolve_precision
-from cse_core.runtime.model_files import RUN_FILE
-from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import all_gather_objects
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import split_texts
 from cse_core.training.checkpoint import begin, last_checkpoint, restore_settings
 from cse_core.training.export import public_name
 from cse_core.training.recipe_file import dump_recipe
-from cse_core.training.run_folder import RESULT, RunFolder, versions
+from cse_core.training.run_folder import RunFolder, versions
 from cse_core.training.selection import Scorer
 from cse_core.training.trainer import Outcome, Trainer
 

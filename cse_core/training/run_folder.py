@@ -15,20 +15,21 @@ from shutil import rmtree
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.recipes.composition import Composition
-from cse_core.registry.plugin_info import TOOLKIT
-from cse_core.runtime.atomic_files import (
+from cse_core.files import (
+    EVALUATIONS,
+    FOLDERS,
+    LOCK,
+    METRICS,
+    RESULT,
+    RUN_FILE,
     atomic_write,
     disk_errors,
     remove_stale_files,
     writable_folder,
 )
-from cse_core.runtime.model_files import RUN_FILE
+from cse_core.recipes.composition import Composition
+from cse_core.registry.plugin_info import TOOLKIT
 
-RESULT, METRICS, EVALUATIONS = "result.json", "metrics.jsonl", "evaluations.jsonl"
-FOLDERS = ("model", "rounds", "checkpoints")
-LOCK = ".lock"
-"""Holds the number of the process that trains into the folder."""
 _STEP = r"(?:round-(\d{1,9})-)?step-(\d{1,18})"
 
 

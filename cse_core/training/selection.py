@@ -9,9 +9,9 @@ from pydantic import NonNegativeInt
 from torch import Tensor
 
 from cse_core.evaluation.dev_sets import MEAN, by_name, choosing_score, usual_scores
-from cse_core.evaluation.suites import DevSet
 from cse_core.parts import Metric
 from cse_core.runtime.sharing import run_on_rank_zero
+from cse_core.suites import DevSet
 
 
 @dataclass

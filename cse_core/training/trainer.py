@@ -19,11 +19,10 @@ from torch import Tensor
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
+from cse_core.files import METRICS, RUN_FILE, atomic_write, disk_errors
+from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
-from cse_core.runtime.atomic_files import atomic_write, disk_errors
 from cse_core.runtime.device import Precision
-from cse_core.runtime.model_files import RUN_FILE
-from cse_core.runtime.reporter import Reporter
 from cse_core.runtime.sharing import Share
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
@@ -31,7 +30,7 @@ from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import Rounds, TrainingRound
-from cse_core.training.run_folder import METRICS, RunFolder, place_of
+from cse_core.training.run_folder import RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
 

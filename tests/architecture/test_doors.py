@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from docs.packages import CONTRACT, ROOT, modules
 
-DOORS = {
-    "cse",
-    "cse_cli.api",
-    "cse_core",
-    "cse_core.evaluation.suites",
-    "cse_core.runtime.reporter",
-    *(f"cse_core.{name}" for name in CONTRACT),
-}
+DOORS = {"cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in CONTRACT)}
 LEFT: dict[str, str] = {
     "cse_bench": """
         cse_cli.machine.processor
@@ -50,15 +43,8 @@ LEFT: dict[str, str] = {
         cse_core.recipes.composition
         cse_core.recipes.settings
         cse_core.runtime.loading
-        cse_core.runtime.model_files
         cse_core.runtime.sharing
         cse_core.tokenization.tokenizer
-        cse_core.training.run_folder
-    """,
-    "cse_hub": """
-        cse_core.runtime.atomic_files
-        cse_core.runtime.hub
-        cse_core.runtime.model_files
     """,
     "cse_ifcl": """
         cse_cli.models.geometry
@@ -88,11 +74,6 @@ LEFT: dict[str, str] = {
         cse_core.training.run
         cse_core.training.run_folder
     """,
-    "cse_reporters": """
-        cse_core.runtime.atomic_files
-        cse_core.runtime.model_files
-        cse_core.training.run_folder
-    """,
     "cse_study": """
         cse_cli.machine.out_files
         cse_cli.machine.processor
@@ -112,9 +93,7 @@ LEFT: dict[str, str] = {
         cse_core.recipes.settings
         cse_core.recipes.values
         cse_core.registry.registry
-        cse_core.runtime.atomic_files
         cse_core.runtime.loading
-        cse_core.runtime.model_files
         cse_core.training.recipe_file
         cse_core.training.run_folder
     """,

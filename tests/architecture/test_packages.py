@@ -39,7 +39,7 @@ def test_no_modules_import_each_other() -> None:
 def test_the_root_of_the_core_is_the_contract() -> None:
     assert {path.stem for path in (ROOT / CORE).glob("*.py")} == set(CONTRACT)
     folders = {path.parent.name for path in (ROOT / CORE).glob("*/__init__.py")}
-    assert folders == set(PACKAGES) - {"contract", "parts"}
+    assert folders == set(PACKAGES) - {"contract"}
 
 
 def test_every_package_stays_within_its_bound() -> None:

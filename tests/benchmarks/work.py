@@ -147,7 +147,7 @@ class _Made(Exception):
 
 def _own(work: Work) -> Watch:
     """Make the steps of ``cse train``, which then writes nothing."""
-    from cse_core.runtime.reporter import Reporter
+    from cse_core.reporter import Reporter
     from cse_core.training.run import train
 
     watch = Watch(work.device)

@@ -14,7 +14,7 @@ from cse_core.errors import CseError
 from cse_core.options import Options
 from cse_core.records import ReporterSpec
 from cse_core.registry.registry import Registered, Registry
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 
 
 class Ears(Reporter):

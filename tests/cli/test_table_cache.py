@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 from cse_cli.texts import table_cache as token_cache
 from cse_cli.texts.table_cache import table_key, token_table
 from cse_core.encoders.pretrained import load_tokenizer
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]

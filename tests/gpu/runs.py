@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from cse_core.recipes.compose import resolve
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.training.run import resume, train
 from cse_core.training.signals import Stopped
 from cse_core.training.trainer import Outcome

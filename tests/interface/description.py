@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from cse_cli.main import run
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from docs.reference import HANDED, HIDDEN, SECTIONS
+from docs.reference import HANDED, HIDDEN, IN_A_LINE, SECTIONS
 
 KEPT = Path(__file__).with_name("interface.json")
 COMMANDS = {
@@ -41,6 +41,7 @@ Description = dict[str, Any]
 def described() -> Description:
     """Return the interface as it is now."""
     names = {module: None for modules in SECTIONS.values() for module in modules} | HANDED
+    names |= IN_A_LINE["Files"][1]
     return {
         "hooks": {hook: record.__name__ for hook, record in HOOK_RECORDS.items()},
         "names": {module: _module(module, only) for module, only in names.items()},

@@ -23,9 +23,9 @@ from cse_core.engine.step import Engine
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
+from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
-from cse_core.runtime.reporter import Reporter
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import TrainingRound
 from cse_core.training.run import Prepared

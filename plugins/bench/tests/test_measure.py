@@ -15,8 +15,8 @@ from cse_bench.where import CATEGORIES, shares
 
 from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
-from cse_core.runtime.reporter import Reporter
 from cse_core.training.checkpoint import weights
 from tests.core.training.test_loop import copied, loop_of
 from tests.core.training.test_runs import EVERYTHING, ROUNDS

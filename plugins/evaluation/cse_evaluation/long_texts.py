@@ -13,9 +13,9 @@ from torch import Tensor
 from cse_cli.models.loading import TextEncoder
 from cse_cli.models.processes import by_all, helpers
 from cse_cli.models.saved_model import SentenceModel
-from cse_core.evaluation.suites import Progress
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.runtime.sharing import Share
+from cse_core.suites import Progress
 from cse_core.tokenization.tokenizer import TokenTable
 from cse_core.types import offsets_of, positions_of
 from cse_evaluation.labelled import LongTexts

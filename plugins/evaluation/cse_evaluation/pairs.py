@@ -18,7 +18,7 @@ from cse_cli.texts.tables import Row, read_table, stem
 from cse_core.data.sources import TEST, hub_name, hub_rows
 from cse_core.data.tables import has_lone_surrogate
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import NoDevSet
+from cse_core.suites import NoDevSet
 
 SENTENCE_COLUMNS = (
     ("sentence1", "sentence2"),

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.suites import Progress
+from cse_core.suites import Progress
 
 GRID = tuple(2.0**power for power in range(-2, 4))
 GRID_WITHOUT_DEV = tuple(2.0**power for power in range(-1, 6))

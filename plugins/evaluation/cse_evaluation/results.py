@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import SuiteScore
+from cse_core.suites import SuiteScore
 
 Baseline = Mapping[str, Any]
 """Numbers of words alone on a set by name, None for an undefined one, and ``lexical``: what was

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.evaluation.suites import DevSet, Encode
+from cse_core.suites import DevSet, Encode
 from cse_evaluation.geometry import measure
 from cse_evaluation.lexical import jaccard, tfidf, units_of
 from cse_evaluation.pairs import PairSet, is_binary, spearman

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cse_cli.texts.tables import SUFFIXES, stem
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
+from cse_core.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
 from cse_evaluation.sts import STS_TESTS
 
 if TYPE_CHECKING:

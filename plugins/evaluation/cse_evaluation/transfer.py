@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cse_core.evaluation.suites import Encode, Progress
+from cse_core.suites import Encode, Progress
 from cse_evaluation.labelled import TRANSFER_TASKS, Task
 from cse_evaluation.lexical import Units, units_of
 from cse_evaluation.probe import (

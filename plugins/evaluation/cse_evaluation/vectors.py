@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cse_cli.models.geometry import unit
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import Encode
+from cse_core.suites import Encode
 from cse_evaluation.pairs import PairSet
 
 

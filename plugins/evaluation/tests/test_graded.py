@@ -23,7 +23,7 @@ from scipy.special import ive
 
 from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
 from cse_core.errors import CseError
-from cse_core.evaluation.suites import Encode
+from cse_core.suites import Encode
 from cse_core.training.selection import Scorer
 from tests.shared import shared_path
 

@@ -14,7 +14,7 @@ from cse_cli.training.plan import data_flow
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.records import Kind
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.training.run import train
 
 SHORT = "pool.segments.length=4"

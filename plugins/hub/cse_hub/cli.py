@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from cse_cli.api import echo, say_json, warn
+from cse_cli.api import echo, is_hub_reachable, say_json, warn
 from cse_core.errors import CseError
 
 CARD = "README.md"
@@ -76,8 +76,7 @@ def push(
 
 def _files(run: Path) -> dict[str, Path]:
     """Return the files of a run's model by their names in the repository, each one checked."""
-    from cse_core.runtime.atomic_files import verify_checksums
-    from cse_core.runtime.model_files import MANIFEST, RUN_FILE
+    from cse_core.files import MANIFEST, RUN_FILE, verify_checksums
 
     model = next((each for each in (run / "model", run) if (each / MANIFEST).is_file()), None)
     if model is None:
@@ -116,8 +115,6 @@ def _send(
     """Make the repository and send everything in one commit; return its address."""
     from huggingface_hub import CommitOperationAdd, HfApi, get_token
     from huggingface_hub.utils.tqdm import disable_progress_bars
-
-    from cse_core.runtime.hub import is_hub_reachable
 
     if get_token() is None:
         raise CseError("no token for the Hugging Face hub", where="cse push", hint=_LOGIN)

@@ -72,7 +72,7 @@ class Hub:
 def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     made = Hub()
     monkeypatch.setattr("huggingface_hub.HfApi", lambda **_: made)
-    monkeypatch.setattr("cse_core.runtime.hub.is_hub_reachable", lambda: True)
+    monkeypatch.setattr("cse_hub.cli.is_hub_reachable", lambda: True)
     monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
     return made
 
@@ -119,7 +119,7 @@ def test_what_the_hub_refuses_is_one_line(
     ):
         hub.fails = {call: code}
         refused(cse("push", str(trained), "me/mine", "--licence", "mit"), *words)
-    monkeypatch.setattr("cse_core.runtime.hub.is_hub_reachable", lambda: False)
+    monkeypatch.setattr("cse_hub.cli.is_hub_reachable", lambda: False)
     refused(cse("push", str(trained), "me/mine"), "the Hugging Face hub cannot be reached")
     monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
     refused(cse("push", str(trained), "me/mine"), "no token for the Hugging Face hub", "hf auth")

@@ -10,7 +10,7 @@ from cse_infocse.shown import clusters_of_rounds, graph_of_document
 from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
 
 from cse_cli.main import run
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.training.run import train
 
 

@@ -23,8 +23,8 @@ from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
+from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
-from cse_core.runtime.reporter import Reporter
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop

@@ -25,7 +25,7 @@ from cse_cli.main import run as cse
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.run import train
 

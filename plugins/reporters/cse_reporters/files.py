@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_write
-from cse_core.runtime.reporter import Reporter
+from cse_core.files import atomic_write
+from cse_core.reporter import Reporter
 from cse_reporters.options import CsvOptions, TensorboardOptions
 
 if TYPE_CHECKING:

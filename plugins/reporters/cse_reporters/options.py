@@ -11,8 +11,7 @@ from cse_core.options import Options
 
 def _free(name: str) -> str:
     """Refuse the name of what the run itself writes into its folder."""
-    from cse_core.runtime.model_files import RUN_FILE
-    from cse_core.training.run_folder import EVALUATIONS, FOLDERS, METRICS, RESULT
+    from cse_core.files import EVALUATIONS, FOLDERS, METRICS, RESULT, RUN_FILE
 
     if name in (RUN_FILE, RESULT, METRICS, EVALUATIONS, *FOLDERS) or name.startswith("tracked-"):
         raise ValueError("is the name of a file of the run itself, name another one")

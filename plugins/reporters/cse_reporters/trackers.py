@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_write
-from cse_core.runtime.reporter import Reporter
+from cse_core.files import atomic_write
+from cse_core.reporter import Reporter
 from cse_reporters.files import metrics
 from cse_reporters.options import MlflowOptions, TrackerOptions, TrackioOptions, WandbOptions
 

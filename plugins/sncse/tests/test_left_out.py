@@ -17,7 +17,7 @@ from cse_testkit import (
 )
 
 from cse_core.data import Corpus
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.training.run import train
 from cse_core.types import View
 from plugins.sncse.tests import steps_left_out

@@ -27,7 +27,7 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.run import train
 from cse_core.types import TokenBatch

@@ -15,7 +15,7 @@ from cse_cli.machine.out_files import check_out_folder
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import writable_folder
+from cse_core.files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of

@@ -26,8 +26,7 @@ from cse_study.planning.plan import Plan
 from cse_study.results.rows import scores_of
 
 from cse_core.errors import CseError
-from cse_core.runtime.model_files import RUN_FILE
-from cse_core.training.run_folder import RESULT
+from cse_core.files import RESULT, RUN_FILE
 
 TRAINED, LOST, AS_IT_IS, UNDER_WAY = "a" * 16, "b" * 16, "c" * 16, "d" * 16
 SCORING = "5" * 16

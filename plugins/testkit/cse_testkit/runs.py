@@ -26,8 +26,8 @@ from cse_core.recipes.model_facts import model_facts
 from cse_core.records import Kind
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
+from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
-from cse_core.runtime.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import Batches
 from cse_core.training import checkpoint as saved

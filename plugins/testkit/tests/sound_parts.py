@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cse_core.evaluation.suites import DevSet, Suite, SuiteFiles, SuiteScore
 from cse_core.functional import row_means
 from cse_core.parts import (
     Augmenter,
@@ -40,7 +39,8 @@ from cse_core.records import (
     StoreSpec,
     SuiteSpec,
 )
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
+from cse_core.suites import DevSet, Suite, SuiteFiles, SuiteScore
 from cse_core.types import LossOutput, Negatives, Positives, Round, View
 
 Class = TypeVar("Class", bound=type)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cse_core.engine.assembly import BoundAugmenter, build
 from cse_core.engine.views import ViewBuilder
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.rounds import TrainingRound
 from cse_core.training.run_folder import RunFolder

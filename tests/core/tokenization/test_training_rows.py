@@ -12,7 +12,7 @@ from cse_core.data import Corpus
 from cse_core.data.corpus import TextColumn
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import Batches, TrainingRows, split_texts

@@ -16,11 +16,11 @@ from cse_evaluation.vectors import EncodedTexts
 
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import DEV, dev_sets
-from cse_core.evaluation.suites import DevSet, Suite
 from cse_core.recipes.settings import TrainOptions
 from cse_core.records import DatasetSpec, SuiteSpec
 from cse_core.registry.plugin_info import KnownPart
 from cse_core.registry.registry import Registered, Registry
+from cse_core.suites import DevSet, Suite
 from cse_core.training.selection import Scorer
 
 PAIRS = [

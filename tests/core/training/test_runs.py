@@ -16,7 +16,7 @@ from cse_cli.models.saved_model import load
 from cse_core.builtins.infonce import Infonce
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.runtime.reporter import Reporter
+from cse_core.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint, weights
 from cse_core.training.run import resume, train
 from cse_core.training.selection import Scorer

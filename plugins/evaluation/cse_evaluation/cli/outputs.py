@@ -82,8 +82,7 @@ def keep(models: Sequence[str], options: Mapping[str, Any], found: Mapping[str, 
         options: How they were scored, where that is not the default.
         found: What ``cse eval --json`` prints.
     """
-    from cse_core.runtime.model_files import RUN_FILE
-    from cse_core.training.run_folder import EVALUATIONS
+    from cse_core.files import EVALUATIONS, RUN_FILE
 
     pairs = options.get("pairs_out")
     for name, scores in zip(models, found.get("models", [found]), strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cse_cli.terminal.console import echo_err, say_table, warn
-from cse_core.evaluation.suites import SuiteScore
+from cse_core.suites import SuiteScore
 
 if TYPE_CHECKING:
     from rich.table import Table

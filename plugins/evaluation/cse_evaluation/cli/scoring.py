@@ -12,7 +12,7 @@ from cse_cli.models.loading import TextEncoder, load_model
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo_err, warn
 from cse_cli.terminal.progress import reporter_for
-from cse_core.evaluation.suites import Progress, SuiteScore
+from cse_core.suites import Progress, SuiteScore
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.sources import Request, Sources, read_sources
 from cse_evaluation.results import Baseline, Result, check_names

@@ -18,9 +18,9 @@ from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
-from cse_core.evaluation.suites import Suite
 from cse_core.records import SuiteSpec
 from cse_core.runtime.loading import load_factory
+from cse_core.suites import Suite
 from cse_evaluation.results import check_names
 
 if TYPE_CHECKING:

@@ -131,7 +131,7 @@ def study(
         return
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
-    from cse_core.runtime.atomic_files import writable_folder
+    from cse_core.files import writable_folder
     from cse_study.definition.reading import find_study
     from cse_study.execution import folder
     from cse_study.pages.page import check_file, check_page

@@ -18,9 +18,8 @@ from typing import IO, Annotated, Any
 from pydantic import BaseModel, StringConstraints, ValidationError
 
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_file, atomic_write, disk_errors
-from cse_core.runtime.model_files import RUN_FILE
-from cse_core.training.run_folder import METRICS, RESULT, RunFolder
+from cse_core.files import METRICS, RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
+from cse_core.training.run_folder import RunFolder
 
 _WAIT = 0.5
 """Seconds between two looks at a lock that another process holds."""

@@ -23,7 +23,7 @@ import tomlkit
 
 from cse_cli.machine.processor import processor
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_write
+from cse_core.files import atomic_write
 from cse_study.definition.reading import RUN
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json

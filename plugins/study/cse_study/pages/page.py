@@ -13,7 +13,7 @@ from pathlib import Path
 from cse_cli.machine.out_files import check_out_file
 from cse_core import __version__
 from cse_core.errors import CseError
-from cse_core.runtime.atomic_files import atomic_write, disk_errors, writable_folder
+from cse_core.files import atomic_write, disk_errors, writable_folder
 from cse_study.pages.figures import Picture
 from cse_study.results.table import Table
 

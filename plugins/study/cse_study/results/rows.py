@@ -13,10 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from cse_core.files import RESULT, RUN_FILE, atomic_file
 from cse_core.recipes.values import plain
-from cse_core.runtime.atomic_files import atomic_file
-from cse_core.runtime.model_files import RUN_FILE
-from cse_core.training.run_folder import RESULT
 from cse_study.definition.reading import Point
 from cse_study.execution.folder import StudyFolder, read_json
 from cse_study.execution.jobs import Scoring

@@ -1,4 +1,4 @@
-"""Files and folders that are there complete or not at all.
+"""The files of runs and models by name; files and folders written whole or not at all.
 
 Nothing is written through a link. What is written has the permissions that the umask leaves.
 """
@@ -21,6 +21,15 @@ from safetensors import SafetensorError
 
 from cse_core.errors import CseError
 
+RUN_FILE = "run.toml"
+"""What a run writes beside its model; it is a recipe too."""
+RESULT, METRICS, EVALUATIONS = "result.json", "metrics.jsonl", "evaluations.jsonl"
+FOLDERS = ("model", "rounds", "checkpoints")
+"""Folders in a run's folder."""
+LOCK = ".lock"
+"""Holds the number of the process that trains into the folder."""
+MANIFEST = "cse.json"
+"""The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
 _MAX_TEXT_BYTES = 2**28
 SUMS = "checksums.json"
 """SHA-256 of every other file of a whole folder, by its path in it."""
