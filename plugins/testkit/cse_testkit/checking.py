@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from cse_testkit.encoding_suites import (
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
-from cse_testkit.promises import Asked, Suite, ask
+from cse_testkit.promises import Asked, Suite, ask, names_of
 from cse_testkit.recipes import RecipeSuite
 from cse_testkit.runs import installed_registry
 
@@ -76,8 +76,9 @@ def part_suites(
     Raises:
         ValueError: If it brings no part that is named.
     """
-    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), {"distribution": distribution})]
     given = dict(parts or {})
+    values = {"distribution": distribution, "parts": dict(given)}
+    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), values)]
     for found in installed_registry().parts():
         if found.distribution == distribution:
             values = {**every, **given.pop(path_of(found), {})}
@@ -135,12 +136,30 @@ def check(
         with_pairs: Whether its parts are tried with every other installed one.
     """
     file = _file(_module, infos[0].module if infos else distribution.replace("-", "_"))
-    yield from _of(PluginSuite, "plugin", file, distribution=distribution)
+    plugin = _of(PluginSuite, "plugin", file, distribution=distribution)
+    asked = list(islice(plugin, len(names_of(PluginSuite)) - len(PluginSuite.last)))
+    yield from asked
     for info in infos:
         for record in info.parts:
-            yield from of_record(record, info)
+            for each in of_record(record, info):
+                asked.append(each)
+                yield each
+    if not any(each.status == "broken" for each in asked):
+        yield from _of_processes(plugin, infos)
     if with_pairs:
         yield from of_pairs(distribution)
+
+
+def _of_processes(asked: Iterator[Asked], infos: Sequence[PluginInfo]) -> Iterator[Asked]:
+    """Yield the promise of two processes as one of the part that breaks it."""
+    records = {f"{each.kind}.{each.name}": each for info in infos for each in info.parts}
+    for each in asked:
+        record: Any = records.get(each.detail.partition(": ")[0])
+        if record is not None and each.status == "broken":
+            part = f"{NOUNS[record.kind]} {record.name}"
+            yield replace(each, part=part, file=_file(load_factory, record.factory))
+        else:
+            yield replace(each, part="two processes")
 
 
 def of_record(

@@ -115,6 +115,7 @@ class Rig:
         total_steps: Steps of the round, for schedules.
         device: Where it trains.
         watch: Whether the parts' pure methods are called twice and compared.
+        folder: Where rounds are written, the same for several processes; by default one of its own.
 
     Attributes:
         assembly: What was made: ``assembly.parts["loss.NAME"]`` is a part,
@@ -134,6 +135,7 @@ class Rig:
         total_steps: int = 10,
         device: str = "cpu",
         watch: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
         self.device = torch.device(device)
@@ -153,9 +155,8 @@ class Rig:
         for part in self.assembly.parts.values():
             part.prepare(corpus)
         self._folder = tempfile.TemporaryDirectory(prefix="cse-rounds-")
-        self.rounds = Rounds(
-            self.assembly, corpus, RunFolder(Path(self._folder.name)), self.encode, Reporter()
-        )
+        own = RunFolder(folder or Path(self._folder.name))
+        self.rounds = Rounds(self.assembly, corpus, own, self.encode, Reporter())
         self.results: list[StepResult] = []
         self.bad_gradients: set[str] = set()
 
