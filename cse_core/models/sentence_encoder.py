@@ -279,7 +279,7 @@ def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
             module.train(not training)
 
 
-def _see_shape(part: Any, method: str, vectors: Tensor, rows: int, dimension: int | None) -> None:
+def _see_shape(part: Any, method: str, vectors: Tensor, rows: int, dimension: object) -> None:
     """Refuse vectors that are not one for each row, or not of the dimension that was announced."""
     wanted = vectors.shape[-1] if dimension is None else dimension
     if vectors.shape != (rows, wanted):

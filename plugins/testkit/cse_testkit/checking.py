@@ -77,8 +77,8 @@ def part_suites(
         ValueError: If it brings no part that is named.
     """
     given = dict(parts or {})
-    values = {"distribution": distribution, "parts": dict(given)}
-    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), values)]
+    own: dict[str, Any] = {"distribution": distribution, "parts": dict(given)}
+    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), own)]
     for found in installed_registry().parts():
         if found.distribution == distribution:
             values = {**every, **given.pop(path_of(found), {})}

@@ -20,20 +20,42 @@ import typer
 from cse_cli.terminal.console import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS, AnyKind
+from cse_core.registry.plugin_info import NOUNS
 from cse_core.registry.record_checks import NAME
 
 TEMPLATE = Path(__file__).with_name("template")
-KINDS: dict[AnyKind, tuple[str, str]] = {
-    "aug": ("augmenter", "AugmenterSpec"),
-    "pool": ("pooler", "RowPoolerSpec"),
-    "positives": ("miner", "MinerSpec"),
-    "negatives": ("store", "StoreSpec"),
-    "loss": ("loss", "LossSpec"),
-    "branch": ("branch", "BranchSpec"),
-    "metric": ("metric", "MetricSpec"),
+PARTS = {
+    "aug": ("augmenter.py", "AugmenterSpec"),
+    "pool": ("pooler.py", "RowPoolerSpec"),
+    "positives": ("miner.py", "MinerSpec"),
+    "negatives": ("store.py", "StoreSpec"),
+    "loss": ("loss.py", "LossSpec"),
+    "branch": ("branch.py", "BranchSpec"),
+    "metric": ("metric.py", "MetricSpec"),
+    "adapter": ("adapter.py", "AdapterSpec"),
 }
-"""Kinds that there are templates of, in the order of a recipe: module and record of each."""
+"""Kinds of parts in the order of a recipe, which they come with: place and record of each."""
+KINDS = {
+    **PARTS,
+    "recipe": ("recipes/{}.toml", "RecipeSpec"),
+    "encoder": ("encoder", "EncoderSpec"),
+    "dataset": ("dataset.py", "DatasetSpec"),
+    "suite": ("suite.py", "SuiteSpec"),
+    "reporter": ("reporter.py", "ReporterSpec"),
+    "study": ("studies/{}.toml", "StudySpec"),
+    "command": ("command.py", "CommandSpec"),
+}
+"""All kinds that a plugin brings."""
+TRIES = {
+    "recipe": "cse train --recipe {} --train.max_steps 20",
+    "encoder": "cse encode {} --text 'a sentence'",
+    "dataset": "cse train --data {} --train.max_steps 20",
+    "suite": "cse eval starter --suite {} --data-dir tests/files",
+    "reporter": "cse train --report {} --train.max_steps 20",
+    "study": "cse study {} --dry-run",
+    "command": "cse {} --help",
+}
+"""What shows that it works."""
 MAX_NAME = 20
 """Characters of a name; with more the lines of the templates are too long."""
 
@@ -50,8 +72,8 @@ def new_plugin(
         typer.Option(
             "--kind",
             metavar="KIND,…",
-            help="What it brings: aug, pool, positives, negatives, loss, branch, metric; by "
-            "default a loss.",
+            help="What it brings: aug, pool, positives, negatives, loss, branch, metric, adapter, "
+            "recipe, encoder, dataset, suite, reporter, study, command; by default a loss.",
         ),
     ] = None,
     out: Annotated[
@@ -63,7 +85,7 @@ def new_plugin(
         str, typer.Option(metavar="TEXT", help="The paper: 'Wu et al.: Name, ACL 2024'.")
     ] = "",
 ) -> None:
-    """Write the package of a plugin: options, records, parts, a recipe, tests, CI.
+    """Write the package of a plugin: options, records, parts, a recipe, tests, CI, publishing.
 
     Each part is a small one that works, with its shapes in comments and a slow version in the
     tests: change both to those of your method.
@@ -76,13 +98,14 @@ def new_plugin(
             echo(f"  {path.relative_to(folder)}")
     echo("next:")
     echo(f'  pip install -e "{folder}"')
-    echo(f"  cse train --recipe {package.name} --train.max_steps 20")
+    for line in package.tries:
+        echo(f"  {line}")
     echo(f"  cse check-plugin {package.distribution}")
     echo(f"  pytest {folder}")
 
 
-def kinds_of(typed: Iterable[str]) -> tuple[AnyKind, ...]:
-    """Return the kinds of words with commas, each once, in the order of a recipe.
+def kinds_of(typed: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of words with commas, each once, in order; parts come with a recipe.
 
     Raises:
         CseError: If one has no template.
@@ -91,9 +114,10 @@ def kinds_of(typed: Iterable[str]) -> tuple[AnyKind, ...]:
     for word in words:
         if word not in KINDS:
             hint = did_you_mean(word, list(KINDS))
-            raise CseError("no kind of part", where="--kind", value=word, hint=hint)
+            raise CseError("no kind of record", where="--kind", value=word, hint=hint)
     if not words:
-        raise CseError("names no kind of part", where="--kind", hint=f"known: {', '.join(KINDS)}")
+        raise CseError("names no kind", where="--kind", hint=f"known: {', '.join(KINDS)}")
+    words += ["recipe"] if {*words} & {*PARTS} else []
     return tuple(kind for kind in KINDS if kind in words)
 
 
@@ -103,18 +127,18 @@ class Package:
 
     Attributes:
         name: Of its parts, its recipe and its entry point.
-        kinds: Of its parts.
+        kinds: What it brings.
         author: Who writes it.
         paper: Its citation, or an empty text.
     """
 
     name: str
-    kinds: tuple[AnyKind, ...]
+    kinds: tuple[str, ...]
     author: str = ""
     paper: str = ""
 
     @staticmethod
-    def named(name: str, kinds: tuple[AnyKind, ...], *, author: str, paper: str) -> Package:
+    def named(name: str, kinds: tuple[str, ...], *, author: str, paper: str) -> Package:
         """Return a package by the name that was typed, with or without ``cse-`` in front.
 
         Raises:
@@ -143,6 +167,11 @@ class Package:
         """Return its name for Python."""
         return self.distribution.replace("-", "_")
 
+    @property
+    def tries(self) -> list[str]:
+        """Return the commands that show that it works."""
+        return [line.format(self.name) for kind, line in TRIES.items() if kind in self.kinds]
+
     def write(self, folder: Path) -> Path:
         """Write everything to a folder that is not there yet, or nothing; returns it.
 
@@ -159,6 +188,10 @@ class Package:
                     path = Path(made, "package", name)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(text, encoding="utf-8")
+                if "encoder" in self.kinds:
+                    from cse_testkit.tiny import tiny_encoder
+
+                    tiny_encoder(Path(made, "package", self.module, "encoder"))
                 shutil.move(Path(made, "package"), folder)
         except OSError as error:
             what = f"cannot be written: {error.strerror}"
@@ -175,27 +208,40 @@ class Package:
         values = self._values()
         for path in sorted(TEMPLATE.rglob("*.txt")):
             source = path.relative_to(TEMPLATE)
-            top, *folders, last = source.parts
-            if top == "package":
-                target = "/".join([*folders, last])
-            elif folders[0] not in self.kinds or last in ("record.py.txt", "recipe.toml.txt"):
+            top, *within = source.parts
+            target = "/".join(within[top == "kinds" :])
+            if top == "kinds":
+                if within[0] not in self.kinds or target in ("record.py.txt", "recipe.toml.txt"):
+                    continue
+                if target == "test.py.txt":
+                    target = f"tests/test_{within[0]}.py"
+                elif not target.startswith("tests/"):
+                    target = f"cse_example/{target}"
+            elif target == "cse_example/plugin.py.txt" and not self._recorded:
                 continue
-            elif last == "test.py.txt":
-                target = f"tests/test_{folders[0]}.py"
-            else:
-                target = f"cse_example/{last}"
             target = target.removesuffix(".txt").replace("dot-", ".")
             target = target.replace("cse_example", self.module).replace("example", self.name)
             yield target, environment.get_template(source.as_posix()).render(values)
+
+    @property
+    def _recorded(self) -> list[str]:
+        """Return the kinds whose records a hook returns."""
+        return [kind for kind in self.kinds if kind != "command"]
 
     def _values(self) -> dict[str, Any]:
         """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
         words = "".join(word.title() for word in self.name.split("-"))
         title = words if words[0].isalpha() else f"Plugin{words}"
-        imports = {f"from {self.module}.papers import PAPER"}
-        for stem in (KINDS[kind][0] for kind in self.kinds):
-            options = f"{title}{stem.title()}Options"
-            imports.add(f"from {self.module}.{stem}_options import {options}")
+        imports = set()
+        for kind in self.kinds:
+            stem = KINDS[kind][0].removesuffix(".py")
+            if kind in (*PARTS, "reporter"):
+                options = f"{title}{stem.title()}Options"
+                imports.add(f"from {self.module}.{stem}_options import {options}")
+            if kind in (*PARTS, "recipe", "study"):
+                imports.add(f"from {self.module}.papers import PAPER")
+        nouns: dict[str, str] = {**NOUNS, "command": "command"}
+        places = {kind: f"{self.module}/{KINDS[kind][0].format(self.name)}" for kind in self.kinds}
         author = self.author or f"The authors of {self.distribution}"
         major, minor = __version__.split(".")[:2]
         return {
@@ -208,8 +254,10 @@ class Package:
             "lowest": f"{major}.{minor}",
             "next": f"{major}.{int(minor) + 1}",
             "kinds": self.kinds,
-            "every": tuple(KINDS),
-            "parts": [(NOUNS[kind], KINDS[kind][0]) for kind in self.kinds],
-            "specs": sorted({*(KINDS[kind][1] for kind in self.kinds), "RecipeSpec"}),
+            "every": tuple(PARTS),
+            "recorded": self._recorded,
+            "tries": self.tries,
+            "parts": [(nouns[kind], place) for kind, place in places.items()],
+            "specs": sorted(KINDS[kind][1] for kind in self._recorded),
             "imports": sorted(imports),
         }

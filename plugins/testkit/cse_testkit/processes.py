@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.spawn import start_processes
 
 from cse_core.errors import CseError
 from cse_core.records import Kind
@@ -40,7 +41,9 @@ def differences(parts: Sequence[tuple[Kind, str]], given: Mapping[str, Given]) -
         read = ("options", "sets", "columns")
         plain = {path: {k: of[k] for k in read if k in of} for path, of in given.items()}
         work = (folder, list(parts), plain)
-        started = torch.multiprocessing.spawn(_work, work, nprocs=2, join=False)
+        started = start_processes(  # type: ignore[no-untyped-call]
+            _work, work, nprocs=2, join=False, start_method="spawn"
+        )
         alone = dict(_results(Path(folder, "alone"), parts, given, watch=True))
         while not started.join():
             pass
@@ -116,7 +119,7 @@ def _results(
 
 def _compared(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     for number, losses in enumerate(zip(one[0], other[0], strict=True)):
-        yield f"the loss of step {number + 1}", *map(torch.tensor, losses)
+        yield f"the loss of step {number + 1}", torch.tensor(losses[0]), torch.tensor(losses[1])
     for name in dict.fromkeys((*one[1], *other[1])):
         yield f"its state {name}", one[1].get(name), other[1].get(name)
 

@@ -92,7 +92,7 @@ class RecipeSuite(Suite):
     def declared(self) -> Mapping[str, str | Sequence[str]]:
         """Return the columns that the suite or the plugin's ``pyproject.toml`` declares."""
         registry = self.registry or installed_registry()
-        own = declared_columns(registry.find("recipe", self.recipe).distribution)
+        own = declared_columns(registry.recipe(self.recipe).distribution)
         return {**own, **typed(self.columns or ())}
 
     def promise_it_resolves_for_every_encoder(self) -> None:
