@@ -16,44 +16,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cse.models import Model, evaluate, load
-    from cse.plans import Plan, plan
-    from cse.runs import Run, open_run, resume, train
-    from cse_cli.training.stored_run import StoredRun
-    from cse_core import __version__
-    from cse_core.errors import CseError, CseErrors
+    from cse.models import Model as Model
+    from cse.models import evaluate as evaluate
+    from cse.models import load as load
+    from cse.plans import Plan as Plan
+    from cse.plans import plan as plan
+    from cse.runs import Run as Run
+    from cse.runs import open_run as open_run
+    from cse.runs import resume as resume
+    from cse.runs import train as train
+    from cse.session import Session as Session
+    from cse_cli.training.stored_run import StoredRun as StoredRun
+    from cse_core import __version__ as __version__
+    from cse_core.engine.step import StepResult as StepResult
+    from cse_core.engine.views import PreparedView as PreparedView
+    from cse_core.errors import CseError as CseError
+    from cse_core.errors import CseErrors as CseErrors
+    from cse_core.recipes.composition import Composition as Composition
 
-__all__ = [
-    "CseError",
-    "CseErrors",
-    "Model",
-    "Plan",
-    "Run",
-    "StoredRun",
-    "__version__",
-    "evaluate",
-    "load",
-    "open_run",
-    "plan",
-    "resume",
-    "train",
-]
-
-_PLACES = {
-    "CseError": "cse_core.errors",
-    "CseErrors": "cse_core.errors",
-    "Model": "cse.models",
-    "Plan": "cse.plans",
-    "Run": "cse.runs",
-    "StoredRun": "cse_cli.training.stored_run",
-    "__version__": "cse_core",
-    "evaluate": "cse.models",
-    "load": "cse.models",
-    "open_run": "cse.runs",
-    "plan": "cse.plans",
-    "resume": "cse.runs",
-    "train": "cse.runs",
+_NAMES = {
+    "cse.models": ("Model", "evaluate", "load"),
+    "cse.plans": ("Plan", "plan"),
+    "cse.runs": ("Run", "open_run", "resume", "train"),
+    "cse.session": ("Session",),
+    "cse_cli.training.stored_run": ("StoredRun",),
+    "cse_core": ("__version__",),
+    "cse_core.engine.step": ("StepResult",),
+    "cse_core.engine.views": ("PreparedView",),
+    "cse_core.errors": ("CseError", "CseErrors"),
+    "cse_core.recipes.composition": ("Composition",),
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
+from cse_cli.training.stored_run import StoredRun
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -123,6 +124,24 @@ def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpac
     composition, choice, plugins = compose(recipe, chosen)
     run = planned_run(composition, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)
+
+
+def settled(
+    made_of: File | Plan | StoredRun | None, chosen: Chosen, where: str
+) -> tuple[Composition, Installed]:
+    """Return the composition of a plan or a run, or what the arguments of :func:`plan` choose.
+
+    Raises:
+        CseError: What is wrong with it, or stands beside a plan; ``where`` is who asks.
+    """
+    if not isinstance(made_of, Plan | StoredRun):
+        composition, _, plugins = compose(made_of, chosen)
+        return composition, plugins
+    if beside := [name for name, value in chosen.items() if value is not None]:
+        kind = "plan" if isinstance(made_of, Plan) else "run"
+        what = f"a {kind} is trained as it is; {', '.join(beside)} cannot change it"
+        raise CseError(what, where=where, hint="leave it out, or give it to cse.plan")
+    return made_of.composition, made_of.plugins
 
 
 def compose(recipe: File | None, chosen: Chosen) -> tuple[Composition, Choice, Installed]:

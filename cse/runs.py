@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from cse.plans import Chosen, File, Plan, compose
+from cse.plans import Chosen, File, Plan, settled
 from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_cli.training.stored_run import StoredRun
-from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse.models import Model
@@ -93,14 +92,7 @@ def train(
     from cse_cli.plugins.reporters import reporters_of
 
     check_launch()
-    if isinstance(recipe, Plan):
-        beside = [name for name, value in chosen.items() if value is not None]
-        if beside:
-            what = f"a plan is trained as it is; {', '.join(beside)} cannot change it"
-            raise CseError(what, where="cse.train", hint="leave it out, or give it to cse.plan")
-        composition, plugins = recipe.composition, recipe.plugins
-    else:
-        composition, _, plugins = compose(recipe, chosen)
+    composition, plugins = settled(recipe, chosen, "cse.train")
     reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
     return _run(composition, None if out is None else Path(out), plugins, quiet, force)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
+from cse_cli.machine.processor import processor
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
@@ -38,6 +39,8 @@ __all__ = [
     "load_texts",
     "out_file",
     "plain_table",
+    "precision_on",
+    "processor",
     "progress",
     "say_json",
     "say_table",
@@ -70,6 +73,17 @@ def load_texts(path: str, plugins: Installed, *, limit: int | None = None) -> Co
     from cse_core.recipes.settings import DataOptions
 
     return plugins.corpus(DataOptions(path=(path,), limit=limit))
+
+
+def precision_on(device: str, name: str = "auto") -> str:
+    """Return the precision, ``fp32`` or ``bf16``, that ``train.precision`` means on a device.
+
+    Raises:
+        CseError: If the device or the precision is unknown.
+    """
+    from cse_core.runtime.device import resolve_device, resolve_precision
+
+    return resolve_precision(name, resolve_device(device)).name
 
 
 @contextmanager

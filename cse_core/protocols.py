@@ -166,6 +166,10 @@ class Rows(Protocol):
     longest: int
     pairs: Mapping[str, Sequence[str] | NDArray[Any]] | None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+
     def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
 

@@ -33,7 +33,7 @@ class StoredRun:
     def __init__(self, folder: str | os.PathLike[str], plugins: Installed | None = None) -> None:
         from cse_core.training.run_folder import RunFolder
 
-        self.path, self._plugins = Path(folder), plugins or Installed()
+        self.path, self.plugins = Path(folder), plugins or Installed()
         self._folder: RunFolder = RunFolder(self.path)
         if not self._folder.recipe.is_file():
             hint = "name the folder that `cse train` made, such as runs/NAME"
@@ -49,7 +49,7 @@ class StoredRun:
         """
         from cse_core.recipes.compose import resolve
 
-        return resolve(self._plugins.registry, recipe=self._folder.recipe)
+        return resolve(self.plugins.registry, recipe=self._folder.recipe)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -60,7 +60,12 @@ class StoredRun:
         """
         from cse_core.training.run import training_corpus
 
-        corpus = training_corpus(self.composition, self._plugins.registry)
+        corpus = training_corpus(self.composition, self.plugins.registry)
+        self.check_rows(corpus)
+        return corpus
+
+    def check_rows(self, corpus: Corpus) -> None:
+        """Refuse rows that are others than those that it was trained on."""
         written = tomllib.loads(self._folder.recipe.read_text(encoding="utf-8"))
         if written.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
             raise CseError(
@@ -69,7 +74,6 @@ class StoredRun:
                 value=", ".join(self.composition.data.path),
                 hint="restore the old files",
             )
-        return corpus
 
     @cached_property
     def rounds(self) -> dict[int, Round]:

@@ -24,9 +24,10 @@ Bad = tuple[int, str, str]
 
 
 class PartCalls:
-    """Calls parts, and sees that they keep their contract."""
+    """Calls parts, and sees that they keep their contract; ``look`` sees each call."""
 
     def __init__(self) -> None:
+        self.look: Callable[[Part, str, tuple[Any, ...], Any], None] | None = None
         self._made: list[tuple[str, str]] = []
         self._flags: list[Tensor] = []
         self._steps: list[tuple[int, list[tuple[str, str]], Tensor]] = []
@@ -52,6 +53,8 @@ class PartCalls:
             raise PartError(part, method, wrong)
         for tensor in _numbers(came):
             self.note(part.path, method, tensor)
+        if self.look is not None:
+            self.look(part, method, given, came)
         return came
 
     def note(self, path: str, method: str, values: Tensor) -> None:

@@ -24,7 +24,7 @@ from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
 from cse_core.engine.passes import Levels, RoundSetup, StepPasses
-from cse_core.engine.views import ViewBuilder
+from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.device import Precision
 from cse_core.runtime.distributed import sum_gradients
@@ -43,6 +43,7 @@ class StepResult:
         rows: Of the batch, over all processes.
         tokens: Of this process's share.
         anchors: ``[A, D]`` vectors of the plain sentences.
+        views: What the encoder read of this process's share.
     """
 
     loss: Tensor
@@ -51,6 +52,7 @@ class StepResult:
     rows: int
     tokens: int
     anchors: Tensor
+    views: dict[str, PreparedView]
     logged: dict[str, Tensor | float] = field(default_factory=dict)
 
 
@@ -129,6 +131,7 @@ class Engine:
             rows=len(index),
             tokens=work.tokens,
             anchors=objective.batches[SENTENCE].anchors.detach(),
+            views=work.views,
             logged=logged,
         )
 

@@ -22,9 +22,6 @@ from cse_core.training.rounds import TrainingRound
 class TrainingLoop:
     """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
 
-    Args:
-        total: Steps that schedules run over; by default those of the round.
-
     Attributes:
         options: ``train.*`` of the round.
         batches: Which rows a step takes.
@@ -38,13 +35,11 @@ class TrainingLoop:
         current: TrainingRound,
         rows: TrainingRows,
         precision: Precision,
-        *,
-        total: int | None = None,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
         self.options = options = current.options(composition.train)
-        self.total = options.steps(len(rows)) if total is None else total
+        self.total = options.steps(len(rows))
         self.batches = Batches(
             len(rows),
             min(options.batch_size, len(rows)),

@@ -68,9 +68,7 @@ def train(
     prepared = Prepared(composition, registry, reporter, corpus)
     # A name with the time in it differs between processes.
     out = Path(all_gather_objects(partial(str, out), str)[1][0])
-    trainer = prepared.trainer(RunFolder(out))
-    attach_callbacks(trainer)
-    trainer.prepare()
+    trainer = prepared.trainer(RunFolder(out), attach_callbacks)
     prepared.report()
     # Nobody may still be looking whether the folder is free when the first process begins to write.
     distributed.barrier()
@@ -132,9 +130,8 @@ def resume(
         reporter.warning(line)
     reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
     reporter.start(folder.path, written)
-    trainer = prepared.trainer(folder)
+    trainer = prepared.trainer(folder, attach_callbacks)
     trainer.settings = settings
-    attach_callbacks(trainer)
     return trainer.run(checkpoint if checkpoint.tensors else None)
 
 
@@ -199,8 +196,8 @@ class Prepared:
             total_steps=options.steps(len(self.corpus)),
         )
 
-    def trainer(self, folder: RunFolder) -> Trainer:
-        """Return the trainer of a run in a folder."""
+    def trainer(self, folder: RunFolder, attach_callbacks: Callable[[Trainer], None]) -> Trainer:
+        """Return the trainer of a run in a folder, whose parts have seen the corpus."""
         composition = self.composition
         about = {
             "encoder": public_name(composition.model.name),
@@ -209,9 +206,12 @@ class Prepared:
             + ", ".join(map(public_name, composition.data.path)),
             "note": SYNTHETIC if self.corpus.report.synthetic else None,
         }
-        return Trainer(
+        trainer = Trainer(
             self.assembly, self.corpus, self.scorer, folder, self.precision, self.reporter, about
         )
+        attach_callbacks(trainer)
+        trainer.prepare()
+        return trainer
 
     def record(self, composition: Composition) -> str:
         """Return run.toml: what repeats the run, and what it ran on."""

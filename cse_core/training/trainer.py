@@ -140,28 +140,24 @@ class Trainer:
         self.rounds = Rounds(self.assembly, self.corpus, self.folder, self.encode, self.reporter)
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._metrics: FileIO | None = None
-        self._prepared = False
-        self._steps_before = 0
+        self.steps_before = 0
         self._moments: dict[str, Tensor] = {}
         self._kept: list[set[tuple[int, ...]]] = [{(0, 0)}]
 
     def prepare(self) -> None:
         """Try what would stop the first step, and let every part see the corpus; writes nothing.
 
-        Before the run's folder is begun, so that a mistake leaves none; else ``run`` does it.
+        Once, and before the run's folder is begun, so that a mistake leaves none.
 
         Raises:
             CseError: If a prompt leaves no place for a text, or a part cannot use the corpus.
         """
-        if self._prepared:
-            return
         encoders = [(self.assembly.encoders[v.branch], v.role) for v in self.composition.views]
         for sentence_encoder, role in [*encoders, (inference_encoder(self.assembly), "anchor")]:
             sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), role)
         for part in self.assembly.parts.values():
             part.prepare(self.corpus)
         saved.part_states(self.assembly)  # one that cannot be saved is found before any work
-        self._prepared = True
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:
         """Train all rounds, from a checkpoint on where one is given, and save the model.
@@ -171,13 +167,10 @@ class Trainer:
             CseError: If the loss is not finite any more.
         """
         began = time.monotonic()
-        self.prepare()
         if resume is not None:
-            saved.restore_assembly(self.assembly, resume)
+            self.restore(resume)
             best = resume.values["scores"]
             self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
-            vars(self.rounds).update(resume.values["rounds"])
-            self._steps_before = resume.values["steps_before"]
             check_best(self.folder, (self.scorer.of_round, self.scorer.of_run))
             self._kept = [self._places(resume.values["round"], resume.values["step"])]
         with ExitStack() as stack:
@@ -186,18 +179,29 @@ class Trainer:
                 self._metrics = stack.enter_context(self.folder.open_metrics(lines))
             stack.enter_context(self._signals)
             for current in self.rounds.each(resume is not None):
-                self._steps_before += self._round(current, resume)
+                self.steps_before += self._round(current, resume)
                 resume = None
         return self._finish(time.monotonic() - began)
 
-    def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
-        """Train a round and put its best weights back; returns how many steps it made."""
+    def restore(self, resume: Checkpoint) -> None:
+        """Put weights and parts back, and go on with the rounds from there."""
+        saved.restore_assembly(self.assembly, resume)
+        vars(self.rounds).update(resume.values["rounds"])
+        self.steps_before = resume.values["steps_before"]
+
+    def begin(self, current: TrainingRound, resume: Checkpoint | None) -> TrainingLoop:
+        """Show the parts a round, and return its steps, from a checkpoint on where one is given."""
         rows = self.rounds.begin(current)
         loop = TrainingLoop(self.assembly, current, rows, self.precision)
-        meters = Meters(resume.values["losses"] if resume else [], self.assembly.device)
         if resume is not None:
             loop.restore(resume)
-        else:
+        return loop
+
+    def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
+        """Train a round and put its best weights back; returns how many steps it made."""
+        loop = self.begin(current, resume)
+        meters = Meters(resume.values["losses"] if resume else [], self.assembly.device)
+        if resume is None:
             self.scorer.of_round = Best()
             if current.keep_optimizer:
                 loop.optimizer.restore(self._moments)
@@ -206,10 +210,10 @@ class Trainer:
                 self._save(loop, meters)
         loop.engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, loop.total, loop.done)
-        if len(rows) < loop.options.batch_size:
+        if len(loop.rows) < loop.options.batch_size:
             self.reporter.warning(
-                f"train.batch_size is {loop.options.batch_size} but there are {len(rows)} rows: "
-                "each step takes them all"
+                f"train.batch_size is {loop.options.batch_size} but there are {len(loop.rows)} "
+                "rows: each step takes them all"
             )
         self._steps(loop, meters)
         for line in loop.idle(meters.seen) if meters.seen else ():
@@ -343,18 +347,27 @@ class Trainer:
         who = path if part is None else f"{path} of {part.owner}"
         raise not_finite(f"{who}: {method} made numbers that are not finite", step + 1, file)
 
-    def _save(self, loop: TrainingLoop, meters: Meters) -> None:
-        checkpoint, number = loop.checkpoint(), loop.current.number
-        if not self.main:
-            return
+    def checkpoint(self, loop: TrainingLoop, losses: Sequence[Tensor] = ()) -> Checkpoint:
+        """Return what a run goes on from, with the losses since the last line of metrics.
+
+        Raises:
+            CseError: If a weight is not finite.
+        """
+        checkpoint = loop.checkpoint()
         checkpoint.values.update(
-            round=number,
-            steps_before=self._steps_before,
+            round=loop.current.number,
+            steps_before=self.steps_before,
             scores={"round": asdict(self.scorer.of_round), "run": asdict(self.scorer.of_run)},
             rounds={name: vars(self.rounds)[name] for name in ("number", "place", "scores")},
-            losses=[float(loss) for loss in meters.losses],
+            losses=[float(loss) for loss in losses],
         )
         checkpoint.files[RUN_FILE] = self.settings
+        return checkpoint
+
+    def _save(self, loop: TrainingLoop, meters: Meters) -> None:
+        checkpoint, number = self.checkpoint(loop, meters.losses), loop.current.number
+        if not self.main:
+            return
         if self._metrics is not None:
             self._metrics.seek(0)
             checkpoint.files[METRICS] = self._metrics.read()
@@ -372,7 +385,7 @@ class Trainer:
         return {(number, step), *(best.place for best in bests if best.score is not None)}
 
     def _finish(self, seconds: float) -> Outcome:
-        best, select, steps = self.scorer.of_run, self.scorer.select, self._steps_before
+        best, select, steps = self.scorer.of_run, self.scorer.select, self.steps_before
         distributed.barrier()
         if best.score is not None:
             chosen = Checkpoint.read(self.folder.checkpoint(*best.place))

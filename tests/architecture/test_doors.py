@@ -6,20 +6,6 @@ from docs.packages import CONTRACT, ROOT, modules
 
 DOORS = {"cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in CONTRACT)}
 LEFT: dict[str, str] = {
-    "cse_bench": """
-        cse_cli.machine.processor
-        cse_cli.training.collapse
-        cse_core.data
-        cse_core.engine.step
-        cse_core.recipes.composition
-        cse_core.registry.registry
-        cse_core.runtime.device
-        cse_core.runtime.distributed
-        cse_core.training.loop
-        cse_core.training.rounds
-        cse_core.training.run
-        cse_core.training.run_folder
-    """,
     "cse_evaluation": """
         cse_cli.cards.card
         cse_cli.machine.out_files
@@ -59,20 +45,6 @@ LEFT: dict[str, str] = {
         cse_core.runtime.loading
         cse_core.runtime.seeds
         cse_core.tokenization.tokenizer
-    """,
-    "cse_inspect": """
-        cse_cli.training.collapse
-        cse_core.data
-        cse_core.engine.negatives
-        cse_core.engine.views
-        cse_core.recipes.compose
-        cse_core.recipes.composition
-        cse_core.registry.registry
-        cse_core.runtime.distributed
-        cse_core.training.checkpoint
-        cse_core.training.loop
-        cse_core.training.run
-        cse_core.training.run_folder
     """,
     "cse_study": """
         cse_cli.machine.out_files

@@ -80,12 +80,11 @@ def bench(
         try:
             report = measure(
                 composition,
-                plugins.registry,
+                plugins,
                 precisions=names,
                 steps=steps,
                 rounds=rounds,
                 reporter=reporter,
-                corpus=plugins.known_corpus(composition.data),
             )
         except KeyboardInterrupt:
             reporter.end()

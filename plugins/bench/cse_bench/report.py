@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cse import Composition
 from cse_cli.api import echo, plain_table, say_table
-from cse_core.recipes.composition import Composition
 
 GAIN = 1.1
 """How many times as fast as fp32 bf16 has to be to be worth its rounding."""

@@ -87,7 +87,7 @@ def test_an_interrupt_leaves_nothing(
     cse: Cse, sentences: Path, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
-        assert list(tmp_path.glob("cse-bench-*"))
+        assert list(tmp_path.glob("cse-session-*"))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

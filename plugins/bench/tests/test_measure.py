@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 import torch
 from cse_bench import where
-from cse_bench.measure import check_precisions, measure, with_precision
+from cse_bench.measure import check_precisions, measure
 from cse_bench.report import BenchReport, Spread
 from cse_bench.where import CATEGORIES, shares
 
+from cse_cli.plugins.installed import Installed
 from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
-from cse_core.training.checkpoint import weights
-from tests.core.training.test_loop import copied, loop_of
 from tests.core.training.test_runs import EVERYTHING, ROUNDS
 from tests.fixtures.tiny import CPU, composed, registry, sentences
 
@@ -41,11 +40,13 @@ def measured(
     folder.mkdir(exist_ok=True)
     progress = Progress()
     composition = composed(encoder, recipe, *sets, folder=folder, rows=40)
-    rounds = len(precisions)
+    rounds, plugins = len(precisions), Installed()
+    vars(plugins)["registry"] = registry()
+    rows = Corpus.from_columns({"text": sentences(40)})
+    plugins._corpora[composition.data.model_dump_json()] = rows
     report = measure(
-        composition, registry(), precisions=precisions, steps=rounds, rounds=rounds,
-        reporter=progress, corpus=Corpus.from_columns({"text": sentences(40)}),
-    )  # fmt: skip
+        composition, plugins, precisions=precisions, steps=rounds, rounds=rounds, reporter=progress
+    )
     return report, progress
 
 
@@ -104,16 +105,6 @@ def test_what_cannot_be_measured() -> None:
     ):  # fmt: skip
         with pytest.raises(CseError, match=words):
             check_precisions([name], device)
-
-
-def test_another_precision_trains_the_same_weights(encoder: str, tmp_path: Path) -> None:
-    loop = loop_of(encoder, tmp_path)
-    other = with_precision(loop, resolve_precision("bf16", CPU))
-    before = copied(loop)
-    other.step()
-    assert (loop.done, other.done) == (0, 1)
-    assert other.assembly is loop.assembly and other.optimizer is loop.optimizer
-    assert any(not torch.equal(v, before[n]) for n, v in weights(loop.assembly).items())
 
 
 @dataclass

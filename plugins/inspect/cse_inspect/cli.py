@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cse import open_run
 from cse_cli.api import (
     SHOWN,
     Choice,
@@ -20,7 +21,7 @@ from cse_cli.api import (
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.recipes.composition import Composition
+    from cse import Composition, StoredRun
 
 _PANEL = "What to inspect"
 
@@ -75,21 +76,12 @@ def inspect(
         hint = "leave out these options, or the run"
         raise CseError("its run.toml says what it is made of", where="RUN", hint=hint)
     plugins = installed(context)
-    composition = None
-    if run is None:
-        composition = composition_of(choice, plugins)
+    made_of: Composition | StoredRun
+    made_of = composition_of(choice, plugins) if run is None else open_run(run, plugins=plugins)
     with progress(plugins, json=json) as reporter:
         from cse_inspect.step import watch
 
-        made_of: Composition | Path
-        if composition is not None:
-            made_of, corpus = composition, plugins.known_corpus(composition.data)
-        else:
-            assert run is not None
-            made_of, corpus = run, None
-        with watch(
-            made_of, plugins.registry, after=after, reporter=reporter, corpus=corpus
-        ) as watched:
+        with watch(made_of, plugins, after=after, reporter=reporter) as watched:
             value = watched.to_json(rows=rows, columns=columns)
     if json:
         say_json(value)

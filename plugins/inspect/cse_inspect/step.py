@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
-from cse_cli.training.collapse import attach_callbacks
-from cse_core.data import Corpus
-from cse_core.engine.negatives import same_texts
-from cse_core.engine.views import PreparedView
+from cse import Composition, PreparedView, Session, StoredRun
+from cse_cli.api import Installed
 from cse_core.errors import CseError
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
-from cse_core.parts import Loss
-from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition
-from cse_core.registry.registry import Registry
+from cse_core.parts import Loss, Part
 from cse_core.reporter import Reporter
-from cse_core.runtime import distributed
-from cse_core.training import checkpoint as saved
-from cse_core.training.checkpoint import Checkpoint
-from cse_core.training.loop import TrainingLoop
-from cse_core.training.run import Prepared
-from cse_core.training.run_folder import RunFolder
-from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
+from cse_core.types import Batch, LossOutput, Negatives, Positives
 
 MAX_CHARACTERS = 300
 """Of a text that is shown."""
@@ -48,111 +36,60 @@ class Given:
     value: float
 
 
-class _Listening(Loss):
-    """A loss that keeps what it was given."""
-
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-        self.name = loss.name
-        self.calls: list[Given] = []
-
-    def __call__(
-        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
-    ) -> LossOutput:
-        output = self.loss(batch, targets, negatives, ctx)
-        self.calls.append(Given(batch, targets, negatives, float(output.value.detach())))
-        return output
-
-
 @contextmanager
 def watch(
-    made_of: Composition | Path,
-    registry: Registry,
-    *,
-    after: int,
-    reporter: Reporter,
-    corpus: Corpus | None = None,
+    made_of: Composition | StoredRun, plugins: Installed, *, after: int, reporter: Reporter
 ) -> Iterator[WatchedStep]:
     """Make ``after`` steps and watch the next one; nothing of it stays.
 
     Args:
-        made_of: A composition, or the folder of a run, which goes on from its last checkpoint.
-        registry: The installed parts.
+        made_of: A composition, or a run, which goes on from its last checkpoint.
+        plugins: The installed plugins.
         after: Steps before the one that is watched.
         reporter: Receives the progress.
-        corpus: The rows that ``data.*`` names, where they were read already.
 
     Raises:
-        CseError: If it is not a run, the data has changed, or there are several processes.
+        CseError: If the data has changed, or there are several processes.
     """
-    checkpoint, folder = None, None
-    if isinstance(made_of, Path):
-        folder = RunFolder.open(made_of)
-        found = folder.checkpoints()
-        read = Checkpoint.read(found[-1]) if found else None
-        checkpoint = read if read is not None and read.tensors else None  # none yet at step 0
-        made_of = resolve(registry, recipe=folder.recipe)
-    train = made_of.train.model_copy(update={"dev": (), "select": None, "report": ()})
-    prepared = Prepared(replace(made_of, train=train), registry, reporter, corpus)
-    if distributed.rank_and_size()[1] > 1:
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         raise CseError("shows a single process", where="inspect", hint="start it alone")
-    with TemporaryDirectory(prefix="cse-inspect-") as beside:
-        if folder is None or checkpoint is None or not checkpoint.values["round"]:
-            folder = RunFolder(Path(beside))  # rounds are written where they begin
-        yield WatchedStep(prepared, folder, checkpoint, after)
+    with Session(made_of, plugins=plugins, reporter=reporter) as session:
+        yield WatchedStep(session, after)
 
 
 class WatchedStep:
     """A step, and what was seen in it.
 
     Args:
-        prepared: The composition, its corpus and parts.
-        folder: Where rounds are written.
-        checkpoint: Where the run goes on from, if it does.
+        session: A session.
         after: Steps before the one that is watched.
     """
 
-    def __init__(
-        self, prepared: Prepared, folder: RunFolder, checkpoint: Checkpoint | None, after: int
-    ) -> None:
-        self.prepared = prepared
-        assembly, trainer = prepared.assembly, prepared.trainer(folder)
-        attach_callbacks(trainer)
-        trainer.prepare()
-        if checkpoint is not None:
-            saved.restore_assembly(assembly, checkpoint)
-            vars(trainer.rounds).update(checkpoint.values["rounds"])
-        current = next(trainer.rounds.each(checkpoint is not None), None)
-        if current is None:
-            raise CseError("needs no training round", where="positives")
-        self.rows = trainer.rounds.begin(current)
-        self.loop = TrainingLoop(assembly, current, self.rows, prepared.precision)
-        if checkpoint is not None:
-            self.loop.restore(checkpoint)
-        builder = self.loop.engine.builder
-        builder.tokenise(prepared.reporter)
+    def __init__(self, session: Session, after: int) -> None:
+        self.session, self.rows = session, session.rows
         for _ in range(after):
-            self.loop.step()
-        self.views: dict[str, PreparedView] = {}
-        build = builder.build
+            session.step()
+        self.step = session.done
+        calls: dict[str, list[Given]] = {}
 
-        def kept(*given: Any) -> dict[str, PreparedView]:
-            made = build(*given)
-            self.views.update(made)
-            return made
+        def look(part: Part, method: str, given: tuple[Any, ...], came: Any) -> None:
+            if isinstance(part, Loss) and isinstance(came, LossOutput):
+                batch, targets, negatives, _ = given
+                seen = Given(batch, targets, negatives, float(came.value.detach()))
+                calls.setdefault(part.name, []).append(seen)
 
-        vars(builder)["build"] = kept
-        losses = {name: _Listening(loss) for name, loss in assembly.losses.items()}
-        assembly.losses.update(losses)
-        self.step = self.loop.done
-        result = self.loop.step(count_negatives=True)
+        session.watch(look)
+        result = session.step(count_negatives=True)
+        self.views = result.views
         self.columns = self._columns()
         self.metrics = {name: round(float(value), 6) for name, value in result.parts.items()}
+        made_of = session.composition.losses()
+        self.losses = {loss.name: each for loss, each in made_of if loss.name in session.losses}
         self.given: dict[str, list[Given]] = {}
-        for choice in self.loop.engine.objectives.losses:
-            both = getattr(choice.options, "directions", "one") == "both"
+        for name, options in self.losses.items():
+            both = getattr(options, "directions", "one") == "both"
             # A trial for the gradient of the inputs asks the losses too, before the step itself.
-            self.given[choice.name] = losses[choice.name].calls[-2 if both else -1 :]
+            self.given[name] = calls.get(name, [])[-2 if both else -1 :]
 
     def _columns(self) -> dict[str, str]:
         """Return the column of each view's texts, and of what each store keeps, where it is known.
@@ -160,12 +97,15 @@ class WatchedStep:
         A view that a part makes is of the ``column`` among that part's options. Negatives that an
         augmenter makes of a text are other texts.
         """
-        composition, builder = self.prepared.composition, self.loop.engine.builder
-        found = {}
+        composition, rows, found = self.session.composition, self.rows, {}
         for view in composition.views:
             maker = next((part for part in composition.parts if part.path == view.made_by), None)
-            column = getattr(maker.options, "column", None) if maker else builder.column(view.name)
-            if column in self.rows.columns and not (view.augmenters and view.role == "negative"):
+            column = view.name if view.name in (rows.pairs or ()) else view.column or "text"
+            if maker is not None:
+                column = getattr(maker.options, "column", "")
+            elif column not in rows.columns:
+                column = "text"
+            if column in rows.columns and not (view.augmenters and view.role == "negative"):
                 found[view.name] = column
         for store, options in composition.stores():
             if options.view in found:
@@ -179,12 +119,12 @@ class WatchedStep:
             rows: Anchors of each loss at most.
             columns: Negatives, and masked ones, of each anchor at most.
         """
-        composition = self.prepared.composition
+        composition, total = self.session.composition, self.session.total
         losses = {}
-        for choice in self.loop.engine.objectives.losses:
-            options, calls = cast(LossOptions, choice.options), self.given[choice.name]
-            losses[choice.name] = {
-                "weight": options.weight.at(self.step, self.loop.total),
+        for name, options in self.losses.items():
+            calls = self.given[name]
+            losses[name] = {
+                "weight": options.weight.at(self.step, total),
                 "level": options.level,
                 "target": options.target,
                 "value": round(sum(c.value for c in calls) / len(calls), 6) if calls else None,
@@ -197,9 +137,9 @@ class WatchedStep:
             "recipe": composition.recipe or "default",
             "model": composition.model.name,
             "data": list(composition.data.path),
-            "round": self.loop.current.number,
+            "round": self.session.round,
             "step": self.step,
-            "steps": self.loop.total,
+            "steps": total,
             "rows": len(torch.unique(next(iter(self.views.values())).tokens.owner)),
             "views": [self._view(name, view, rows) for name, view in self.views.items()],
             "losses": losses,
@@ -230,17 +170,17 @@ class WatchedStep:
     def read(self, view: PreparedView, row: int) -> str | None:
         """Return what the encoder reads in a row of a view."""
         start, stop = view.tokens.offsets[row : row + 2].tolist()
-        tokenizer = self.prepared.assembly.encoders[view.view.branch].tokenizer.hf
+        tokenizer = self.session.tokenizer(view.view.branch).hf
         return _cut(tokenizer.decode(view.tokens.ids[start:stop].tolist()))
 
     def text(self, column: str, row: int) -> str | None:
         """Return the text of a corpus row in a column; None of a row that is not of this round."""
-        rows = self.rows
+        rows, corpus = self.rows, self.session.corpus
         if rows.pairs is not None and not isinstance(rows.pairs["text"], np.ndarray):
             place, texts = row - rows.keys.first, rows.pairs.get(column, rows.pairs["text"])
             return _cut(str(texts[place])) if 0 <= place < len(texts) else None
-        named = column if column in rows.corpus.names else "text"
-        return _cut(rows.corpus.column(named)[row]) if 0 <= row < len(rows.corpus) else None
+        named = column if column in corpus.names else "text"
+        return _cut(corpus.column(named)[row]) if 0 <= row < len(corpus) else None
 
 
 class _Direction:
@@ -252,7 +192,7 @@ class _Direction:
         self.scores = similarity(
             batch.anchors.detach(), negatives.vectors.detach(), options.similarity
         )
-        self.once_more = same_texts(batch, negatives)
+        self.once_more = batch.corpus.same(batch.corpus.text_ids, batch.row, negatives.row)
         self.sources = [(name, place) for name, n in negatives.blocks for place in range(n)]
         self.seen = ~negatives.mask & (negatives.log_weights > -torch.inf)
 
@@ -328,9 +268,12 @@ class _Direction:
         """Return why an anchor does not see a negative, as far as the core knows."""
         batch, negatives = self.given.batch, self.given.negatives
         row, own = negatives.row[place : place + 1], batch.row[anchor : anchor + 1]
-        if int(row) == int(own) and self.sources[place][0] not in batch.stored:
+        source = self.sources[place][0]
+        fresh = source not in batch.stored
+        if int(row) == int(own) and fresh:
             return "its own sentence"
-        if bool(self.once_more[anchor, place]) and self.options.same_text != "keep":
+        given = fresh and batch.roles.get(source) == "negative"  # it has a text of its own
+        if bool(self.once_more[anchor, place]) and not given and self.options.same_text != "keep":
             return "the same text"
         same = batch.corpus.same(batch.corpus.documents, own, row)
         if self.options.same_document == "mask" and bool(same):

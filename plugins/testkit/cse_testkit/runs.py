@@ -165,7 +165,8 @@ class Rig:
         """The steps of the round, over its rows in order; a miner is asked for one at first use."""
         current = next(self.rounds.each(False), TrainingRound())
         rows = self.rounds.begin(current)
-        loop = TrainingLoop(self.assembly, current, rows, self.precision, total=self.total_steps)
+        loop = TrainingLoop(self.assembly, current, rows, self.precision)
+        loop.total = loop.optimizer.total_steps = self.total_steps
         loop.before_update = self._check_gradients
         return loop
 

@@ -37,9 +37,10 @@ def begin(recipe: str, out: Path, reporter: Reporter | None = None) -> Trainer:
     out.mkdir(parents=True, exist_ok=True)
     own = str(shared_encoder())
     assembly = build(composition, corpus=corpus, device=CPU, resolve_model=lambda name: own)
-    return Trainer(
-        assembly, corpus, Scorer([], None), RunFolder(out), FP32, reporter or Reporter(), {}
-    )
+    heard, none = reporter or Reporter(), Scorer([], None)
+    run = Trainer(assembly, corpus, none, RunFolder(out), FP32, heard, {})
+    run.prepare()
+    return run
 
 
 @pytest.mark.parametrize("recipe", ["simcse", "simcse-supervised", "hicl", "is-cse", "cards"])

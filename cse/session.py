@@ -1,0 +1,239 @@
+"""A training run in steps: composed, prepared, stepped, looked at, kept as a run that goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Unpack
+
+from cse.plans import Chosen, File, Plan, settled
+from cse_cli.plugins.installed import Installed
+from cse_cli.terminal.progress import libraries_quiet
+from cse_cli.training.collapse import attach_callbacks
+from cse_cli.training.resolving import with_absolute_paths
+from cse_cli.training.stored_run import StoredRun
+from cse_cli.training.train_checks import check_out
+from cse_core.engine.step import Engine, StepResult
+from cse_core.errors import CseError
+from cse_core.recipes.composition import Composition
+from cse_core.reporter import Reporter
+from cse_core.runtime.device import resolve_precision
+from cse_core.training.checkpoint import Checkpoint, begin
+from cse_core.training.export import save_model
+from cse_core.training.loop import TrainingLoop
+from cse_core.training.run import Prepared
+from cse_core.training.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from cse_core.protocols import Tokenizer
+
+
+class Session:
+    """A training run in steps, which writes, scores and logs nothing by itself.
+
+    Its batches are those of the first round, or of that in which a stored run stands. ``with``
+    prepares and closes it.
+
+    Args:
+        made_of: A recipe as in :func:`cse.plan`, a plan, a composition, or what
+            :func:`cse.open_run` returns, which goes on from its last checkpoint.
+        plugins: The installed plugins of a composition; by default they are loaded.
+        reporter: Hears of the progress; by default nobody does.
+        chosen: As in :func:`cse.plan`, beside a recipe.
+
+    Attributes:
+        composition: The parts, their options and the settings of the core.
+        device: Where it trains; this and the others are there once it is prepared.
+        corpus: All rows of the data, numbered as parts see them.
+        parts: The parts by their paths, such as ``loss.infonce``.
+        round: Number of the round, 0 in a run without rounds.
+        rows: The rows of the round: the corpus, or what a miner brought.
+        losses: Names of the losses of the round.
+
+    Raises:
+        CseError: What is wrong with it, or that there are several processes.
+    """
+
+    def __init__(
+        self,
+        made_of: File | Plan | Composition | StoredRun | None = None,
+        *,
+        plugins: Installed | None = None,
+        reporter: Reporter | None = None,
+        **chosen: Unpack[Chosen],
+    ) -> None:
+        if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+            hint = "start it without torchrun"
+            raise CseError("takes a single process", where="cse.Session", hint=hint)
+        self._run = made_of if isinstance(made_of, StoredRun) else None
+        if isinstance(made_of, Composition):
+            self.composition, self._plugins = made_of, plugins or Installed()
+        else:
+            self.composition, self._plugins = settled(made_of, chosen, "cse.Session")
+        self._reporter = reporter or Reporter()
+        self._written: set[Path] = set()
+        self._closed = False
+
+    def __enter__(self) -> Session:
+        return self.prepare()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def prepare(self) -> Session:
+        """Read the model and the data and make the parts, where that was not done.
+
+        Raises:
+            CseError: If one of them is wrong, or the miners want no round.
+        """
+        _ = self._loop
+        return self
+
+    @cached_property
+    def _loop(self) -> TrainingLoop:
+        if self._closed:
+            raise CseError("is closed", where="cse.Session", hint="make another")
+        composition, plugins, run = self.composition, self._plugins, self._run
+        unscored = {"dev": (), "select": None, "report": ()}
+        alone = replace(composition, train=composition.train.model_copy(update=unscored))
+        read = plugins.known_corpus(composition.data)
+        with libraries_quiet():
+            self._prepared = Prepared(alone, plugins.registry, self._reporter, read)
+        self.device, self.corpus = self._prepared.device, self._prepared.corpus
+        self._temporary = TemporaryDirectory(prefix="cse-session-")  # what miners bring
+        folder, checkpoint = Path(self._temporary.name), None
+        if run is not None:
+            run.check_rows(self.corpus)
+            checkpoint = _last(RunFolder(run.path))
+            if checkpoint is not None and checkpoint.values["round"]:
+                folder = run.path  # which has the round
+        trainer = self._trainer = self._prepared.trainer(RunFolder(folder), attach_callbacks)
+        if checkpoint is not None:
+            trainer.restore(checkpoint)
+        current = next(trainer.rounds.each(checkpoint is not None), None)
+        if current is None:
+            raise CseError("needs no training round", where="positives")
+        loop = trainer.begin(current, checkpoint)
+        loop.engine.builder.tokenise(self._reporter)
+        self.parts, self.rows, self.round = loop.assembly.parts, loop.rows, loop.current.number
+        self.losses = tuple(loss.name for loss in loop.engine.objectives.losses)
+        return loop
+
+    @property
+    def done(self) -> int:
+        """Steps of the round that were made."""
+        return self._loop.done
+
+    @property
+    def total(self) -> int:
+        """Steps of the round, over which schedules run; those beyond keep what these end with.
+
+        Set, it counts from the next step on. A run that goes on has that of its settings again.
+        """
+        return self._loop.total
+
+    @total.setter
+    def total(self, steps: int) -> None:
+        self._loop.total = self._loop.optimizer.total_steps = steps
+
+    def batch(self, number: int) -> Tensor:
+        """Return ``[B]`` which rows of the round its step of this number takes, from 0."""
+        return self._loop.batches.at(number)
+
+    def step(self, rows: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
+        """Make an optimiser step.
+
+        Args:
+            rows: ``[B]`` rows of the round; by default the next batch.
+            count_negatives: Whether ``parts`` of the result counts the negatives of each loss.
+        """
+        return self._loop.step(rows, count_negatives=count_negatives)
+
+    def watch(self, look: Callable[[Any, str, tuple[Any, ...], Any], None] | None) -> None:
+        """Let ``look(part, method, given, returned)`` see each call of a part in a step.
+
+        A loss is called with a batch, its positives, its negatives and the context: once for each
+        direction, and before that in a trial where an augmenter asks for the gradient of inputs.
+        """
+        self._loop.assembly.calls.look = look
+
+    def before_update(self, look: Callable[[], None] | None) -> None:
+        """Call a function in each step when its gradients are there and no weight has moved."""
+        self._loop.before_update = look
+
+    def with_precision(self, name: str) -> Session:
+        """Return a session over the same weights and moments in ``fp32`` or ``bf16``.
+
+        It goes on from here with the same batches and draws, and counts its own steps.
+
+        Raises:
+            CseError: If the precision is unknown.
+        """
+        loop = copy(self._loop)
+        precision = resolve_precision(name, self.device)
+        loop.engine = Engine(loop.assembly, loop.rows, precision, loop.current.losses, loop.options)
+        other = copy(self)
+        other._loop = loop
+        return other
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return ``[N, D]`` vectors of texts, as the saved model would encode them."""
+        vectors: NDArray[np.float32] = self.prepare()._trainer.encode(texts).numpy()
+        return vectors
+
+    def tokenizer(self, branch: str = "online") -> Tokenizer:
+        """Return what tokenises the texts that a branch encodes."""
+        return self._loop.assembly.encoders[branch].tokenizer
+
+    def checkpoint(self, path: File) -> None:
+        """Write a run that stands here: :func:`cse.resume` and ``cse train --resume`` go on.
+
+        Another into the same folder lies beside it. Scores of a stored run are not taken along.
+
+        Raises:
+            CseError: If the folder holds other things, or a weight is not finite.
+        """
+        trainer, folder = self.prepare()._trainer, RunFolder(Path(path))
+        new = folder.path not in self._written
+        if new:
+            check_out(folder.path)
+        with folder.held("path"):
+            if new:
+                recorded = with_absolute_paths(self.composition, self._plugins.registry)
+                trainer.settings = self._prepared.record(recorded).encode()
+                begin(folder, trainer.settings)
+                if self.round:
+                    copytree(trainer.folder.round(self.round), folder.round(self.round))
+                self._written.add(folder.path)
+            trainer.checkpoint(self._loop).write(folder.checkpoint(self.round, self.done))
+
+    def save(self, path: File) -> None:
+        """Write the model, which transformers and sentence-transformers load as it is."""
+        about = {**self.prepare()._trainer.about, "chosen": f"step {self.done}"}
+        with libraries_quiet():
+            save_model(self._loop.assembly, Path(path), about=about)
+
+    def close(self) -> None:
+        """Forget the model, and remove what miners brought; it makes no step any more."""
+        self._closed = True
+        if "_temporary" in vars(self):
+            self._temporary.cleanup()
+        for name in ("_loop", "_trainer", "_prepared", "parts"):
+            vars(self).pop(name, None)
+
+
+def _last(folder: RunFolder) -> Checkpoint | None:
+    """Return a run's last checkpoint, None where it has made no step."""
+    paths = folder.checkpoints()
+    found = Checkpoint.read(paths[-1]) if paths else None
+    return found if found is not None and found.tensors else None
