@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,42 +21,15 @@ import typer
 from cse_cli.terminal.console import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS
 from cse_core.registry.record_checks import NAME
 
 TEMPLATE = Path(__file__).with_name("template")
-PARTS = {
-    "aug": ("augmenter.py", "AugmenterSpec"),
-    "pool": ("pooler.py", "RowPoolerSpec"),
-    "positives": ("miner.py", "MinerSpec"),
-    "negatives": ("store.py", "StoreSpec"),
-    "loss": ("loss.py", "LossSpec"),
-    "branch": ("branch.py", "BranchSpec"),
-    "metric": ("metric.py", "MetricSpec"),
-    "adapter": ("adapter.py", "AdapterSpec"),
-}
-"""Kinds of parts in the order of a recipe, which they come with: place and record of each."""
-KINDS = {
-    **PARTS,
-    "recipe": ("recipes/{}.toml", "RecipeSpec"),
-    "encoder": ("encoder", "EncoderSpec"),
-    "dataset": ("dataset.py", "DatasetSpec"),
-    "suite": ("suite.py", "SuiteSpec"),
-    "reporter": ("reporter.py", "ReporterSpec"),
-    "study": ("studies/{}.toml", "StudySpec"),
-    "command": ("command.py", "CommandSpec"),
-}
-"""All kinds that a plugin brings."""
-TRIES = {
-    "recipe": "cse train --recipe {} --train.max_steps 20",
-    "encoder": "cse encode {} --text 'a sentence'",
-    "dataset": "cse train --data {} --train.max_steps 20",
-    "suite": "cse eval starter --suite {} --data-dir tests/files",
-    "reporter": "cse train --report {} --train.max_steps 20",
-    "study": "cse study {} --dry-run",
-    "command": "cse {} --help",
-}
-"""What shows that it works."""
+KINDS: dict[str, dict[str, str]] = tomllib.loads(
+    (TEMPLATE / "kinds.toml").read_text(encoding="utf-8")
+)
+"""What a plugin brings: noun, place and record of each kind, and what shows that it works."""
+PARTS = [kind for kind, of in KINDS.items() if "try" not in of]
+"""Kinds of parts in the order of a recipe, which they come with."""
 MAX_NAME = 20
 """Characters of a name; with more the lines of the templates are too long."""
 
@@ -170,7 +144,8 @@ class Package:
     @property
     def tries(self) -> list[str]:
         """Return the commands that show that it works."""
-        return [line.format(self.name) for kind, line in TRIES.items() if kind in self.kinds]
+        lines = (KINDS[kind].get("try", "") for kind in self.kinds)
+        return [line.format(self.name) for line in lines if line]
 
     def write(self, folder: Path) -> Path:
         """Write everything to a folder that is not there yet, or nothing; returns it.
@@ -234,14 +209,12 @@ class Package:
         title = words if words[0].isalpha() else f"Plugin{words}"
         imports = set()
         for kind in self.kinds:
-            stem = KINDS[kind][0].removesuffix(".py")
+            stem = KINDS[kind]["place"].removesuffix(".py")
             if kind in (*PARTS, "reporter"):
                 options = f"{title}{stem.title()}Options"
                 imports.add(f"from {self.module}.{stem}_options import {options}")
             if kind in (*PARTS, "recipe", "study"):
                 imports.add(f"from {self.module}.papers import PAPER")
-        nouns: dict[str, str] = {**NOUNS, "command": "command"}
-        places = {kind: f"{self.module}/{KINDS[kind][0].format(self.name)}" for kind in self.kinds}
         author = self.author or f"The authors of {self.distribution}"
         major, minor = __version__.split(".")[:2]
         return {
@@ -254,10 +227,13 @@ class Package:
             "lowest": f"{major}.{minor}",
             "next": f"{major}.{int(minor) + 1}",
             "kinds": self.kinds,
-            "every": tuple(PARTS),
+            "every": PARTS,
             "recorded": self._recorded,
             "tries": self.tries,
-            "parts": [(nouns[kind], place) for kind, place in places.items()],
-            "specs": sorted(KINDS[kind][1] for kind in self._recorded),
+            "parts": [
+                (KINDS[kind]["noun"], f"{self.module}/{KINDS[kind]['place'].format(self.name)}")
+                for kind in self.kinds
+            ],
+            "specs": sorted(KINDS[kind]["record"] for kind in self._recorded),
             "imports": sorted(imports),
         }
