@@ -1,7 +1,7 @@
 """``cse new-plugin``: a package that installs, trains and passes its tests as it is written.
 
-The templates are jinja2's: what is fixed is in ``template/package``, the files of each kind of part
-in ``template/kinds``.
+The templates are jinja2's: what is fixed is in ``template/package``, the files of each kind in
+``template/kinds``, and what is put together of all kinds in ``records`` and ``recipes``.
 """
 
 from __future__ import annotations
@@ -181,33 +181,20 @@ class Package:
             loader=FileSystemLoader(TEMPLATE), keep_trailing_newline=True, undefined=StrictUndefined
         )
         values = self._values()
-        for path in sorted(TEMPLATE.rglob("*.txt")):
-            source = path.relative_to(TEMPLATE)
-            top, *within = source.parts
-            target = "/".join(within[top == "kinds" :])
-            if top == "kinds":
-                if within[0] not in self.kinds or target in ("record.py.txt", "recipe.toml.txt"):
-                    continue
-                if target == "test.py.txt":
-                    target = f"tests/test_{within[0]}.py"
-                elif not target.startswith("tests/"):
-                    target = f"cse_example/{target}"
-            elif target == "cse_example/plugin.py.txt" and not self._recorded:
-                continue
-            target = target.removesuffix(".txt").replace("dot-", ".")
-            target = target.replace("cse_example", self.module).replace("example", self.name)
-            yield target, environment.get_template(source.as_posix()).render(values)
-
-    @property
-    def _recorded(self) -> list[str]:
-        """Return the kinds whose records a hook returns."""
-        return [kind for kind in self.kinds if kind != "command"]
+        folders = ["package", *(["recorded"] if values["recorded"] else [])]
+        for folder in (*folders, *(f"kinds/{kind}" for kind in self.kinds)):
+            for path in sorted((TEMPLATE / folder).rglob("*.txt")):
+                target = path.relative_to(TEMPLATE / folder).as_posix().removesuffix(".txt")
+                target = target.replace("dot-", ".").replace("cse_example", self.module)
+                source = path.relative_to(TEMPLATE).as_posix()
+                text = environment.get_template(source).render(values)
+                yield target.replace("example", self.name), text
 
     def _values(self) -> dict[str, Any]:
         """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
         words = "".join(word.title() for word in self.name.split("-"))
         title = words if words[0].isalpha() else f"Plugin{words}"
-        imports = set()
+        imports, recorded = set(), [kind for kind in self.kinds if kind != "command"]
         for kind in self.kinds:
             stem = KINDS[kind]["place"].removesuffix(".py")
             if kind in (*PARTS, "reporter"):
@@ -228,12 +215,9 @@ class Package:
             "next": f"{major}.{int(minor) + 1}",
             "kinds": self.kinds,
             "every": PARTS,
-            "recorded": self._recorded,
+            "recorded": recorded,
             "tries": self.tries,
-            "parts": [
-                (KINDS[kind]["noun"], f"{self.module}/{KINDS[kind]['place'].format(self.name)}")
-                for kind in self.kinds
-            ],
-            "specs": sorted(KINDS[kind]["record"] for kind in self._recorded),
+            "table": KINDS,
+            "specs": sorted(KINDS[kind]["record"] for kind in recorded),
             "imports": sorted(imports),
         }
