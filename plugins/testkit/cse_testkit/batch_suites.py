@@ -20,7 +20,7 @@ from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore, PositiveMiner
 from cse_core.records import MinerSpec
 from cse_core.runtime.seeds import generator
-from cse_core.types import Batch, LossOutput, Negatives, Positives, Round, StepContext
+from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.watching import same, snapshot
@@ -414,14 +414,4 @@ class MinerSuite(PartSuite):
                 assert inside, f"column {name} has numbers that are not corpus rows"
             else:
                 assert all(text.strip() for text in values), f"column {name} has a blank text"
-        same("mined twice with one seed, another", *map(snapshot, map(_plain, (one, other))))
-
-
-def _plain(wanted: Round | None) -> list[object]:
-    if wanted is None:
-        return []
-    pairs = {
-        name: values if isinstance(values, np.ndarray) else list(values)
-        for name, values in wanted.pairs.items()
-    }
-    return [pairs, wanted.losses, dict(wanted.train)]
+        same("mined twice with one seed, another", snapshot(one), snapshot(other))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,8 @@ from cse_testkit.encoding_suites import (
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
-from cse_testkit.promises import Asked, Suite, ask, names_of
+from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
-from cse_testkit.runs import installed_registry
 
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
@@ -137,29 +136,21 @@ def check(
     """
     file = _file(_module, infos[0].module if infos else distribution.replace("-", "_"))
     plugin = _of(PluginSuite, "plugin", file, distribution=distribution)
-    asked = list(islice(plugin, len(names_of(PluginSuite)) - len(PluginSuite.last)))
-    yield from asked
-    for info in infos:
-        for record in info.parts:
-            for each in of_record(record, info):
-                asked.append(each)
-                yield each
-    if not any(each.status == "broken" for each in asked):
-        yield from _of_processes(plugin, infos)
+    records = {f"{each.kind}.{each.name}": (each, info) for info in infos for each in info.parts}
+    first = islice(plugin, len(names_of(PluginSuite)) - len(PluginSuite.last))
+    broken = False
+    for each in chain(first, *(of_record(*found) for found in records.values())):
+        broken = broken or each.status == "broken"
+        yield each
+    for each in plugin if not broken else ():  # two processes, by the part that breaks it
+        record: Any = records.get(each.detail.partition(": ")[0], (None,))[0]
+        if record is None:
+            yield replace(each, part="two processes")
+        else:
+            own, file = f"{NOUNS[record.kind]} {record.name}", _file(load_factory, record.factory)
+            yield replace(each, part=own, file=file)
     if with_pairs:
         yield from of_pairs(distribution)
-
-
-def _of_processes(asked: Iterator[Asked], infos: Sequence[PluginInfo]) -> Iterator[Asked]:
-    """Yield the promise of two processes as one of the part that breaks it."""
-    records = {f"{each.kind}.{each.name}": each for info in infos for each in info.parts}
-    for each in asked:
-        record: Any = records.get(each.detail.partition(": ")[0])
-        if record is not None and each.status == "broken":
-            part = f"{NOUNS[record.kind]} {record.name}"
-            yield replace(each, part=part, file=_file(load_factory, record.factory))
-        else:
-            yield replace(each, part="two processes")
 
 
 def of_record(

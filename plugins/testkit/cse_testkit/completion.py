@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import torch
-
 from cse_core.capabilities import Requirement, flatten
 from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
@@ -24,7 +22,8 @@ from cse_core.records import (
     SliceSpec,
 )
 from cse_core.registry.registry import Registered, Registry
-from cse_testkit.runs import Rig, compose, installed_registry
+from cse_testkit.promises import installed_registry
+from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import Columns, declared_columns, shared_encoder, tiny_corpus, typed
 
 Found = Registered[ComponentSpec]
@@ -229,10 +228,7 @@ def train_together(parts: Sequence[Found], registry: Registry | None = None) -> 
     """
     rig = Rig(*compose_together(parts, registry))
     rounds = any(isinstance(part.spec, MinerSpec) and part.spec.rounds for part in parts)
-    loss = rig.step(2 if rounds else 1)[-1].loss
-    if not bool(torch.isfinite(loss)) or rig.bad_gradients:
-        raise ArithmeticError(
-            f"{' with '.join(map(path_of, parts))}: loss {float(loss)}, gradients that are no "
-            f"finite numbers: {sorted(rig.bad_gradients)[:3]}"
-        )
-    return float(loss)
+    rig.step(2 if rounds else 1)
+    if bad := rig.not_finite():
+        raise ArithmeticError(f"{' with '.join(map(path_of, parts))}: {bad}")
+    return rig.losses[-1]

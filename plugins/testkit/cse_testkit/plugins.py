@@ -128,10 +128,9 @@ class PluginSuite(Suite):
         ]
         if not trained:
             raise NotMeant("it brings no part that trains")
-        from cse_testkit.processes import differences
+        from cse_testkit.processes import difference
 
-        for path, what in differences(trained, self.parts).items():
-            raise AssertionError(f"{path}: {what}")
+        assert not (found := difference(trained, self.parts)), found
 
 
 @cache

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import Kind
-from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
@@ -35,6 +35,7 @@ from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder
+from cse_testkit.promises import installed_registry
 from cse_testkit.tiny import TEACHER, shared_encoder, tiny_corpus
 from cse_testkit.watching import Watch
 
@@ -45,12 +46,6 @@ _PURE = ("pool", "slices", "join")
 """Methods that the engine calls by itself and that must be pure."""
 _GIVEN = ("content", "reads", "forward", "next_round")
 """Further ones, which may return something else when they are called twice, as by dropout."""
-
-
-@cache
-def installed_registry() -> Registry:
-    """Return the parts of every installed plugin, loaded once a process."""
-    return Registry.from_plugins(load_plugins(environ={}).infos)
 
 
 def compose(
@@ -214,6 +209,15 @@ class Rig:
         """Return a copy of all trained weights."""
         return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
 
+    def not_finite(self) -> str:
+        """Return the first loss, or the gradients and weights, that are no finite numbers."""
+        for number, loss in enumerate(self.losses):
+            if not math.isfinite(loss):
+                return f"the loss of step {number + 1} is {loss}"
+        weights = self.weights().items()
+        bad = [*sorted(self.bad_gradients), *(n for n, w in weights if not w.isfinite().all())]
+        return f"no finite gradients or weights: {', '.join(bad[:5])}" if bad else ""
+
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors and the JSON values that the parts keep in a checkpoint."""
         return saved.part_states(self.assembly)
@@ -263,9 +267,8 @@ def run_steps(
     recipe: str | Path | None = None,
     *,
     steps: int = 3,
-    registry: Registry | None = None,
-    encoder: Path | None = None,
     corpus: Corpus | None = None,
+    **given: Any,
 ) -> Rig:
     """Resolve a composition as ``compose`` does, run some steps of it, and return the run.
 
@@ -274,17 +277,14 @@ def run_steps(
         sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
         recipe: An installed recipe or a TOML file.
         steps: How many.
-        registry: As for ``compose``.
-        encoder: As for ``compose``.
         corpus: As for ``compose``.
+        given: The registry and the encoder, as for ``compose``.
 
     Raises:
         CseError: If the composer refuses the composition.
     """
     corpus = corpus or tiny_corpus()
-    composition = compose(
-        recipe=recipe, kinds=kinds, sets=sets, registry=registry, encoder=encoder, corpus=corpus
-    )
+    composition = compose(recipe=recipe, kinds=kinds, sets=sets, corpus=corpus, **given)
     rig = Rig(composition, corpus, total_steps=max(steps, 2))
     rig.step(steps)
     return rig
