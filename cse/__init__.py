@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from cse_core.errors import CseError as CseError
     from cse_core.errors import CseErrors as CseErrors
     from cse_core.recipes.composition import Composition as Composition
+    from cse_core.runtime.device import resolve_device as resolve_device
+    from cse_core.runtime.device import resolve_precision as resolve_precision
+    from cse_core.training.recipe_file import as_recipe as as_recipe
 
 _NAMES = {
     "cse.models": ("Model", "evaluate", "load"),
@@ -45,6 +48,8 @@ _NAMES = {
     "cse_core.engine.views": ("PreparedView",),
     "cse_core.errors": ("CseError", "CseErrors"),
     "cse_core.recipes.composition": ("Composition",),
+    "cse_core.runtime.device": ("resolve_device", "resolve_precision"),
+    "cse_core.training.recipe_file": ("as_recipe",),
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_PLACES)

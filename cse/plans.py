@@ -126,33 +126,24 @@ def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpac
     return Plan(composition, choice, plugins, run)
 
 
-def settled(
-    made_of: File | Plan | StoredRun | None, chosen: Chosen, where: str
-) -> tuple[Composition, Installed]:
-    """Return the composition of a plan or a run, or what the arguments of :func:`plan` choose.
-
-    Raises:
-        CseError: What is wrong with it, or stands beside a plan; ``where`` is who asks.
-    """
-    if not isinstance(made_of, Plan | StoredRun):
-        composition, _, plugins = compose(made_of, chosen)
-        return composition, plugins
-    if beside := [name for name, value in chosen.items() if value is not None]:
-        kind = "plan" if isinstance(made_of, Plan) else "run"
-        what = f"a {kind} is trained as it is; {', '.join(beside)} cannot change it"
-        raise CseError(what, where=where, hint="leave it out, or give it to cse.plan")
-    return made_of.composition, made_of.plugins
-
-
-def compose(recipe: File | None, chosen: Chosen) -> tuple[Composition, Choice, Installed]:
-    """Return the checked composition that the arguments of :func:`plan` choose.
+def compose(
+    recipe: File | Plan | StoredRun | None, chosen: Chosen, where: str = "cse.plan"
+) -> tuple[Composition, Choice, Installed]:
+    """Return the checked composition of a plan, of a run, or that of the arguments of :func:`plan`.
 
     Raises:
         TypeError: If one of them is unknown.
-        CseError: What is wrong with it.
+        CseError: What is wrong with it, or stands beside a plan; ``where`` is who asks.
     """
     from cse_cli.training.resolving import resolve_choice
 
+    if isinstance(recipe, Plan | StoredRun):
+        if beside := [name for name, value in chosen.items() if value is not None]:
+            kind = "plan" if isinstance(recipe, Plan) else "run"
+            what = f"a {kind} is trained as it is; {', '.join(beside)} cannot change it"
+            raise CseError(what, where=where, hint="leave it out, or give it to cse.plan")
+        choice = recipe.choice if isinstance(recipe, Plan) else Choice()
+        return recipe.composition, choice, recipe.plugins
     if unknown := chosen.keys() - Chosen.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     report, model = chosen.get("report"), chosen.get("model")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from cse.plans import Chosen, File, Plan, settled
+from cse.plans import Chosen, File, Plan, compose
 from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_cli.training.stored_run import StoredRun
@@ -92,7 +92,7 @@ def train(
     from cse_cli.plugins.reporters import reporters_of
 
     check_launch()
-    composition, plugins = settled(recipe, chosen, "cse.train")
+    composition, _, plugins = compose(recipe, chosen, "cse.train")
     reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
     return _run(composition, None if out is None else Path(out), plugins, quiet, force)
 

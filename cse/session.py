@@ -12,7 +12,7 @@ from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
-from cse.plans import Chosen, File, Plan, settled
+from cse.plans import Chosen, File, Plan, compose
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.progress import libraries_quiet
 from cse_cli.training.collapse import attach_callbacks
@@ -79,7 +79,7 @@ class Session:
         if isinstance(made_of, Composition):
             self.composition, self._plugins = made_of, plugins or Installed()
         else:
-            self.composition, self._plugins = settled(made_of, chosen, "cse.Session")
+            self.composition, _, self._plugins = compose(made_of, chosen, "cse.Session")
         self._reporter = reporter or Reporter()
         self._written: set[Path] = set()
         self._closed = False
@@ -114,9 +114,10 @@ class Session:
         folder, checkpoint = Path(self._temporary.name), None
         if run is not None:
             run.check_rows(self.corpus)
-            checkpoint = _last(RunFolder(run.path))
-            if checkpoint is not None and checkpoint.values["round"]:
-                folder = run.path  # which has the round
+            if run.checkpoints[-1:] not in ([], [(0, 0)]):  # that of its beginning is empty
+                number, step = run.checkpoints[-1]
+                checkpoint = Checkpoint.read(RunFolder(run.path).checkpoint(number, step))
+                folder = run.path if number else folder  # which has the round
         trainer = self._trainer = self._prepared.trainer(RunFolder(folder), attach_callbacks)
         if checkpoint is not None:
             trainer.restore(checkpoint)
@@ -230,10 +231,3 @@ class Session:
             self._temporary.cleanup()
         for name in ("_loop", "_trainer", "_prepared", "parts"):
             vars(self).pop(name, None)
-
-
-def _last(folder: RunFolder) -> Checkpoint | None:
-    """Return a run's last checkpoint, None where it has made no step."""
-    paths = folder.checkpoints()
-    found = Checkpoint.read(paths[-1]) if paths else None
-    return found if found is not None and found.tensors else None

@@ -39,7 +39,6 @@ __all__ = [
     "load_texts",
     "out_file",
     "plain_table",
-    "precision_on",
     "processor",
     "progress",
     "say_json",
@@ -73,17 +72,6 @@ def load_texts(path: str, plugins: Installed, *, limit: int | None = None) -> Co
     from cse_core.recipes.settings import DataOptions
 
     return plugins.corpus(DataOptions(path=(path,), limit=limit))
-
-
-def precision_on(device: str, name: str = "auto") -> str:
-    """Return the precision, ``fp32`` or ``bf16``, that ``train.precision`` means on a device.
-
-    Raises:
-        CseError: If the device or the precision is unknown.
-    """
-    from cse_core.runtime.device import resolve_device, resolve_precision
-
-    return resolve_precision(name, resolve_device(device)).name
 
 
 @contextmanager

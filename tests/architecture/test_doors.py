@@ -48,7 +48,6 @@ LEFT: dict[str, str] = {
     """,
     "cse_study": """
         cse_cli.machine.out_files
-        cse_cli.machine.processor
         cse_cli.main
         cse_cli.options.flags
         cse_cli.plugins.folders
@@ -66,8 +65,6 @@ LEFT: dict[str, str] = {
         cse_core.recipes.values
         cse_core.registry.registry
         cse_core.runtime.loading
-        cse_core.training.recipe_file
-        cse_core.training.run_folder
     """,
     "cse_testkit": """
         cse_cli.main

@@ -26,7 +26,7 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     model = shared_encoder()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     file = tmp_path / "texts.txt"
-    file.write_text("\n".join(tiny_corpus().column("text")) + "\n", encoding="utf-8")
+    file.write_text("\n".join(tiny_corpus(22).column("text")) + "\n", encoding="utf-8")
     return {"model": model, "data": file, "dev": "none", "negatives": "queue",
             "loss": "infonce", "options": OPTIONS}  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_its_steps_are_those_of_a_run_and_go_on_as_one(
     with cse.Session(**chosen) as session:
         assert (session.done, session.total, session.round) == (0, 6, 0)
         assert (session.losses, str(session.device)) == (("infonce",), "cpu")
-        assert list(session.corpus.column("text")) == list(tiny_corpus().column("text"))
+        assert list(session.corpus.column("text")) == list(tiny_corpus(22).column("text"))
         made = [float(session.step().loss) for _ in range(3)]
         session.checkpoint(tmp_path / "half")
         session.save(tmp_path / "half/model")
@@ -72,17 +72,25 @@ def test_its_steps_are_those_of_a_run_and_go_on_as_one(
 
 def test_a_step_is_watched(chosen: dict[str, Any]) -> None:
     calls: dict[tuple[str, str], tuple[Any, ...]] = {}
-    moved: list[bool] = []
+    seen: list[tuple[bool, bool]] = []
     with cse.Session(cse.plan(**chosen)) as session:
         session.watch(lambda part, method, given, came: calls.update({(part.path, method): given}))
-        loss: Any = session.parts["loss.infonce"]
-        session.before_update(lambda: moved.append(False))
+        head: Any = session.parts["pool.mlp"]
+        before = {name: value.clone() for name, value in head.state_dict().items()}
+
+        def look() -> None:
+            still = all(torch.equal(value, before[n]) for n, value in head.state_dict().items())
+            seen.append((all(p.grad is not None for p in head.parameters()), still))
+
+        session.before_update(look)
         step = session.step(torch.tensor([3, 1, 0, 2]))
         batch, targets, negatives, context = calls["loss.infonce", "__call__"]
         assert batch.rows.tolist() == [3, 1, 0, 2] and targets.vectors.shape[:2] == (4, 1)
         assert [name for name, _ in negatives.blocks] == ["in-batch", "queue"]
         assert context.step == 0
-        assert ("negatives.queue", "after_step") in calls and moved == [False] and loss is not None
+        assert ("negatives.queue", "after_step") in calls and seen == [(True, True)]
+        assert any(not torch.equal(v, before[n]) for n, v in head.state_dict().items())
+        assert [len(session.batch(number)) for number in range(7)] == [4, 4, 4, 4, 4, 2, 4]
         tokens = step.views["anchor"].tokens
         start, stop = tokens.offsets[:2].tolist()
         read = session.tokenizer().hf.convert_ids_to_tokens(tokens.ids[start + 1 : stop - 1])
@@ -98,8 +106,9 @@ def test_a_step_is_watched(chosen: dict[str, Any]) -> None:
 def test_precisions_take_turns_over_the_same_weights(chosen: dict[str, Any]) -> None:
     with cse.Session(**chosen) as session:
         other = session.with_precision("bf16")
-        one = session.step()
+        one, vectors = session.step(), session.encode(["a boat"])
         two = other.step()
+        assert (session.encode(["a boat"]) != vectors).any()
         assert (session.done, other.done) == (1, 1)
         assert one.tokens == two.tokens and float(one.loss) != float(two.loss)
         with pytest.raises(cse.CseError, match="no such precision"):
@@ -108,7 +117,7 @@ def test_precisions_take_turns_over_the_same_weights(chosen: dict[str, Any]) -> 
 
 def test_a_round_goes_along(tmp_path: Path) -> None:
     path = tmp_path / "articles.jsonl"
-    texts = list(tiny_corpus().column("text"))
+    texts = list(tiny_corpus(22).column("text"))
     with path.open("w") as out:
         for n in range(4):
             body = [["a", texts[4 * n : 4 * n + 4]]]

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import torch
 
-from cse import Composition, Session
+from cse import Composition, Session, resolve_device, resolve_precision
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread
 from cse_bench.where import where_the_time_goes
-from cse_cli.api import Installed, precision_on, processor
+from cse_cli.api import Installed, processor
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 
@@ -35,7 +35,7 @@ def check_precisions(names: Sequence[str], device: str) -> None:
         if name == "auto":
             what, hint = "is not a precision to measure", "name some, such as fp32,bf16"
             raise CseError(what, where="train.precision", value=name, hint=hint)
-        precision_on(device, name)
+        resolve_precision(name, resolve_device(device))
 
 
 def measure(
@@ -158,7 +158,7 @@ def _measure(
         steps=steps,
         precisions=tuple(measured),
         gain=gain,
-        auto=precision_on(str(device)),
+        auto=resolve_precision("auto", device).name,
     )
 
 

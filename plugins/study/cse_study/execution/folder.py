@@ -19,7 +19,6 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.files import METRICS, RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
-from cse_core.training.run_folder import RunFolder
 
 _WAIT = 0.5
 """Seconds between two looks at a lock that another process holds."""
@@ -76,8 +75,9 @@ class StudyFolder:
 
     def begun(self, key: str) -> bool:
         """Tell whether a run can be resumed."""
-        folder = RunFolder(self.run(key))
-        return folder.recipe.is_file() or bool(folder.checkpoints())
+        run = self.run(key)
+        saved = (run / "checkpoints").glob("*step-*")  # that of step 0 is older than run.toml
+        return (run / RUN_FILE).is_file() or any(path.name[0] != "." for path in saved)
 
     def drop_checkpoints(self, key: str) -> None:
         """Delete the checkpoints of a finished run; its model and its metrics stay."""

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import tomlkit
 
-from cse_cli.machine.processor import processor
+from cse_cli.api import processor
 from cse_core.errors import CseError
 from cse_core.files import atomic_write
 from cse_study.definition.reading import RUN

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cse import as_recipe
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
 from cse_cli.training.resolving import absolute_path, resolve_choice, with_absolute_paths
@@ -23,7 +24,6 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
 from cse_core.registry.registry import Registry
-from cse_core.training.recipe_file import as_recipe
 from cse_study.definition.reading import RUN
 from cse_study.definition.schema import flat
 
