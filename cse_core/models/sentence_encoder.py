@@ -27,6 +27,7 @@ class SentenceEncoder:
     Attributes:
         online_only: Names of the heads that only the online branch has.
         max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
+        width: Of the states that ``pooler.dimension`` is said for; None is not known.
     """
 
     encoder: PackedEncoder
@@ -36,6 +37,7 @@ class SentenceEncoder:
     max_length: int
     slicer: SlicePooler | None = None
     online_only: frozenset[str] = frozenset()
+    width: int | None = None
     _prompts: dict[Role, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
@@ -137,7 +139,8 @@ class SentenceEncoder:
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, there)
-            _see_shape(self.pooler, "pool", pooled, there.rows)
+            said = self.pooler.dimension if self.encoder.hidden_size == self.width else None
+            _see_shape(self.pooler, "pool", pooled, there.rows, said)
             raw = Embeddings(pooled, there.owner, there.slot, self._lengths(there), sentences)
             headed = self._headed(raw)
             levels = {self.row_level: headed}
@@ -276,13 +279,13 @@ def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
             module.train(not training)
 
 
-def _see_shape(
-    part: Any, method: str, vectors: Tensor, rows: int, dimension: object = None
-) -> None:
+def _see_shape(part: Any, method: str, vectors: Tensor, rows: int, dimension: object) -> None:
     """Refuse vectors that are not one for each row, or not of the dimension that was announced."""
     wanted = vectors.shape[-1] if dimension is None else dimension
     if vectors.shape != (rows, wanted):
         found = f"promised [{rows}, {wanted}], returned {list(vectors.shape)}"
+        if vectors.shape[:-1] == (rows,):
+            found += f": {type(part).__name__}.dimension says {wanted}"
         raise PartError(part, method, found)
 
 

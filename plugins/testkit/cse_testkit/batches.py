@@ -23,7 +23,7 @@ from cse_core.records import Kind
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
-from cse_testkit.runs import installed_registry
+from cse_testkit.promises import installed_registry
 from cse_testkit.tiny import shared_encoder
 
 CPU = torch.device("cpu")
