@@ -102,7 +102,8 @@ def _context(
         vectors=lambda view, branch: {},
         gradient=lambda view, tokens: None,
         texts=lambda column: corpus.column(column).take(rows.numpy()),
-        negatives=_none,
+        values=_not_here,
+        negatives=_not_here,
         log=lambda name, value: None,
     )
 
@@ -119,5 +120,5 @@ def _before_the_round(model: SentenceModel, corpus: Corpus, seed: int) -> RoundC
     )
 
 
-def _none(*_: object) -> Any:
-    raise RuntimeError("an augmenter has no negatives")
+def _not_here(*_: object) -> Any:
+    raise RuntimeError("an augmenter of these texts has neither numbers nor negatives")

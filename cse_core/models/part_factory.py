@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
@@ -15,16 +15,13 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError, PartError
 from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import HeadOptions, PoolerOptions
-from cse_core.parts import Part, Setup, SlicePooler
+from cse_core.options import PoolerOptions
+from cse_core.parts import Part, RowPooler, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import HeadSpec, SliceSpec
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
-
-POOLERS = {name: f"cse_core.builtins.poolers:{name.title()}" for name in ("cls", "mean")}
-"""Classes of the row poolers of ``Setup.text_encoder``."""
 
 
 def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
@@ -48,7 +45,7 @@ class PartFactory:
     dropout: DropoutSource | None = None
     made: dict[str, Part] = field(default_factory=dict)
 
-    def sentence_encoder(self, stages: Iterable[PlannedPart], longest: int) -> SentenceEncoder:
+    def sentence_encoder(self, stages: Sequence[PlannedPart], longest: int) -> SentenceEncoder:
         """Return texts to vectors by a row pooler, heads, and a slicer if there is one.
 
         ``longest`` is ``SentenceEncoder.max_length``.
@@ -56,22 +53,20 @@ class PartFactory:
         slicer: Any = None
         pooler: Any = None
         heads: dict[str, Any] = {}
-        online_only = set()
         dimension = self.encoder.hidden_size
         for choice in stages:
             part: Any = self(choice, dimension)
             if isinstance(choice.spec, SliceSpec):
                 slicer = part
                 continue
-            dimension = part.dimension
+            dimension = _dimension(part, dimension)
             if isinstance(choice.spec, HeadSpec):
                 heads[choice.name] = part
-                if cast(HeadOptions, choice.options).branches == "online":
-                    online_only.add(choice.name)
             else:
                 pooler = part
-        own = frozenset(online_only)
-        return SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, own)
+        own = frozenset(c.name for c in stages if getattr(c.options, "branches", "") == "online")
+        made = SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, own)
+        return replace(made, width=self.encoder.hidden_size)
 
     def __call__(
         self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
@@ -86,14 +81,13 @@ class PartFactory:
                 raise CseError(error.what, where=where, value=name, hint=error.hint) from error
 
         def text_encoder(
-            model: str | None,
-            pooling: Literal["cls", "mean"] = "mean",
-            option: str = "model",
+            model: str | None, pooling: Literal["cls", "mean"] = "mean", option: str = "model"
         ) -> Callable[..., Tensor]:
             own = self.encoder, self.tokenizer
             encoder, tokenizer = own if model is None else load_encoder(model, option)
-            pooler = load_factory(POOLERS[pooling])(
-                PoolerOptions(), replace(setup, dimension=encoder.hidden_size)
+            wide = replace(setup, dimension=encoder.hidden_size)
+            pooler = load_factory(f"cse_core.builtins.poolers:{pooling.title()}")(
+                PoolerOptions(), wide
             )
 
             def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
@@ -121,13 +115,23 @@ class PartFactory:
             ),
             load_encoder=load_encoder,
             text_encoder=text_encoder,
-            load_texts=lambda file: load_corpus(DataOptions(path=(file,)), datasets={}),
+            load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module) and self.dropout is not None:
             replace_dropout(part, self.dropout)
         self.made[choice.path] = part
         return part
+
+
+def _dimension(part: Any, given: int) -> int:
+    """Return the dimension of what a pooler or head makes; a pooler that says none keeps it."""
+    if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
+        part.dimension = given
+    if not isinstance(found := getattr(part, "dimension", None), int):
+        what = f"promised {type(part).__name__}.dimension, an integer such as {given}, has {found}"
+        raise PartError(part, "__init__", what)
+    return found
 
 
 def make_part(choice: PlannedPart, setup: Setup) -> Part:

@@ -10,7 +10,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from cse_core.capabilities import Role
 from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
@@ -27,6 +26,7 @@ class SentenceEncoder:
     Attributes:
         online_only: Names of the heads that only the online branch has.
         max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
+        width: Of the states that ``pooler.dimension`` is said for; None is not known.
     """
 
     encoder: PackedEncoder
@@ -36,7 +36,8 @@ class SentenceEncoder:
     max_length: int
     slicer: SlicePooler | None = None
     online_only: frozenset[str] = frozenset()
-    _prompts: dict[Role, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
+    width: int | None = None
+    _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads, its tokenizer.
@@ -65,15 +66,15 @@ class SentenceEncoder:
         """Return the level that has a vector for each row."""
         return SENTENCE if self.slicer is None else self.slicer.level
 
-    def prompt(self, role: Role) -> tuple[str, str]:
-        """Return the texts before and after the content; the pooler is asked once for a role."""
-        if role not in self._prompts:
-            self._prompts[role] = self.pooler.prompt(role)
-        return self._prompts[role]
+    def prompt(self, view: str) -> tuple[str, str]:
+        """Return the texts before and after the content; the pooler is asked once for a view."""
+        if view not in self._prompts:
+            self._prompts[view] = self.pooler.prompt(view.partition("-")[0])
+        return self._prompts[view]
 
-    def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
+    def rows(self, content: TokenBatch, view: str) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
-        prompt = self.prompt(role)
+        prompt = self.prompt(view)
         if self.slicer is None:
             longest = min(self.max_length, self.encoder.max_positions)
             return self.tokenizer.wrap(self.pooler.content(content), prompt, longest)
@@ -137,7 +138,8 @@ class SentenceEncoder:
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, there)
-            _see_shape(self.pooler, "pool", pooled, there.rows)
+            said = self.pooler.dimension if self.encoder.hidden_size == self.width else None
+            _see_shape(self.pooler, "pool", pooled, there.rows, said)
             raw = Embeddings(pooled, there.owner, there.slot, self._lengths(there), sentences)
             headed = self._headed(raw)
             levels = {self.row_level: headed}
@@ -276,13 +278,13 @@ def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
             module.train(not training)
 
 
-def _see_shape(
-    part: Any, method: str, vectors: Tensor, rows: int, dimension: object = None
-) -> None:
+def _see_shape(part: Any, method: str, vectors: Tensor, rows: int, dimension: object) -> None:
     """Refuse vectors that are not one for each row, or not of the dimension that was announced."""
     wanted = vectors.shape[-1] if dimension is None else dimension
     if vectors.shape != (rows, wanted):
         found = f"promised [{rows}, {wanted}], returned {list(vectors.shape)}"
+        if vectors.shape[:-1] == (rows,):
+            found += f": {type(part).__name__}.dimension says {wanted}"
         raise PartError(part, method, found)
 
 

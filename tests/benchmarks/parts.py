@@ -212,7 +212,7 @@ class Run:
         from cse_core.tokenization.training_rows import Batches
 
         self.composition = composition
-        self.rig = Rig(composition, corpus, registry=registry(), total_steps=TOTAL)
+        self.rig = Rig(composition, corpus, total_steps=TOTAL)
         self.rig.loop.before_update = None  # what the kit reads costs no part
         rows = len(self.rig.loop.rows)
         size = min(composition.train.batch_size, rows)

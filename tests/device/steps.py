@@ -72,7 +72,7 @@ def losses(
 
     ``WAITS`` has what the second and the third step waited for.
     """
-    rig = Rig(composition, corpus, registry=registry, device=device)
+    rig = Rig(composition, corpus, device=device)
     rig.loop.before_update = None  # the kit's look at every gradient waits for the device
     found = rig.step(1)
     WAITS.clear()

@@ -88,7 +88,7 @@ def losses(setting: Setting, case: Case, registry: Registry) -> None:
     found, drawn = [], False
     for device in ("cpu", setting.device):
         with cpu_generators(), DrawnHere():
-            rig = Rig(composition, corpus, registry=registry, device=device)
+            rig = Rig(composition, corpus, device=device)
             found.append([float(each.loss) for each in rig.step(3)])
         drawn = drawn or draws_dropout(rig)
     far = max(abs(one - two) / max(abs(one), 1e-3) for one, two in zip(*found, strict=True))
@@ -101,7 +101,7 @@ def losses(setting: Setting, case: Case, registry: Registry) -> None:
 def steps(setting: Setting, case: Case, registry: Registry) -> None:
     """Take two steps under torch's watch, after two that it does not see."""
     composition, corpus = composed([case], registry)
-    rig = Rig(composition, corpus, registry=registry, device=setting.device)
+    rig = Rig(composition, corpus, device=setting.device)
     rig.loop.before_update = None  # the kit's look at every gradient waits for the device
     rig.step(2)
     waits: list[str] = []

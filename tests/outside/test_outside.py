@@ -99,7 +99,7 @@ def test_an_option_that_a_part_narrowed_is_refused_in_plain_words(registry: Regi
 
 def test_a_stopped_run_of_all_three_goes_on_bit_for_bit(registry: Registry, tmp_path: Path) -> None:
     made = compose(**TOGETHER, registry=registry)
-    whole, first, second = (Rig(made, tiny_corpus(), registry=registry) for _ in range(3))
+    whole, first, second = (Rig(made, tiny_corpus()) for _ in range(3))
     whole.step(4)
     first.step(2)
     first.save(tmp_path / "checkpoint")

@@ -20,7 +20,7 @@ from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore, PositiveMiner
 from cse_core.records import MinerSpec
 from cse_core.runtime.seeds import generator
-from cse_core.types import Batch, LossOutput, Negatives, Positives, Round, StepContext
+from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.watching import same, snapshot
@@ -272,24 +272,7 @@ def _draws(name: str) -> torch.Generator:
     return generator(torch.device("cpu"), "loss suite", name)
 
 
-class KeepingSuite(PartSuite):
-    """What a part promises that may keep vectors of a batch."""
-
-    last = (*PartSuite.last, "only_after_step_keeps_anything")
-
-    def promise_only_after_step_keeps_anything(self) -> None:
-        """Steps that are computed and not committed leave it as it was."""
-        rig = self.trial().fresh()
-        rig.step(2)
-        part = rig.assembly.parts[self.trial().path]
-        before = snapshot(part)
-        part.after_step = lambda batch, ctx: None  # type: ignore[method-assign]
-        rig.step(1)
-        del part.after_step
-        same("a step without after_step changes", before, snapshot(part))
-
-
-class StoreSuite(KeepingSuite):
+class StoreSuite(PartSuite):
     """What a negative store promises, beside what every part does."""
 
     base = (NegativeStore,)
@@ -395,7 +378,7 @@ def _check_weights(log_weights: Tensor) -> None:
     assert not bool(wrong.any()), "a log-weight is NaN or plus infinity"
 
 
-class MinerSuite(KeepingSuite):
+class MinerSuite(PartSuite):
     """What a positive miner promises, beside what every part does."""
 
     base = (PositiveMiner,)
@@ -431,14 +414,4 @@ class MinerSuite(KeepingSuite):
                 assert inside, f"column {name} has numbers that are not corpus rows"
             else:
                 assert all(text.strip() for text in values), f"column {name} has a blank text"
-        same("mined twice with one seed, another", *map(snapshot, map(_plain, (one, other))))
-
-
-def _plain(wanted: Round | None) -> list[object]:
-    if wanted is None:
-        return []
-    pairs = {
-        name: values if isinstance(values, np.ndarray) else list(values)
-        for name, values in wanted.pairs.items()
-    }
-    return [pairs, wanted.losses, dict(wanted.train)]
+        same("mined twice with one seed, another", snapshot(one), snapshot(other))

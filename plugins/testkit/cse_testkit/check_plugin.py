@@ -12,6 +12,7 @@ import typer
 
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo, say_json
+from cse_cli.terminal.progress import libraries_quiet
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ def check_plugin(
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Ask every promise of an installed plugin, and say what to fix in which file.
+    """Ask every promise of an installed plugin, and say what to fix in which file, a line each.
 
-    Its parts and recipes run some steps on a tiny random encoder and made-up texts. The exit code
-    is 1 where a promise is broken.
+    Its parts and recipes run some steps on a tiny random encoder and made-up texts, with the
+    columns of [tool.cse.columns] in its pyproject.toml. The exit code is 1 where a promise is
+    broken.
     """
     manager = installed(context).manager
     distribution = manager.find(name or _of_this_folder())[0].distribution
@@ -47,14 +49,15 @@ def check_plugin(
     from cse_testkit.checking import check
 
     promises: list[Asked] = []
-    for part, several in groupby(
-        check(distribution, infos, with_pairs=pairs),
-        key=lambda each: "pairs" if each.part.startswith("pair ") else each.part,
-    ):
-        asked = list(several)
-        promises += asked
-        if not json:
-            _show(part, asked)
+    with libraries_quiet():
+        for part, several in groupby(
+            check(distribution, infos, with_pairs=pairs),
+            key=lambda each: "pairs" if each.part.startswith("pair ") else each.part,
+        ):
+            asked = list(several)
+            promises += asked
+            if not json:
+                _show(part, asked)
     count = Counter(each.status for each in promises)
     if json:
         found = [vars(each) for each in promises]
@@ -84,10 +87,9 @@ def _show(part: str, asked: list[Asked]) -> None:
     if refused := sum(each.detail.startswith("refused: ") for each in asked):
         line += f" ({refused} refused with a reason)"
     if count["broken"]:
-        line += f", {count['broken']} BROKEN, {count['not asked']} not asked until it is fixed"
+        line += f", {count['broken']} broken, {count['not asked']} not asked until it is fixed"
     echo(line)
     for each in asked:
         if each.status == "broken":
-            echo(f"  {each.file}: {each.name}{f' of {each.part}' if part == 'pairs' else ''}")
-            echo(f"    promised: {each.says}")
-            echo(f"    found: {each.detail}")
+            fix = f": fix {each.file}" if each.file else ""
+            echo(f"BROKEN {each.part}: {each.name}: {each.detail}{fix}")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import combinations
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,8 @@ from cse_testkit.encoding_suites import (
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
-from cse_testkit.promises import Asked, Suite, ask
+from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
-from cse_testkit.runs import installed_registry
 
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
@@ -76,8 +75,9 @@ def part_suites(
     Raises:
         ValueError: If it brings no part that is named.
     """
-    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), {"distribution": distribution})]
     given = dict(parts or {})
+    own: dict[str, Any] = {"distribution": distribution, "parts": dict(given)}
+    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), own)]
     for found in installed_registry().parts():
         if found.distribution == distribution:
             values = {**every, **given.pop(path_of(found), {})}
@@ -135,10 +135,20 @@ def check(
         with_pairs: Whether its parts are tried with every other installed one.
     """
     file = _file(_module, infos[0].module if infos else distribution.replace("-", "_"))
-    yield from _of(PluginSuite, "plugin", file, distribution=distribution)
-    for info in infos:
-        for record in info.parts:
-            yield from of_record(record, info)
+    plugin = _of(PluginSuite, "plugin", file, distribution=distribution)
+    records = {f"{each.kind}.{each.name}": (each, info) for info in infos for each in info.parts}
+    first = islice(plugin, len(names_of(PluginSuite)) - len(PluginSuite.last))
+    broken = False
+    for each in chain(first, *(of_record(*found) for found in records.values())):
+        broken = broken or each.status == "broken"
+        yield each
+    for each in plugin if not broken else ():  # two processes, by the part that breaks it
+        record: Any = records.get(each.detail.partition(": ")[0], (None,))[0]
+        if record is None:
+            yield replace(each, part="two processes")
+        else:
+            own, file = f"{NOUNS[record.kind]} {record.name}", _file(load_factory, record.factory)
+            yield replace(each, part=own, file=file)
     if with_pairs:
         yield from of_pairs(distribution)
 

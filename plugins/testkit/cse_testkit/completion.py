@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import torch
-
 from cse_core.capabilities import Requirement, flatten
 from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS, Composition
+from cse_core.recipes.composition import BASE_LEVELS, Composition
 from cse_core.records import (
     COMPONENT_SPECS,
     AugmenterSpec,
@@ -24,14 +22,13 @@ from cse_core.records import (
     SliceSpec,
 )
 from cse_core.registry.registry import Registered, Registry
-from cse_testkit.runs import Rig, compose, installed_registry
-from cse_testkit.tiny import shared_encoder, tiny_corpus
+from cse_testkit.promises import installed_registry
+from cse_testkit.runs import Rig, compose
+from cse_testkit.tiny import Columns, declared_columns, shared_encoder, tiny_corpus, typed
 
 Found = Registered[ComponentSpec]
 KINDS = tuple(kind for kind in COMPONENT_SPECS if kind != "metric")
 """Kinds whose parts stand in one run."""
-_COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
-"""Columns that make a view which the core would not make."""
 
 
 def complete(
@@ -61,7 +58,7 @@ class Needed:
         registry: What is installed.
         options: Options of parts that differ from their defaults.
         parts: They, and those that they require.
-        columns: Columns of the data.
+        columns: Columns of the data, with what each has.
         cased: Whether the vocabulary must keep capital letters.
         kinds: Kind flags over the default recipe.
         sets: Settings.
@@ -70,14 +67,14 @@ class Needed:
     registry: Registry
     options: dict[tuple[Kind, str], Mapping[str, Any]]
     parts: list[Found] = field(default_factory=list)
-    columns: list[str] = field(default_factory=lambda: ["text"])
+    columns: dict[str, str | Sequence[str]] = field(default_factory=lambda: {"text": "text"})
     cased: bool = False
     kinds: dict[Kind, list[str]] = field(default_factory=dict)
     sets: list[str] = field(default_factory=list)
 
-    def corpus(self, rows: int = 24, columns: Sequence[str] = ()) -> Corpus:
+    def corpus(self, rows: int = 24, columns: Columns = ()) -> Corpus:
         """Return a corpus with its columns, and others."""
-        return tiny_corpus(rows, columns=(*self.columns, *columns))
+        return tiny_corpus(rows, {**self.columns, **typed(columns)})
 
     def compose(self, corpus: Corpus, *sets: str) -> Composition:
         """Return the run for a corpus, with further settings.
@@ -105,10 +102,13 @@ class Needed:
         if any(part.plugin == found.plugin and part.spec is found.spec for part in self.parts):
             return
         self.parts.append(found)
+        self.columns |= declared_columns(found.distribution)
         options = self._options_of(found)
         if options is None:
             return
         needs = [*found.spec.declared("requires", options)]
+        for name, kind in found.spec.declared("reads", options).items():
+            self.columns.setdefault(name, kind)
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
             needs += [f"view:{view}" for view in views]
@@ -136,13 +136,15 @@ class Needed:
 
     def _meet_one(self, need: str) -> bool:
         prefix, _, name = need.partition(":")
-        view = prefix in ("view", "positives")
+        view = self.registry.views.get(name) if prefix in ("view", "positives") else None
         if need == "vocab:cased":
             self.cased = True
-        elif need == "pairs" or prefix == "column" or (view and name in _COLUMNS):
-            column = name or "positive"
-            self.columns += [column] if column not in self.columns else []
-        elif (view and name not in BASE_VIEWS) or (prefix == "level" and name not in BASE_LEVELS):
+        elif view is not None and (view.optional or view.column == "text"):
+            pass
+        elif need == "pairs" or prefix == "column" or view is not None:
+            column = view.column if view is not None else name or "positive"
+            self.columns.setdefault(column, "text")
+        elif prefix in ("view", "positives") or (prefix == "level" and name not in BASE_LEVELS):
             providers = self.registry.providers(need)
             if not providers:
                 return False
@@ -226,12 +228,9 @@ def train_together(parts: Sequence[Found], registry: Registry | None = None) -> 
         CseError: If the composer refuses them.
         ArithmeticError: If the loss or a gradient is not finite.
     """
-    rig = Rig(*compose_together(parts, registry), registry=registry)
+    rig = Rig(*compose_together(parts, registry))
     rounds = any(isinstance(part.spec, MinerSpec) and part.spec.rounds for part in parts)
-    loss = rig.step(2 if rounds else 1)[-1].loss
-    if not bool(torch.isfinite(loss)) or rig.bad_gradients:
-        raise ArithmeticError(
-            f"{' with '.join(map(path_of, parts))}: loss {float(loss)}, gradients that are no "
-            f"finite numbers: {sorted(rig.bad_gradients)[:3]}"
-        )
-    return float(loss)
+    rig.step(2 if rounds else 1)
+    if bad := rig.not_finite():
+        raise ArithmeticError(f"{' with '.join(map(path_of, parts))}: {bad}")
+    return rig.losses[-1]

@@ -19,14 +19,12 @@ from cse_cli.plugins.reporters import reporters_of
 from cse_core.loading import load_factory
 from cse_core.parts import Metric
 from cse_core.records import SuiteSpec
-from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_core.suites import DevSet, NoDevSet, SuiteScore
 from cse_core.suites import Suite as EvaluationSuite
 from cse_testkit.batches import make_setup
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.promises import Suite
-from cse_testkit.runs import installed_registry
 from cse_testkit.tiny import tiny_corpus
 from cse_testkit.watching import same, snapshot
 
@@ -111,16 +109,14 @@ class SuiteSuite(Suite):
     Attributes:
         suite: Its name.
         folder: A data folder that holds a file of it, a small one.
-        registry: Where it is found; None is what is installed.
     """
 
     suite: ClassVar[str]
     folder: ClassVar[Path]
-    registry: ClassVar[Registry | None] = None
 
     def spec(self) -> SuiteSpec:
         """Return its record."""
-        return (self.registry or installed_registry()).suite(self.suite).spec
+        return self.installed().suite(self.suite).spec
 
     def made(self) -> EvaluationSuite:
         """Return the suite."""
@@ -213,11 +209,9 @@ class ReporterSuite(Suite):
 
     Attributes:
         reporter: Its name, with options as for ``--report``: ``notes:digits=1``.
-        registry: Where it is found; None is what is installed.
     """
 
     reporter: ClassVar[str]
-    registry: ClassVar[Registry | None] = None
 
     def promise_it_hears_a_run(self) -> None:
         """Every call of a run ends without an exception, from the start and from a checkpoint.
@@ -246,7 +240,7 @@ class ReporterSuite(Suite):
         done: int = 0,
     ) -> None:
         """Call a new reporter as a run of three steps does."""
-        (make,) = reporters_of([self.reporter], self.registry or installed_registry()).values()
+        (make,) = reporters_of([self.reporter], self.installed()).values()
         reporter = make()
         name = type(reporter).__name__
         assert isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter"

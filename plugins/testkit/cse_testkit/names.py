@@ -7,9 +7,9 @@ from cse_testkit.completion import complete, train_together
 from cse_testkit.encoding_suites import AdapterSuite, AugmenterSuite, BranchSuite, PoolerSuite
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite, SuiteSuite
 from cse_testkit.plugins import PluginSuite
-from cse_testkit.promises import NotMeant, failures
+from cse_testkit.promises import NotMeant, failures, installed_registry
 from cse_testkit.recipes import ENCODERS, RecipeSuite, settings_of
-from cse_testkit.runs import Rig, compose, installed_registry, run_steps
+from cse_testkit.runs import Rig, compose, run_steps
 from cse_testkit.tiny import shared_encoder, tiny_corpus, tiny_encoder, write_corpus
 
 __all__ = [

@@ -1,7 +1,7 @@
 """``cse new-plugin``: a package that installs, trains and passes its tests as it is written.
 
-The templates are jinja2's: what is fixed is in ``template/package``, the files of each kind of part
-in ``template/kinds``.
+The templates are jinja2's: what is fixed is in ``template/package``, the files of each kind in
+``template/kinds``, and what is put together of all kinds in ``records`` and ``recipes``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,20 +21,15 @@ import typer
 from cse_cli.terminal.console import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS, AnyKind
 from cse_core.registry.record_checks import NAME
 
 TEMPLATE = Path(__file__).with_name("template")
-KINDS: dict[AnyKind, tuple[str, str]] = {
-    "aug": ("augmenter", "AugmenterSpec"),
-    "pool": ("pooler", "RowPoolerSpec"),
-    "positives": ("miner", "MinerSpec"),
-    "negatives": ("store", "StoreSpec"),
-    "loss": ("loss", "LossSpec"),
-    "branch": ("branch", "BranchSpec"),
-    "metric": ("metric", "MetricSpec"),
-}
-"""Kinds that there are templates of, in the order of a recipe: module and record of each."""
+KINDS: dict[str, dict[str, str]] = tomllib.loads(
+    (TEMPLATE / "kinds.toml").read_text(encoding="utf-8")
+)
+"""What a plugin brings: noun, place and record of each kind, and what shows that it works."""
+PARTS = [kind for kind, of in KINDS.items() if "try" not in of]
+"""Kinds of parts in the order of a recipe, which they come with."""
 MAX_NAME = 20
 """Characters of a name; with more the lines of the templates are too long."""
 
@@ -50,8 +46,8 @@ def new_plugin(
         typer.Option(
             "--kind",
             metavar="KIND,…",
-            help="What it brings: aug, pool, positives, negatives, loss, branch, metric; by "
-            "default a loss.",
+            help="What it brings: aug, pool, positives, negatives, loss, branch, metric, adapter, "
+            "recipe, encoder, dataset, suite, reporter, study, command; by default a loss.",
         ),
     ] = None,
     out: Annotated[
@@ -63,7 +59,7 @@ def new_plugin(
         str, typer.Option(metavar="TEXT", help="The paper: 'Wu et al.: Name, ACL 2024'.")
     ] = "",
 ) -> None:
-    """Write the package of a plugin: options, records, parts, a recipe, tests, CI.
+    """Write the package of a plugin: options, records, parts, a recipe, tests, CI, publishing.
 
     Each part is a small one that works, with its shapes in comments and a slow version in the
     tests: change both to those of your method.
@@ -76,13 +72,14 @@ def new_plugin(
             echo(f"  {path.relative_to(folder)}")
     echo("next:")
     echo(f'  pip install -e "{folder}"')
-    echo(f"  cse train --recipe {package.name} --train.max_steps 20")
+    for line in package.tries:
+        echo(f"  {line}")
     echo(f"  cse check-plugin {package.distribution}")
     echo(f"  pytest {folder}")
 
 
-def kinds_of(typed: Iterable[str]) -> tuple[AnyKind, ...]:
-    """Return the kinds of words with commas, each once, in the order of a recipe.
+def kinds_of(typed: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of words with commas, each once, in order; parts come with a recipe.
 
     Raises:
         CseError: If one has no template.
@@ -91,9 +88,10 @@ def kinds_of(typed: Iterable[str]) -> tuple[AnyKind, ...]:
     for word in words:
         if word not in KINDS:
             hint = did_you_mean(word, list(KINDS))
-            raise CseError("no kind of part", where="--kind", value=word, hint=hint)
+            raise CseError("no kind of record", where="--kind", value=word, hint=hint)
     if not words:
-        raise CseError("names no kind of part", where="--kind", hint=f"known: {', '.join(KINDS)}")
+        raise CseError("names no kind", where="--kind", hint=f"known: {', '.join(KINDS)}")
+    words += ["recipe"] if {*words} & {*PARTS} else []
     return tuple(kind for kind in KINDS if kind in words)
 
 
@@ -103,18 +101,18 @@ class Package:
 
     Attributes:
         name: Of its parts, its recipe and its entry point.
-        kinds: Of its parts.
+        kinds: What it brings.
         author: Who writes it.
         paper: Its citation, or an empty text.
     """
 
     name: str
-    kinds: tuple[AnyKind, ...]
+    kinds: tuple[str, ...]
     author: str = ""
     paper: str = ""
 
     @staticmethod
-    def named(name: str, kinds: tuple[AnyKind, ...], *, author: str, paper: str) -> Package:
+    def named(name: str, kinds: tuple[str, ...], *, author: str, paper: str) -> Package:
         """Return a package by the name that was typed, with or without ``cse-`` in front.
 
         Raises:
@@ -143,6 +141,12 @@ class Package:
         """Return its name for Python."""
         return self.distribution.replace("-", "_")
 
+    @property
+    def tries(self) -> list[str]:
+        """Return the commands that show that it works."""
+        lines = (KINDS[kind].get("try", "") for kind in self.kinds)
+        return [line.format(self.name) for line in lines if line]
+
     def write(self, folder: Path) -> Path:
         """Write everything to a folder that is not there yet, or nothing; returns it.
 
@@ -159,6 +163,10 @@ class Package:
                     path = Path(made, "package", name)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(text, encoding="utf-8")
+                if "encoder" in self.kinds:
+                    from cse_testkit.tiny import tiny_encoder
+
+                    tiny_encoder(Path(made, "package", self.module, "encoder"))
                 shutil.move(Path(made, "package"), folder)
         except OSError as error:
             what = f"cannot be written: {error.strerror}"
@@ -173,29 +181,27 @@ class Package:
             loader=FileSystemLoader(TEMPLATE), keep_trailing_newline=True, undefined=StrictUndefined
         )
         values = self._values()
-        for path in sorted(TEMPLATE.rglob("*.txt")):
-            source = path.relative_to(TEMPLATE)
-            top, *folders, last = source.parts
-            if top == "package":
-                target = "/".join([*folders, last])
-            elif folders[0] not in self.kinds or last in ("record.py.txt", "recipe.toml.txt"):
-                continue
-            elif last == "test.py.txt":
-                target = f"tests/test_{folders[0]}.py"
-            else:
-                target = f"cse_example/{last}"
-            target = target.removesuffix(".txt").replace("dot-", ".")
-            target = target.replace("cse_example", self.module).replace("example", self.name)
-            yield target, environment.get_template(source.as_posix()).render(values)
+        folders = ["package", *(["recorded"] if values["recorded"] else [])]
+        for folder in (*folders, *(f"kinds/{kind}" for kind in self.kinds)):
+            for path in sorted((TEMPLATE / folder).rglob("*.txt")):
+                target = path.relative_to(TEMPLATE / folder).as_posix().removesuffix(".txt")
+                target = target.replace("dot-", ".").replace("cse_example", self.module)
+                source = path.relative_to(TEMPLATE).as_posix()
+                text = environment.get_template(source).render(values)
+                yield target.replace("example", self.name), text
 
     def _values(self) -> dict[str, Any]:
         """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
         words = "".join(word.title() for word in self.name.split("-"))
         title = words if words[0].isalpha() else f"Plugin{words}"
-        imports = {f"from {self.module}.papers import PAPER"}
-        for stem in (KINDS[kind][0] for kind in self.kinds):
-            options = f"{title}{stem.title()}Options"
-            imports.add(f"from {self.module}.{stem}_options import {options}")
+        imports, recorded = set(), [kind for kind in self.kinds if kind != "command"]
+        for kind in self.kinds:
+            stem = KINDS[kind]["place"].removesuffix(".py")
+            if kind in (*PARTS, "reporter"):
+                options = f"{title}{stem.title()}Options"
+                imports.add(f"from {self.module}.{stem}_options import {options}")
+            if kind in (*PARTS, "recipe", "study"):
+                imports.add(f"from {self.module}.papers import PAPER")
         author = self.author or f"The authors of {self.distribution}"
         major, minor = __version__.split(".")[:2]
         return {
@@ -208,8 +214,10 @@ class Package:
             "lowest": f"{major}.{minor}",
             "next": f"{major}.{int(minor) + 1}",
             "kinds": self.kinds,
-            "every": tuple(KINDS),
-            "parts": [(NOUNS[kind], KINDS[kind][0]) for kind in self.kinds],
-            "specs": sorted({*(KINDS[kind][1] for kind in self.kinds), "RecipeSpec"}),
+            "every": PARTS,
+            "recorded": recorded,
+            "tries": self.tries,
+            "table": KINDS,
+            "specs": sorted(KINDS[kind]["record"] for kind in recorded),
             "imports": sorted(imports),
         }

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from packaging.requirements import Requirement
 
 from cse_cli.plugins.installed_commands import Command, find_commands
 from cse_core.loading import load_factory, package_path
+from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
 from cse_testkit.promises import NotMeant, Suite
@@ -40,9 +42,12 @@ class PluginSuite(Suite):
 
     Attributes:
         distribution: Name of the distribution, as pip shows it.
+        parts: Attributes of the suites of its parts by kind and name, as of ``part_suites``.
     """
 
     distribution: ClassVar[str]
+    parts: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    last: ClassVar[tuple[str, ...]] = ("two_processes_train_as_one",)
 
     def infos(self) -> list[PluginInfo]:
         """Return what is known of its entry points of group ``cse``."""
@@ -95,7 +100,7 @@ class PluginSuite(Suite):
         for record in (*records, *(command.spec() for command in self.commands())):
             if hasattr(record, "factory"):
                 load_factory(record.factory)
-            else:
+            elif hasattr(record, "path"):
                 package_path(record.path)
 
     def promise_its_packages_are_typed(self) -> None:
@@ -111,6 +116,21 @@ class PluginSuite(Suite):
 
         for command in self.commands():
             assert run([*command.name.split(), "--help"]) == 0, f"cse {command.name} --help fails"
+
+    def promise_two_processes_train_as_one(self) -> None:
+        """Two processes end with the losses and states of one, or the core refuses to train."""
+        kinds = COMPONENT_SPECS.keys() - {"metric"}
+        trained: list[Any] = [
+            (record.kind, f"{info.distribution}/{record.name}")
+            for info in self.infos()
+            for record in (info.parts if info.loaded else ())
+            if record.kind in kinds
+        ]
+        if not trained:
+            raise NotMeant("it brings no part that trains")
+        from cse_testkit.processes import difference
+
+        assert not (found := difference(trained, self.parts)), found
 
 
 @cache

@@ -11,10 +11,13 @@ import inspect
 import traceback
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from cse_core.errors import CseError, PartError
+from cse_core.registry.manager import load_plugins
+from cse_core.registry.registry import Registry
 
 _PREFIX = "promise_"
 
@@ -44,14 +47,27 @@ class Asked:
     file: str = ""
 
 
+@cache
+def installed_registry() -> Registry:
+    """Return the parts of every installed plugin, loaded once a process."""
+    return Registry.from_plugins(load_plugins(environ={}).infos)
+
+
 class Suite:
     """The base of all suites; pytest asks every promise of a subclass in one test.
 
     Attributes:
+        registry: Where parts are found; None is what is installed.
         last: Promises that are asked after those of subclasses.
     """
 
+    registry: ClassVar[Registry | None] = None
     last: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def installed(cls) -> Registry:
+        """Return where its parts are found."""
+        return cls.registry or installed_registry()
 
     def test_promises(self) -> None:
         """Every promise is kept."""

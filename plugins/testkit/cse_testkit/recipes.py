@@ -11,9 +11,9 @@ differs from it; a row is a value, or ``absent`` for a part, and where it comes 
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,11 +21,10 @@ import torch
 
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.records import RunInfo
-from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite
-from cse_testkit.runs import Rig, compose, installed_registry
-from cse_testkit.tiny import COLUMNS, tiny_corpus
+from cse_testkit.runs import Rig, compose
+from cse_testkit.tiny import COLUMNS, Columns, declared_columns, tiny_corpus, typed
 
 ENCODERS: dict[str, RunInfo] = {
     key: RunInfo(
@@ -37,7 +36,7 @@ ENCODERS: dict[str, RunInfo] = {
         positions=512,
         cased=cased,
         mask_token=True,
-        starter=name == "starter",
+        origin=name if name == "starter" else None,
         rows=1_000_000,
         columns=COLUMNS,
     )
@@ -70,22 +69,26 @@ class RecipeSuite(Suite):
         recipe: Its name.
         settings: A file with every setting for each encoder, each with its source, as this module
             describes it; None where there is none.
-        columns: Columns of the made-up corpus that it trains on; by default ``text`` and those
-            that its views and parts ask for.
+        columns: Columns of the made-up corpus that it trains on, as those of a part's suite; by
+            default ``text`` and those that its views and parts ask for.
         sets: Settings that a run of it needs.
-        registry: Where it is found; None is what is installed.
     """
 
     recipe: ClassVar[str]
     settings: ClassVar[Path | None] = None
-    columns: ClassVar[Sequence[str] | None] = None
+    columns: ClassVar[Columns | None] = None
     sets: ClassVar[Sequence[str]] = ()
-    registry: ClassVar[Registry | None] = None
 
     def resolved(self, encoder: str) -> Composition:
         """Return the recipe resolved for an encoder of ``ENCODERS``."""
-        registry, facts = self.registry or installed_registry(), ENCODERS[encoder]
+        facts = replace(ENCODERS[encoder], columns=(*COLUMNS, *self.declared()))
+        registry = self.installed()
         return resolve(registry, recipe=self.recipe, model=facts.model, sets=self.sets, facts=facts)
+
+    def declared(self) -> Mapping[str, str | Sequence[str]]:
+        """Return the columns that the suite or the plugin's ``pyproject.toml`` declares."""
+        own = declared_columns(self.installed().recipe(self.recipe).distribution)
+        return {**own, **typed(self.columns or ())}
 
     def promise_it_resolves_for_every_encoder(self) -> None:
         """The composer accepts it for each of ``ENCODERS``."""
@@ -103,31 +106,27 @@ class RecipeSuite(Suite):
     def promise_it_trains(self) -> None:
         """Steps with a tiny encoder leave finite losses and gradients, and move weights."""
         corpus = tiny_corpus(columns=self._columns())
-        registry = self.registry or installed_registry()
-        run = compose(recipe=self.recipe, sets=self.sets, registry=registry, corpus=corpus)
-        rig = Rig(run, corpus, registry=registry)
+        given: Any = {"registry": self.installed(), "corpus": corpus}
+        run = compose(recipe=self.recipe, sets=self.sets, **given)
+        rig = Rig(run, corpus)
         before = rig.weights()
         rig.step(3)
-        for number, loss in enumerate(rig.losses):
-            assert math.isfinite(loss), f"the loss of step {number + 1} is {loss}"
-        assert not rig.bad_gradients, f"gradients {sorted(rig.bad_gradients)[:3]} are not finite"
+        assert not (bad := rig.not_finite()), bad
         after = rig.weights()
         moved = any(not torch.equal(before[name], after[name]) for name in before)
         assert moved, "three steps left every weight as it was"
 
-    def _columns(self) -> list[str]:
+    def _columns(self) -> Columns:
         if self.columns is not None:
-            return list(self.columns)
+            return self.declared()
         run = self.resolved("starter")
         wanted = [view.column for view in run.views if view.column is not None]
-        for part in run.parts:
-            for need in part.spec.declared("requires", part.options):
-                first = need if isinstance(need, str) else need[0]
-                wanted += [first.partition(":")[2]] if first.startswith("column:") else []
+        needs = (each[0] for part in run.parts for each in part.requires)
+        wanted += [need.partition(":")[2] for need in needs if need.startswith("column:")]
         rounds = any(getattr(part.spec, "rounds", False) for part in run.parts)
         if rounds or run.data.unit != "sentence":
             wanted += ["document", "title"]
-        return list(dict.fromkeys(wanted))
+        return {**typed(wanted), **run.needed_columns.types, **self.declared()}
 
 
 def settings_of(composition: Composition) -> Settings:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,8 @@ from cse_core.engine.step import StepResult
 from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.recipes.model_facts import STARTER, model_facts, resolve_model
+from cse_core.recipes.model_facts import model_facts
 from cse_core.records import Kind
-from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
@@ -35,7 +35,8 @@ from cse_core.training.checkpoint import Checkpoint
 from cse_core.training.loop import TrainingLoop
 from cse_core.training.rounds import Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder
-from cse_testkit.tiny import shared_encoder, tiny_corpus
+from cse_testkit.promises import installed_registry
+from cse_testkit.tiny import TEACHER, shared_encoder, tiny_corpus
 from cse_testkit.watching import Watch
 
 BATCH = 4
@@ -45,12 +46,6 @@ _PURE = ("pool", "slices", "join")
 """Methods that the engine calls by itself and that must be pure."""
 _GIVEN = ("content", "reads", "forward", "next_round")
 """Further ones, which may return something else when they are called twice, as by dropout."""
-
-
-@cache
-def installed_registry() -> Registry:
-    """Return the parts of every installed plugin, loaded once a process."""
-    return Registry.from_plugins(load_plugins(environ={}).infos)
 
 
 def compose(
@@ -79,7 +74,7 @@ def compose(
     model = str(encoder or shared_encoder())
     # recipes take the tiny encoder for the starter's
     facts = replace(
-        model_facts(model, registry), starter=True, rows=len(corpus), columns=corpus.names
+        model_facts(model, registry), origin="starter", rows=len(corpus), columns=corpus.names
     )
     return resolve(
         registry, recipe=recipe, kinds=kinds, sets=[*SETTINGS, *sets], model=model, facts=facts
@@ -98,17 +93,24 @@ def _load(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
     return deepcopy(encoder), tokenizer
 
 
+def _folder_of(name: str) -> str:
+    """Return a folder itself, and for any other encoder a tiny one that is wider than the run's."""
+    folder = Path(name).is_absolute() or Path(name).is_dir()
+    return name if folder else str(shared_encoder(hidden=TEACHER))
+
+
 class Rig:
     """A composition ready to step, as a training run would.
 
     Args:
-        composition: The checked recipe; its ``model.name`` is the encoder's folder.
+        composition: The checked recipe; its ``model.name`` is the encoder's folder. For a second
+            encoder that is no folder stands a tiny one of another hidden size.
         corpus: The training rows.
-        registry: Where second encoders are found; ``starter`` means the run's own.
         precision: ``fp32`` or ``bf16``.
         total_steps: Steps of the round, for schedules.
         device: Where it trains.
         watch: Whether the parts' pure methods are called twice and compared.
+        folder: Where rounds are written, the same for several processes; by default one of its own.
 
     Attributes:
         assembly: What was made: ``assembly.parts["loss.NAME"]`` is a part,
@@ -124,14 +126,12 @@ class Rig:
         composition: Composition,
         corpus: Corpus,
         *,
-        registry: Registry | None = None,
         precision: str = "fp32",
         total_steps: int = 10,
         device: str = "cpu",
         watch: bool = False,
+        folder: Path | None = None,
     ) -> None:
-        registry = registry or installed_registry()
-        own = composition.model.name
         self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
         self.device = torch.device(device)
         self.precision = resolve_precision(precision, self.device)
@@ -140,9 +140,7 @@ class Rig:
                 composition,
                 corpus=corpus,
                 device=self.device,
-                resolve_model=lambda name: (
-                    own if name == STARTER else resolve_model(name, registry)
-                ),
+                resolve_model=_folder_of,
                 total_steps=total_steps,
                 load_encoder=_load,
             )
@@ -152,9 +150,8 @@ class Rig:
         for part in self.assembly.parts.values():
             part.prepare(corpus)
         self._folder = tempfile.TemporaryDirectory(prefix="cse-rounds-")
-        self.rounds = Rounds(
-            self.assembly, corpus, RunFolder(Path(self._folder.name)), self.encode, Reporter()
-        )
+        own = RunFolder(folder or Path(self._folder.name))
+        self.rounds = Rounds(self.assembly, corpus, own, self.encode, Reporter())
         self.results: list[StepResult] = []
         self.bad_gradients: set[str] = set()
 
@@ -212,6 +209,15 @@ class Rig:
         """Return a copy of all trained weights."""
         return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
 
+    def not_finite(self) -> str:
+        """Return the first loss, or the gradients and weights, that are no finite numbers."""
+        for number, loss in enumerate(self.losses):
+            if not math.isfinite(loss):
+                return f"the loss of step {number + 1} is {loss}"
+        weights = self.weights().items()
+        bad = [*sorted(self.bad_gradients), *(n for n, w in weights if not w.isfinite().all())]
+        return f"no finite gradients or weights: {', '.join(bad[:5])}" if bad else ""
+
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors and the JSON values that the parts keep in a checkpoint."""
         return saved.part_states(self.assembly)
@@ -261,9 +267,8 @@ def run_steps(
     recipe: str | Path | None = None,
     *,
     steps: int = 3,
-    registry: Registry | None = None,
-    encoder: Path | None = None,
     corpus: Corpus | None = None,
+    **given: Any,
 ) -> Rig:
     """Resolve a composition as ``compose`` does, run some steps of it, and return the run.
 
@@ -272,17 +277,14 @@ def run_steps(
         sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
         recipe: An installed recipe or a TOML file.
         steps: How many.
-        registry: As for ``compose``.
-        encoder: As for ``compose``.
         corpus: As for ``compose``.
+        given: The registry and the encoder, as for ``compose``.
 
     Raises:
         CseError: If the composer refuses the composition.
     """
     corpus = corpus or tiny_corpus()
-    composition = compose(
-        recipe=recipe, kinds=kinds, sets=sets, registry=registry, encoder=encoder, corpus=corpus
-    )
-    rig = Rig(composition, corpus, registry=registry, total_steps=max(steps, 2))
+    composition = compose(recipe=recipe, kinds=kinds, sets=sets, corpus=corpus, **given)
+    rig = Rig(composition, corpus, total_steps=max(steps, 2))
     rig.step(steps)
     return rig

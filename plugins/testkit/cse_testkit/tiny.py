@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import atexit
 import csv
+import json
 import random
 import shutil
 import tempfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -18,6 +22,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from cse_cli.terminal.progress import libraries_quiet
 from cse_core.data import Corpus
+from cse_core.errors import CseError
+from cse_core.registry.plugin_info import canonical
 
 Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]
 NAMES = ("anna", "ben", "clara", "dora", "emil", "frida", "gustav", "hanna")
@@ -30,13 +36,22 @@ WORDS = (*NAMES, *VERBS, *THINGS, *PLACES, *LINKS)
 GERMAN = ("der", "die", "das", "malt", "findet", "boot", "lampe", "uhr", "garten", "brücke")
 COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
 """Columns with texts of their own kind in ``tiny_corpus``."""
+CONTENT: dict[str, Callable[[random.Random], str]] = {
+    "text": lambda draws: _sentence(draws),
+    "float": lambda draws: f"{draws.uniform(0, 5):.2f}",
+    "int": lambda draws: str(draws.randint(0, 9)),
+    "label": lambda draws: draws.choice(THINGS),
+}
+"""A cell of each type of column."""
+Columns = Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Names of columns, or with each its type of ``CONTENT``, or sample values that are repeated."""
+TEACHER = 48
+"""Hidden size of the tiny encoder that stands for every second one."""
 POSITIONS = 512
 """Tokens of the longest row that a tiny encoder takes."""
 
 
-def tiny_corpus(
-    rows: int = 24, columns: Sequence[str] = ("text",), *, sentences: int = 4
-) -> Corpus:
+def tiny_corpus(rows: int = 24, columns: Columns = ("text",), *, sentences: int = 4) -> Corpus:
     """Make a corpus of short sentences, the same for the same arguments.
 
     Among the texts are one of a single word (row 1), one longer than 32 tokens (row 2) and one that
@@ -44,14 +59,16 @@ def tiny_corpus(
 
     Args:
         rows: How many rows.
-        columns: Its columns; ``text`` is always there. Other names than ``COLUMNS`` are columns of
-            plain sentences.
+        columns: Its columns, with types or sample values where they are a mapping; ``text`` is
+            always there. Other names than ``COLUMNS`` are columns of plain sentences.
         sentences: Sentences of a document.
     """
     made: dict[str, Sequence[str]] = {}
-    for name in dict.fromkeys(["text", *columns]):
+    for name, content in {"text": "text", **typed(columns)}.items():
         draws = random.Random(f"0 {name}")
-        if name == "positive":
+        if not isinstance(content, str):
+            made[name] = [content[row % len(content)] for row in range(rows)]
+        elif name == "positive":
             made[name] = [
                 f"It is {draws.choice(NAMES)}: {text[0].lower()}{text[1:]}" for text in made["text"]
             ]
@@ -65,12 +82,53 @@ def tiny_corpus(
         elif name == "title":
             made[name] = [f"The {THINGS[row // sentences % len(THINGS)]}" for row in range(rows)]
         else:
-            made[name] = texts = [_sentence(draws) for _ in range(rows)]
+            made[name] = texts = [CONTENT[content](draws) for _ in range(rows)]
             if name == "text" and rows > 4:
                 texts[1] = "Boat"
                 texts[2] = " and then ".join(_sentence(draws).rstrip(".") for _ in range(5)) + "."
                 texts[4] = texts[3]
     return Corpus.from_columns(made, name="tiny corpus")
+
+
+def typed(columns: Columns) -> Mapping[str, str | Sequence[str]]:
+    """Return what each column has; a name alone is a column of texts."""
+    return columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "text")
+
+
+@cache
+def declared_columns(name: str) -> Mapping[str, str | Sequence[str]]:
+    """Return the columns of made-up corpora that a plugin's ``pyproject.toml`` declares.
+
+    It is the file of the folder that the distribution is installed from, or of the working folder;
+    a wheel has none::
+
+        [tool.cse.columns]
+        score = "float"
+        topic = ["sport", "music"]
+
+    Args:
+        name: The distribution.
+
+    Raises:
+        CseError: If a column is neither a type nor a list of sample values.
+    """
+    try:
+        origin = json.loads(distribution(name).read_text("direct_url.json") or "{}").get("url", "")
+    except PackageNotFoundError:
+        origin = ""
+    for folder in (unquote(urlsplit(origin).path) if origin.startswith("file:") else "", ""):
+        path = Path(folder, "pyproject.toml")
+        read = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+        if canonical(str(read.get("project", {}).get("name", ""))) == canonical(name):
+            found: dict[str, Any] = read.get("tool", {}).get("cse", {}).get("columns", {})
+            for column, content in found.items():
+                cells = content if isinstance(content, list) else []
+                if str(content) not in CONTENT and {type(cell) for cell in cells} != {str}:
+                    where = f"{path}: tool.cse.columns.{column}"
+                    hint = f"{', '.join(CONTENT)}, or a list of sample values as texts"
+                    raise CseError("is no type", where=where, value=content, hint=hint)
+            return found
+    return {}
 
 
 def write_corpus(corpus: Corpus, path: Path) -> Path:
@@ -147,11 +205,11 @@ def tiny_encoder(
 
 
 @cache
-def shared_encoder(cased: bool = False, family: Family = "bert") -> Path:
+def shared_encoder(cased: bool = False, family: Family = "bert", hidden: int = 32) -> Path:
     """Return a tiny encoder's folder that lasts as long as the process; do not write to it."""
     folder = Path(tempfile.mkdtemp(prefix="cse-tiny-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return tiny_encoder(folder / family, cased=cased, family=family)
+    return tiny_encoder(folder / family, cased=cased, family=family, hidden=hidden)
 
 
 def _tokenizer(like_bert: bool, cased: bool) -> PreTrainedTokenizerFast:

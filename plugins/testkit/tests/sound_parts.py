@@ -135,6 +135,23 @@ class Kept(Made, NegativeStore):
         vars(self).update(state)
 
 
+@part(LossSpec, requires=("column:score",))
+class Graded(Made, Loss):
+    """Teaches the similarities of a wider encoder, by a grade of each text."""
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__(options, setup)
+        self.teach = setup.text_encoder("a teacher")
+
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
+        grades = torch.tensor([float(cell) for cell in ctx.texts("score")])[batch.owner]
+        wide = functional.normalize(self.teach(ctx.texts("text")), dim=1)[batch.owner]
+        close = functional.normalize(batch.anchors, dim=1) @ functional.normalize(batch.anchors).T
+        apart = (wide @ wide.T).to(close.dtype) - close
+        value = (grades.to(close.dtype) * apart.square().sum(dim=1)).sum()
+        return LossOutput(value / (len(grades) if self.options.reduction == "mean" else 1))
+
+
 @part(LossSpec)
 class Plain(nn.Module, Loss):
     """InfoNCE in its plain form, with everything that the options ask for, and a learned scale."""
@@ -165,10 +182,10 @@ class Plain(nn.Module, Loss):
 
 @part(RowPoolerSpec)
 class Means(RowPooler):
-    """The mean of a row's states."""
+    """The mean of a row's states, as wide as these: it says no dimension."""
 
     def __init__(self, options: Any, setup: Any) -> None:
-        self.dimension = setup.dimension
+        pass
 
     def pool(self, hidden: Any, tokens: Any) -> Tensor:
         return row_means(hidden.last, tokens)

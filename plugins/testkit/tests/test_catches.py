@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cse_testkit import LossSuite, SuiteSuite, failures, suite_of
 from cse_testkit.checking import of_record
+from cse_testkit.tiny import declared_columns
 
+from cse_core.errors import CseError
 from cse_core.registry.plugin_info import PluginInfo
 from plugins.testkit.tests.sound_parts import RECORDS
 from plugins.testkit.tests.wrong_parts import TRAINS, WRONG, made_registry
@@ -25,7 +28,7 @@ INFO = PluginInfo(
 )
 
 
-SHAPES = sorted({each.part for each in WRONG} - {"Words"})
+SHAPES = sorted({each.part for each in WRONG} - {"Words", "Graded"})
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -54,16 +57,40 @@ def test_what_comes_after_a_broken_promise_would_find_it_too() -> None:
     for kind, name, promise, found in (
         ("loss", "wants-four", TRAINS, "IndexError"),
         ("loss", "nan-loss", TRAINS, "the loss of step 1 is nan"),
-        ("negatives", "stores-in-candidates", "only_after_step_keeps_anything", "changes: kept"),
     ):
         asked = failures(suite_of(kind, name, REGISTRY), [promise])  # type: ignore[arg-type]
         assert found in asked[promise], name
 
 
+@pytest.fixture
+def columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The file in which a plugin declares columns of made-up texts."""
+    text = '[project]\nname = "cse-sound"\n[tool.cse.columns]\nscore = "float"\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    declared_columns.cache_clear()
+    yield
+    declared_columns.cache_clear()
+
+
+@pytest.mark.usefixtures("columns")
 def test_a_sound_part_keeps_every_promise() -> None:
     for record in RECORDS.values():
         asked = of_record(record, replace(INFO, distribution="cse-sound"), REGISTRY)
         assert not [each for each in asked if each.status == "broken"], record.name
+
+
+@pytest.mark.usefixtures("columns")
+def test_a_declared_column_and_a_teacher_of_another_dimension(tmp_path: Path) -> None:
+    assert declared_columns("cse_sound") == {"score": "float"}
+    (wrong,) = (each for each in WRONG if each.part == "Graded")
+    suite = suite_of("loss", wrong.name, REGISTRY, columns={"score": ["0.5", "3.0"]})
+    assert wrong.found in failures(suite)[wrong.promise]
+    for content in ('"number"', "[1.5]", "[]"):
+        text = f'[project]\nname = "cse-x"\n[tool.cse.columns]\nscore = {content}\n'
+        (tmp_path / "pyproject.toml").write_text(text)
+        with pytest.raises(CseError, match="tool.cse.columns.score: is no type"):
+            declared_columns("cse-x")
 
 
 def test_a_broken_suite_is_found_and_a_sound_one_passes(tmp_path: Path) -> None:

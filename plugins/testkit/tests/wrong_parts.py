@@ -15,8 +15,11 @@ from typing import Any, Literal
 
 from cse_core.builtins import plugin as builtins
 from cse_core.options import LossOptions
-from cse_core.records import Record, RunInfo
+from cse_core.records import (
+    Record,
+)
 from cse_core.registry.registry import Registered, Registry
+from cse_core.run_info import RunInfo
 from plugins.testkit.tests import sound_parts as sound
 
 RUNS = "it_runs_and_pure_methods_change_nothing"
@@ -201,7 +204,15 @@ WRONG = [
           "it_joins_rows_by_key", "by owner and slot"),
     Wrong("unmoved", "Plain", "self.scale * (", "self.scale.detach() * (",
           TRAINS, "leave scale as they were"),
+    Wrong("narrow-teacher", "Graded", "wide @ wide.T", "wide @ batch.anchors.T",
+          RUNS, "48"),
     # poolers
+    Wrong("narrow", "Means", "row_means(hidden.last, tokens)",
+          "hidden.last[tokens.offsets[1:] - 1, :8]", RUNS, "Means.dimension says 32"),
+    Wrong("no-dimension", "Dense", "self.dimension = setup.dimension", "",
+          RUNS, "promised Dense.dimension, an integer such as 32, has None"),
+    Wrong("unseeded", "Dense", 'init.normal_(each, std=0.1, generator=setup.generator("layer"))',
+          "init.normal_(each, std=0.1)", STATE, "inside `with setup.seeded(...)`: that of step 1"),
     Wrong("reads-others", "Means", "row_means(hidden.last, tokens)",
           "row_means(hidden.last, tokens) - hidden.last.mean(dim=0)",
           "a_row_becomes_a_vector_of_its_tokens_alone", "pooled alone"),

@@ -1,0 +1,115 @@
+"""The promise that two processes train as one does, asked of many parts with one start of two."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.spawn import ProcessRaisedException, start_processes
+
+from cse_core.errors import CseError
+from cse_core.records import Kind
+from cse_testkit.completion import complete
+from cse_testkit.promises import installed_registry
+from cse_testkit.runs import Rig
+from cse_testkit.tiny import TEACHER, shared_encoder
+
+Parts = Sequence[tuple[Kind, str]]
+Given = Mapping[str, Mapping[str, Any]]
+"""Attributes of a part's suite by its path, of which these are read:"""
+READ = ("options", "sets", "columns")
+SECONDS = 60
+"""How long a process waits for the other in a step."""
+
+
+def difference(parts: Parts, given: Given) -> str:
+    """Return what two processes do otherwise than one, the part's path first; "" where nothing.
+
+    Each part trains some steps without dropout, the last on a single row, which one process has
+    alone. Both processes must end with the losses and the part's state of one process; of each
+    other, where rows draw for themselves, as several processes draw for other rows. What the core
+    refuses is no difference.
+
+    Args:
+        parts: Kind and name of each.
+        given: Attributes of their suites.
+    """
+    plain = {path: {name: of[name] for name in READ if name in of} for path, of in given.items()}
+    with tempfile.TemporaryDirectory(prefix="cse-processes-") as folder:
+        work = (folder, list(parts), plain)
+        try:
+            start_processes(_work, work, nprocs=2, start_method="spawn")  # type: ignore[no-untyped-call]
+        except ProcessRaisedException as error:
+            return str(error).strip().splitlines()[-1].removeprefix("RuntimeError: ")
+        two = [torch.load(Path(folder, f"{rank}.pt"), weights_only=False) for rank in range(2)]
+        one = _trained(Path(folder, "one"), parts, plain, watch=True)
+    for path, (wanted, drawn) in one.items():
+        for rank, found in enumerate(each[path][0] for each in two):
+            if wanted and found:
+                like, whose = (two[0][path][0], "the other") if drawn else (wanted, "one process")
+                for name in dict.fromkeys((*like, *found)):
+                    if not _close(like.get(name), found.get(name)):
+                        return f"{path}: in process {rank} {name} is not that of {whose}"
+    return ""
+
+
+def _work(rank: int, folder: str, parts: Parts, given: Given) -> None:
+    """Train with every part as one of two processes, and leave what came of it in the folder."""
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    for cased in (False, True):  # transformers writes no encoder in the second of two processes
+        shared_encoder(cased=cased)
+    shared_encoder(hidden=TEACHER)
+    wait = timedelta(seconds=SECONDS)
+    store = f"file://{folder}/store"
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2, timeout=wait)
+    torch.save(_trained(Path(folder), parts, given), Path(folder, f"{rank}.pt"))
+    dist.destroy_process_group()
+
+
+def _trained(
+    folder: Path, parts: Parts, given: Given, watch: bool = False
+) -> dict[str, tuple[dict[str, Any], bool]]:
+    """Return by path losses and state, none where it is refused, and whether rows draw."""
+    results = {}
+    for kind, name in parts:
+        own = name.rpartition("/")[2]
+        path = f"{kind}.{own}"
+        values = given.get(path, {})
+        options = {(kind, own): values.get("options", {})}
+        found: dict[str, Any] = {}
+        drawn = False
+        try:
+            needed = complete(installed_registry(), [(kind, name)], options)
+            corpus = needed.corpus(columns=values.get("columns", ()))
+            sets = ("model.dropout=0", "train.lr=1e-4", *values.get("sets", ()))
+            made = needed.compose(corpus, *sets)
+            rig = Rig(made, corpus, watch=watch, folder=folder / path).without_dropout()
+            for rows in (4, 4, 3, 1):
+                rig.step(1, rows=rows)
+            state = rig.assembly.parts[path].state_dict().items()
+            found = {f"the loss of step {n + 1}": torch.tensor(v) for n, v in enumerate(rig.losses)}
+            found |= {f"its state {name}": value for name, value in state}
+            drawn = any(not shared for call in rig.watch.calls for _, shared in call.drawn)
+        except CseError:
+            pass
+        except Exception as error:
+            said = " ".join(f"{path}: a step raised {type(error).__name__}: {error}".split())
+            raise RuntimeError(said) from error
+        results[path] = found, drawn
+    return results
+
+
+def _close(one: Any, other: Any) -> bool:
+    """Tell whether two values are equal, numbers as far as sums in another order allow."""
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return bool(one == other)
+    if one.shape != other.shape or not one.is_floating_point():
+        return torch.equal(one, other)
+    return bool((one - other).norm() <= 1e-2 * one.norm().clamp_min(0.1))
