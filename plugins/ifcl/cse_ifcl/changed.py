@@ -165,7 +165,8 @@ def _context(model: SentenceModel, corpus: Corpus, rows: Tensor, path: str) -> S
         rows=rows,
         device=model.device,
         generator=draws(SEED, StepPosition(block, len(corpus), 0, 0), 0, path, "positive"),
-        vectors=lambda view, branch: {},
+        vectors=_not_here,
+        beside=_not_here,
         gradient=lambda view, tokens: None,
         texts=lambda column: [corpus.column(column)[row] for row in rows.tolist()],
         values=_not_here,
@@ -175,4 +176,4 @@ def _context(model: SentenceModel, corpus: Corpus, rows: Tensor, path: str) -> S
 
 
 def _not_here(*_: object) -> Any:
-    raise RuntimeError("an augmenter of these texts has neither numbers nor negatives")
+    raise RuntimeError("an augmenter outside training has texts alone")
