@@ -137,10 +137,7 @@ class Session:
 
     @property
     def total(self) -> int:
-        """Steps of the round, over which schedules run; those beyond keep what these end with.
-
-        Set, it counts from the next step on. A run that goes on has that of its settings again.
-        """
+        """Steps of the round, over which schedules run; no checkpoint keeps what it is set to."""
         return self._loop.total
 
     @total.setter
@@ -184,7 +181,8 @@ class Session:
         precision = resolve_precision(name, self.device)
         loop.engine = Engine(loop.assembly, loop.rows, precision, loop.current.losses, loop.options)
         other = copy(self)
-        other._loop = loop
+        other._loop, other._trainer = loop, copy(self._trainer)
+        other._trainer.precision = precision
         return other
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 CAPABILITIES = {
-    "pairs": "the pairs of the current round",
+    "pairs": "pairs of texts, of a column that a view reads or of a round",
     "mask-token": "a mask token in the vocabulary",
-    "gradient:inputs": "the gradient of the objective for the inputs of the encoder",
     "vocab:cased": "a vocabulary that keeps capital letters",
 }
 """Capabilities without a name, and what they mean."""
@@ -50,4 +49,5 @@ def flatten(needs: tuple[Requirement, ...]) -> Iterator[str]:
             yield from need
 
 
-Role = Literal["anchor", "positive", "identical", "soft_negative", "negative", "aux"]
+Role = Literal["anchor", "positive", "negative", "aux"]
+"""What a view is to the anchor; see ``ViewSpec.role``."""

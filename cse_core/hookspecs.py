@@ -27,9 +27,11 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    ScheduleSpec,
     StoreSpec,
     StudySpec,
     SuiteSpec,
+    ViewSpec,
 )
 
 CSE_API_VERSION = 1
@@ -227,4 +229,31 @@ def cse_studies() -> Iterable[StudySpec]:
         def cse_studies():
             path = "my_package:studies/table-3.toml"
             return [StudySpec(name="mine/table-3", summary="Size of the queue", path=path)]
+    """
+
+
+@_hookspec
+def cse_views() -> Iterable[ViewSpec]:
+    """Return views that recipes can name: ``--views.NAME.branch``, ``loss.NAME.target``.
+
+    Example::
+
+        @hookimpl
+        def cse_views():
+            summary = "the same sentence by another translator"
+            return [ViewSpec(name="other", summary=summary, role="positive", column="other")]
+    """
+
+
+@_hookspec
+def cse_schedules() -> Iterable[ScheduleSpec]:
+    """Return shapes of options that change over a round: ``--loss.NAME.weight "NAME(0.1,1)"``.
+
+    Example::
+
+        @hookimpl
+        def cse_schedules():
+            summary = "from a to b in equal factors"
+            factory = "my_package.schedules:exponential"
+            return [ScheduleSpec(name="exponential", summary=summary, factory=factory)]
     """

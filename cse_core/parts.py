@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedModel
 
-    from cse_core.capabilities import Role
     from cse_core.protocols import Corpus, Encoder, Rows, Tokenizer
     from cse_core.types import Hidden
 
@@ -207,8 +206,11 @@ class RowPooler(Part):
     layers: tuple[int, ...] = ()
     dimension: int
 
-    def prompt(self, role: Role) -> tuple[str, str]:
-        """Return the texts before and after the content for a role; they never change."""
+    def prompt(self, view: str) -> tuple[str, str]:
+        """Return the texts before and after the content of a view; they never change.
+
+        Of a view ``positive-2`` it is asked for ``positive``; texts are scored with ``anchor``.
+        """
         return "", ""
 
     def content(self, tokens: TokenBatch) -> TokenBatch:

@@ -6,11 +6,11 @@ run needs it, never before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from cse_core.capabilities import Capabilities
+from cse_core.capabilities import Capabilities, Role
 from cse_core.options import (
     AdapterOptions,
     AugmenterOptions,
@@ -26,8 +26,12 @@ from cse_core.options import (
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
-DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study"]
+DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study", "view", "schedule"]
 GradientMode = Literal["fresh", "previous"]
+ColumnType = Literal["text", "float", "int", "label"]
+"""What a column holds; a ``label`` is any text, of which each has a number."""
+Encoded = str | tuple[str, str | None]
+"""A view that a part asks for, and the branch that encodes it where that is not its own."""
 
 
 class Paper(str):
@@ -68,6 +72,10 @@ class ComponentSpec(NamedSpec):
         provides: Capabilities (``cse_core.capabilities``), or a function of the options;
             ``{name}`` in one is the name of the instance, so that a part can be used twice.
         requires: The same; a tuple inside the tuple lists alternatives.
+        reads: Columns that it reads by ``ctx.texts`` and ``ctx.values``, and so requires, with
+            their types; or a function of the options.
+        encodes: Views that it asks ``ctx.vectors`` for, or a function of the options. One without
+            a branch is encoded by the ``branch`` of the part's options, where it has one.
         paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
             cards should cite it.
         hint: What a user can do where something that it requires is missing, in words that go on
@@ -86,6 +94,10 @@ class ComponentSpec(NamedSpec):
     options: type[Options] = Options
     provides: Capabilities = ()
     requires: Capabilities = ()
+    reads: Mapping[str, ColumnType] | Callable[[Any], Mapping[str, ColumnType]] = field(
+        default_factory=dict
+    )
+    encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = ()
     paper: str = ""
     hint: str = ""
     plan_notes: Callable[[Any, Any], list[str]] | None = None
@@ -172,30 +184,28 @@ class MinerSpec(ComponentSpec):
 
     Attributes:
         rounds: Whether it mines between rounds.
-        own_texts: Whether a round of it may bring texts of its own instead of rows of the data;
-            other columns of the data are not there then.
+        columns: Columns that its rounds bring beside ``positive``. With ``text`` among them a round
+            may have texts of its own, not rows of the data with its other columns.
     """
 
     kind: ClassVar[Kind] = "positives"
 
     options: type[Options] = MinerOptions
     rounds: bool = False
-    own_texts: bool = False
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSpec(ComponentSpec):
     """A part that holds negatives beyond the batch, or weighs existing ones.
 
-    Attributes:
-        encodes: Function of the options that returns the views that its branch encodes, by default
-            the view of its options.
+    It encodes the view of its options by default.
     """
 
     kind: ClassVar[Kind] = "negatives"
 
     options: type[Options] = StoreOptions
-    encodes: Callable[[Any], tuple[str, ...]] = lambda options: (options.view,)
+    encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = lambda o: (o.view,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,18 +373,64 @@ class ReporterSpec(NamedSpec):
     options: type[Options] = Options
 
 
+@dataclass(frozen=True, kw_only=True)
+class ViewSpec(NamedSpec):
+    """A view that recipes can name: what it is to the anchor, and the column of its texts.
+
+    The core has ``anchor``, ``positive`` and ``negative``. A view with a hyphen and more behind its
+    name (``identical-2``) has the same role; one that nothing declares is auxiliary.
+
+    Attributes:
+        role: ``positive`` is a positive of the anchor by its row, ``negative`` a negative of every
+            anchor, ``aux`` what parts ask for by the view's name.
+        column: Column of its texts.
+        optional: Whether it reads ``text`` where the data lacks that column.
+        find: Function of a file's column names and of the one that is the text: which column holds
+            its texts where none has the view's name, or None. It is asked where a file's columns
+            are not named by ``data.columns``.
+    """
+
+    kind: ClassVar[DataKind] = "view"
+
+    role: Role = "aux"
+    column: str
+    optional: bool = False
+    find: Callable[[Sequence[str], str], str | None] | None = None
+
+
+CORE_VIEWS = (
+    ViewSpec(name="anchor", summary="the sentence", role="anchor", column="text"),
+    ViewSpec(
+        name="positive", summary="its positive", role="positive", column="positive", optional=True
+    ),
+    ViewSpec(name="negative", summary="a hard negative", role="negative", column="negative"),
+)
+"""The views of the core itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleSpec(NamedSpec):
+    """A shape of options that change over a round: ``loss.NAME.weight = "NAME(0.1,1)"``.
+
+    Attributes:
+        factory: ``"package.module:function"``, a ``cse_core.schedule.Curve``.
+    """
+
+    kind: ClassVar[DataKind] = "schedule"
+
+    factory: str
+
+
 Record = (
     ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
-)
+    | ViewSpec | ScheduleSpec
+)  # fmt: skip
 
 
 class RecordKind(NamedTuple):
-    """What the toolkit calls a kind of records.
+    """A class of records, the hook that returns some of them, and what messages call one.
 
-    Attributes:
-        record: The record's class; ``record.kind`` is the name in recipes, flags and listings.
-        hook: The hook that returns a list of these records.
-        noun: What messages call one.
+    ``record.kind`` is their name in recipes, flags and listings.
     """
 
     record: type[Record]
@@ -397,54 +453,11 @@ RECORD_KINDS = (
     RecordKind(SuiteSpec, "cse_suites", "suite"),
     RecordKind(ReporterSpec, "cse_reporters", "reporter"),
     RecordKind(StudySpec, "cse_studies", "study"),
+    RecordKind(ViewSpec, "cse_views", "view"),
+    RecordKind(ScheduleSpec, "cse_schedules", "schedule"),
 )
 """All kinds of records: of parts, in the order in which recipes list them, then of data."""
 COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
 }
 """The record of each kind of parts."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunInfo:
-    """What is known before anything heavy is loaded; None where it is not.
-
-    Attributes:
-        model: The encoder, as it was named.
-        family: ``model_type`` of its configuration.
-        hidden: Its hidden size.
-        embedding: Size of its word embeddings.
-        layers: Number of its layers.
-        positions: Tokens of its longest row.
-        mask_token: Whether its vocabulary has one.
-        cased: Whether its vocabulary keeps capital letters.
-        starter: Whether it is the starter encoder.
-        batch_size: Over all processes.
-        steps: Optimiser steps of the run.
-        rows: Rows of the data.
-        columns: Columns of the data.
-        precision: ``train.precision``.
-        views: ``branch`` and ``column`` of each view; the composer adds it.
-        branches: Options of each branch as plain values; the composer adds it.
-        stores: The same of each store.
-        heads: Number of its attention heads.
-    """
-
-    model: str
-    family: str | None = None
-    hidden: int | None = None
-    embedding: int | None = None
-    layers: int | None = None
-    positions: int | None = None
-    cased: bool | None = None
-    mask_token: bool | None = None
-    starter: bool = False
-    batch_size: int = 0
-    steps: int | None = None
-    rows: int | None = None
-    columns: tuple[str, ...] | None = None
-    precision: str = "auto"
-    views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    heads: int | None = None

@@ -1,18 +1,37 @@
-"""Numbers that change over a round: a constant, or a line, cosine or quarter cosine from a to b."""
+"""Numbers that change over a round: a constant, or a curve from one value to another.
+
+The core has ``linear`` and ``cosine``; plugins declare more by a ``ScheduleSpec``.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
-Shape = Literal["constant", "linear", "cosine", "quarter-cosine"]
-_SHAPES: tuple[str, ...] = get_args(Shape)[1:]  # those that are written as a call
-_CALL = re.compile(rf"^\s*({'|'.join(_SHAPES)})\s*\(\s*([^,()]+)\s*,\s*([^,()]+)\s*\)\s*$")
+Curve = Callable[[float, float, float], float]
+"""``curve(start, end, done)``: the value where a share ``done``, from 0 to 1, of a round is done.
+
+It lies between ``start`` and ``end``; ValueError, one line, refuses bounds that have no curve.
+"""
+_CALL = re.compile(r"\s*([a-z][a-z0-9/-]*)\s*\(([^,()]+),([^,()]+)\)\s*")
+
+
+def _linear(start: float, end: float, done: float) -> float:
+    return start + (end - start) * done
+
+
+def _cosine(start: float, end: float, done: float) -> float:
+    return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
+
+
+CURVES: Mapping[str, Curve] = {"linear": _linear, "cosine": _cosine}
+"""The core's own curves by shape: a straight line, and half a period of a cosine."""
 
 
 @dataclass(frozen=True)
@@ -20,21 +39,21 @@ class Schedule:
     """A number as a function of the share of a round that is done.
 
     Attributes:
-        shape: ``linear`` is a straight line; ``cosine`` half a period, as MoCoSE's momentum uses;
-            ``quarter-cosine`` a quarter period over the first half of the round and ``end`` from
-            there on (IS-CSE, Eq. 8), which refuses ``start > end`` because the published formula
-            then falls below ``end``.
+        shape: ``constant``, ``linear``, ``cosine`` (half a period, as MoCoSE's momentum uses), or
+            one that a plugin declares.
         start: Value at the first step.
         end: Value at the last.
+        curve: That of the shape; by default the core's.
     """
 
-    shape: Shape
+    shape: str
     start: float
     end: float
+    curve: Curve | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def parse(cls, value: object) -> Schedule:
-        """Read a number, a schedule's text, or a schedule.
+    def parse(cls, value: object, curves: Mapping[str, Curve] = CURVES) -> Schedule:
+        """Read a number, a schedule's text, or a schedule; ``curves`` are those of each shape.
 
         Raises:
             ValueError: If the text is not a schedule or its bounds are refused.
@@ -47,12 +66,12 @@ class Schedule:
             return cls("constant", _number(value), _number(value))
         if not isinstance(value, str):
             raise ValueError("expects a number or a schedule such as linear(0,0.1)")
-        match = _CALL.match(value)
-        if match is None:
+        match = _CALL.fullmatch(value)
+        if match is None or match[1] not in curves:
             try:
                 number = _number(float(value))
             except ValueError:
-                calls = [f"{shape}(a,b)" for shape in _SHAPES]
+                calls = [f"{shape}(a,b)" for shape in curves]
                 raise ValueError(f"expects a number, or {', '.join(calls)}") from None
             return cls("constant", number, number)
         shape, first, last = match.groups()
@@ -60,20 +79,17 @@ class Schedule:
             start, end = _number(float(first)), _number(float(last))
         except ValueError:
             raise ValueError(f"{shape} expects two numbers") from None
-        if shape == "quarter-cosine" and start > end:
-            raise ValueError("quarter-cosine(a,b) needs a <= b: past b the published formula falls")
-        return cls(shape, start, end)  # type: ignore[arg-type]
+        curves[shape](start, end, 0.0)
+        return cls(shape, start, end, curves[shape])
 
     def at(self, step: float, total: float) -> float:
         """Return the value after ``step`` of ``total`` optimiser steps."""
-        if self.shape == "constant" or total <= 0:
-            return self.end if self.shape != "constant" else self.start
+        if self.shape == "constant":
+            return self.start
+        if total <= 0:
+            return self.end
         done = min(max(step / total, 0.0), 1.0)
-        if self.shape == "linear":
-            return self.start + (self.end - self.start) * done
-        if self.shape == "cosine":
-            return self.end + (self.start - self.end) * (1 + math.cos(math.pi * done)) / 2
-        return self.end + (self.start - self.end) * max(math.cos(math.pi * done), 0.0)
+        return (self.curve or CURVES[self.shape])(self.start, self.end, done)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -90,10 +106,14 @@ class Schedule:
     def __get_pydantic_core_schema__(
         cls, source: type[Any], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Let pydantic models have fields of this type."""
-        return core_schema.no_info_plain_validator_function(
-            cls.parse, serialization=core_schema.plain_serializer_function_ser_schema(_plain)
+        """Let pydantic models have fields of this type; ``curves`` may be in their context."""
+        return core_schema.with_info_plain_validator_function(
+            _of_a_model, serialization=core_schema.plain_serializer_function_ser_schema(_plain)
         )
+
+
+def _of_a_model(value: object, info: ValidationInfo) -> Schedule:
+    return Schedule.parse(value, (info.context or {}).get("curves", CURVES))
 
 
 def _short(value: float) -> str:

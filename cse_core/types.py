@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,9 +34,8 @@ class View:
     branch of the store that adds it, else online. Only views of role ``negative`` are negatives.
 
     Attributes:
-        name: In the run. A role, or one with a hyphen behind it (``negative-2``), gives the role.
-        role: ``anchor`` is the plain sentence, ``positive`` the view that augmenters change,
-            ``identical`` an unchanged positive, ``aux`` what has no role by its name.
+        name: In the run; see ``ViewSpec`` for how it gives the role.
+        role: ``anchor``, ``positive``, ``negative`` or ``aux``, which is everything else.
         branch: Instance that encodes it.
         texts: One text for each row, or None where ``tokens`` is given.
         tokens: Content tokens (no special tokens), or None where ``texts`` is given.
@@ -125,7 +125,9 @@ class Negatives:
         log_weights: ``[A, N]`` added to logits; minus infinity is weight zero.
         row: ``[N]`` corpus row that it came from, -1 for none.
         age: ``[N]`` steps since it was stored; 0 in the batch.
+        slot: ``[N]`` which row of its sentence it is, as in ``Embeddings``; -1 for none.
         blocks: Where the columns come from, in order: ``("in-batch", 63), ("queue", 512)``.
+        views: The view that each block's vectors are of, by its name; left out where there is none.
     """
 
     vectors: Tensor
@@ -133,7 +135,9 @@ class Negatives:
     log_weights: Tensor
     row: Tensor
     age: Tensor
+    slot: Tensor
     blocks: tuple[tuple[str, int], ...] = ()
+    views: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return N."""
@@ -152,10 +156,12 @@ class Negatives:
         anchors: int,
         *,
         name: str,
+        view: str | None = None,
         mask: Tensor | None = None,
         log_weights: Tensor | None = None,
         row: Tensor | None = None,
         age: Tensor | None = None,
+        slot: Tensor | None = None,
     ) -> Negatives:
         """Make negatives of ``[N, D]`` vectors; what is left out masks nothing, weighs nothing."""
         count, device = len(vectors), vectors.device
@@ -168,7 +174,9 @@ class Negatives:
             else log_weights,
             row=torch.full((count,), -1, device=device) if row is None else row,
             age=torch.zeros(count, dtype=torch.long, device=device) if age is None else age,
+            slot=torch.full((count,), -1, device=device) if slot is None else slot,
             blocks=((name, count),),
+            views={} if view is None else {name: view},
         )
 
     @staticmethod
@@ -182,7 +190,9 @@ class Negatives:
             log_weights=torch.cat([block.log_weights for block in several], dim=1),
             row=torch.cat([block.row for block in several]),
             age=torch.cat([block.age for block in several]),
+            slot=torch.cat([block.slot for block in several]),
             blocks=tuple(name for block in several for name in block.blocks),
+            views=dict(ChainMap(*(dict(block.views) for block in several))),
         )
 
 
@@ -231,6 +241,7 @@ class Batch:
         views: Embeddings by view and level, unmatched rows too.
         roles: Role of each view.
         corpus: Keys of all corpus rows.
+        view: View that the anchors are of: in the second direction of a loss that of its target.
     """
 
     rows: Tensor
@@ -243,6 +254,7 @@ class Batch:
     views: Mapping[str, Mapping[str, Embeddings]]
     roles: Mapping[str, Role]
     corpus: CorpusKeys
+    view: str = "anchor"
 
     @property
     def row(self) -> Tensor:
@@ -276,6 +288,8 @@ class Round:
         patience: Evaluations without a better score after which the round ends, or a text with
             the unit: ``20000 steps``, ``2 epochs``.
         keep_optimizer: Whether the optimiser's moments go on.
+        keep_schedule: Whether the learning rate goes on, too, from where the round before left it:
+            its schedule is then over the steps that ``train.*`` of the run says, not of the round.
     """
 
     pairs: Mapping[str, Sequence[str] | np.ndarray[Any, Any]]
@@ -284,6 +298,7 @@ class Round:
     score: str | None = None
     patience: int | str | None = None
     keep_optimizer: bool = False
+    keep_schedule: bool = False
 
 
 @dataclass(frozen=True)
@@ -302,11 +317,15 @@ class StepContext:
             ``device=`` says where it draws, by default on the CPU. What an augmenter draws differs
             by instance, view and chunk, whatever name it gives.
         vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient; by
-            the view's own branch where ``branch`` is None.
+            the view's own branch where ``branch`` is None, or by another that a record
+            ``encodes``.
         gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
             inputs of a view, or None where there is none (yet).
         texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
             and augmenters of texts and tokens, those of the rows at hand.
+        values: ``values(column)`` are ``[B]`` numbers of the same rows, of a column that a record
+            ``reads``: float32, or int64 of integers and labels; ``[batch.owner]`` gives those of
+            the anchors.
         negatives: ``negatives(batch, options)`` are the in-batch negatives of a loss with these
             options, masked as they say; ``negatives(batch, options, given)`` masks others.
         log: ``log(name, value)`` notes a scalar for metrics.jsonl, under this very name (begin it
@@ -323,6 +342,7 @@ class StepContext:
     vectors: Callable[[str, str | None], Mapping[str, Embeddings]]
     gradient: Callable[[View, TokenBatch], Tensor | None]
     texts: Callable[[str], list[str]]
+    values: Callable[[str], Tensor]
     negatives: Callable[..., Negatives]
     log: Callable[[str, Tensor | float], None]
 

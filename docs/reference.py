@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Records": ("cse_core.records",),
+    "Records": ("cse_core.records", "cse_core.run_info"),
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),

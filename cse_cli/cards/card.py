@@ -177,7 +177,7 @@ def encoder_source(name: str, manifest: Mapping[str, Any], registry: Registry) -
     """Return the encoder that a run began with; ``manifest`` is ``cse.json`` of its model."""
     for found in registry.encoders():
         # A model that was trained on from one of the starter has its terms.
-        if found.name == name or (manifest.get("starter") and found.name == "starter"):
+        if found.name == name or manifest.get("origin") == found.name:
             return Source(public_name(name), licence=found.spec.licence)
     return Source(public_name(name), on_hub=public_name(name) == name and not exists(Path(name)))
 

@@ -230,4 +230,4 @@ def _load(
         raise CseError("unknown unit", where="--unit", value=unit, hint=hint)
     given = {"path": tuple(paths), "unit": unit, "columns": named_columns(sets), "limit": limit}
     options = DataOptions.model_validate(given)
-    return load_corpus(options, datasets=plugins.datasets)
+    return load_corpus(options, plugins.registry)

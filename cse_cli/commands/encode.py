@@ -77,7 +77,7 @@ def encode(
     if out is not None:
         _check_out(out)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
-    texts = texts_of(file, text or (), plugins.datasets, sets)
+    texts = texts_of(file, text or (), plugins.registry, sets)
     loaded = load_model(
         model,
         plugins.registry,

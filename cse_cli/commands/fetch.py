@@ -222,7 +222,7 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
         raise CseError("unknown file type for rows", where="--out", value=str(path), hint=hint)
     check_out_file(path)
     options = DataOptions.model_validate({"path": (name,)})
-    corpus = load_corpus(options, datasets=plugins.datasets)
+    corpus = load_corpus(options, plugins.registry)
     with out_file(path) as made:
         if path.suffix == ".parquet":
             import pyarrow.parquet

@@ -58,7 +58,7 @@ def search(
         raise CseError("is blank", where="QUERY", value=blank[0], hint="write what to look for")
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
-    texts = rows_of(data, plugins.datasets, named_columns(sets))
+    texts = rows_of(data, plugins.registry, named_columns(sets))
     loaded = load_model(
         model,
         plugins.registry,

@@ -124,7 +124,7 @@ class Installed:
 
         key = options.model_dump_json()
         if key not in self._corpora:
-            self._corpora[key] = load_corpus(options, datasets=self.datasets)
+            self._corpora[key] = load_corpus(options, self.registry)
         return self._corpora[key]
 
     def columns(self, options: DataOptions) -> tuple[str, ...] | None:
@@ -133,7 +133,7 @@ class Installed:
 
         key = options.model_dump_json()
         if key not in self._columns:
-            self._columns[key] = peek_columns(options, datasets=self.datasets)
+            self._columns[key] = peek_columns(options, self.registry)
         return self._columns[key]
 
     def known_corpus(self, options: DataOptions) -> Corpus | None:

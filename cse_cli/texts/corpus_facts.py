@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from cse_core.data.columns import PAIR_COLUMNS, lacks_word_spaces
+from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.corpus import Corpus
 from cse_core.errors import CseError, did_you_mean
 
@@ -34,7 +34,7 @@ def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
     ``words_mean``, ``_median`` and ``_p95`` (the 95th percentile) count words, split at white
     space; they are None where texts are written without spaces. ``others`` has the mean lengths of
     the other columns that are encoded; ``documents`` is None where the data has none;
-    ``incomplete_dropped`` counts rows with a blank positive, negative or fraternal text.
+    ``incomplete_dropped`` counts rows that lack another text to encode.
 
     Args:
         corpus: The corpus.
@@ -57,8 +57,8 @@ def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
                 "words_mean": _summary("words", _words(corpus, name))["words_mean"],
                 "characters_mean": float(_characters(corpus, name).mean()),
             }
-            for name in PAIR_COLUMNS
-            if name in corpus.names
+            for name in corpus.names
+            if name not in ("text", "document", "title")
         },
         "synthetic": corpus.report.synthetic,
         "fingerprint": corpus.fingerprint,

@@ -14,7 +14,7 @@ from cse_cli.terminal.console import echo_err
 from cse_core.errors import CseError, truncate
 
 if TYPE_CHECKING:
-    from cse_core.records import DatasetSpec
+    from cse_core.registry.registry import Registry
 
 STDIN = "-"
 _COLUMN = "data.columns."
@@ -49,7 +49,7 @@ def named_columns(sets: Sequence[str] | None) -> dict[str, str]:
 def texts_of(
     file: str | None,
     given: Sequence[str],
-    datasets: dict[str, DatasetSpec],
+    registry: Registry,
     sets: Sequence[str] | None = None,
 ) -> Iterator[str]:
     """Return the texts to encode, one for each vector.
@@ -60,7 +60,7 @@ def texts_of(
     Args:
         file: A file, an installed data set, ``-`` for stdin, or None.
         given: Texts of ``--text``.
-        datasets: The installed data sets.
+        registry: The installed plugins' records.
         sets: What ``--set`` gives.
 
     Raises:
@@ -74,12 +74,10 @@ def texts_of(
     columns = named_columns(sets)
     if file is None:
         return iter(given)
-    return chain(given, _of_file(file, datasets, columns))
+    return chain(given, _of_file(file, registry, columns))
 
 
-def rows_of(
-    file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str] | None = None
-) -> list[str]:
+def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None) -> list[str]:
     """Return the texts of a file, read as training reads it, and tell what was dropped.
 
     Raises:
@@ -88,20 +86,20 @@ def rows_of(
     from cse_core.data import load_corpus
     from cse_core.recipes.settings import DataOptions
 
-    corpus = load_corpus(DataOptions(path=(file,), columns=columns or {}), datasets=datasets)
+    corpus = load_corpus(DataOptions(path=(file,), columns=columns or {}), registry)
     for message in corpus.report.messages:
         echo_err(message)
     return list(corpus.column("text"))
 
 
-def _of_file(file: str, datasets: dict[str, DatasetSpec], columns: dict[str, str]) -> Iterator[str]:
+def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
     if file == STDIN:
         return _filled(_stdin(), "stdin")
     from cse_core.data.files import file_lines, format_of, open_file
 
     known = format_of(file)
-    if file in datasets or known is None or known[0] != "txt":
-        return iter(rows_of(file, datasets, columns))
+    if registry.has("dataset", file) or known is None or known[0] != "txt":
+        return iter(rows_of(file, registry, columns))
     opened = open_file(file, Path(file).expanduser())
     return _filled(file_lines(opened), file)
 

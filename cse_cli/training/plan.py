@@ -13,7 +13,7 @@ from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.values import plain
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_core.training.recipe_file import as_recipe
 
 if TYPE_CHECKING:
@@ -290,17 +290,27 @@ def data_flow(run: Composition) -> list[str]:
             prefix, _, name = need.partition(":")
             if prefix == "view" and name != options.target and not others:
                 lines.append(f"{name} -> {loss.path} (view)")
-        for store, held in run.stores():
+        for store, _ in run.stores():
             if run.serves(store, loss):
-                views = store.spec.declared("encodes", held)
-                branch = held.branch or branch_of.get(views[0], "online")
-                lines.append(f"{store.path} ({', '.join(views)} by branch {branch}) -> {loss.path}")
+                asked = _encoded(store, branch_of)
+                lines.append(f"{store.path}{f' ({asked})' if asked else ''} -> {loss.path}")
+    for part in run.parts:
+        if part.encodes and part.kind != "negatives":
+            lines.append(f"{_encoded(part, branch_of)} -> {part.path}")
     lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]
     for part in run.parts:
         for need, *others in part.requires:
             if need.startswith("branch:") and need != "branch:online" and not others:
                 lines.append(f"branch.{need.removeprefix('branch:')} -> {part.path}")
     return list(dict.fromkeys(lines))
+
+
+def _encoded(part: PlannedPart, branch_of: Mapping[str, str]) -> str:
+    """Return the views that a part asks for, with the branches that encode them."""
+    by: dict[str, list[str]] = {}
+    for view, branch in part.encodes:
+        by.setdefault(branch or branch_of.get(view, "online"), []).append(view)
+    return ", ".join(f"{', '.join(views)} by branch {branch}" for branch, views in by.items())
 
 
 def _in_batch(options: LossOptions) -> str:

@@ -131,14 +131,9 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         from cse_core.runtime.device import resolve_device
 
         resolve_device(train.device)
-    required, encoded = composition.needed_columns
-    if required and composition.facts.rows is not None:  # larger data is not read for a plan
-        load_corpus(
-            composition.data,
-            datasets=plugins.datasets,
-            required_columns=required,
-            encoded_columns=encoded,
-        )
+    needed = composition.needed_columns
+    if needed.required and composition.facts.rows is not None:  # larger data is not read for a plan
+        load_corpus(composition.data, plugins.registry, needed)
     for name in composition.data.path:
         if (on_hub := find_source(name, plugins.datasets).hub) is not None:
             _look_at_hub(on_hub)

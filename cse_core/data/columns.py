@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
-from cse_core.recipes.settings import COLUMNS
+from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
 
-PAIR_COLUMNS = ("positive", "negative", "fraternal")
-"""Columns whose texts are encoded beside ``text``: a row without one of them is incomplete."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _GROUPS: tuple[dict[str, str], ...] = (
     {"text": "sent0", "positive": "sent1", "negative": "hard_neg"},
@@ -27,7 +30,6 @@ _DOCUMENT_NAMES = ("document_id", "doc_id", "docid", "article_id")
 _GRADES = frozenset(
     {"label", "labels", "gold_label", "score", "similarity", "similarity_score", "entailment"}
 )
-_LANGUAGE = re.compile(r"[a-z]{2}")
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
 _LONG_UNSPACED = 6
 """A name in a script without spaces has at most so many characters."""
@@ -63,7 +65,7 @@ def match_columns(
         else:
             what = f"no column {source}, which data.columns.{target} names"
             raise CseError(what, where=reading.name, hint=f"its columns: {listed(names)}")
-    for name in COLUMNS:
+    for name in ("text", *reading.encoded, "document", "title"):
         if name not in sources and name in names:
             sources[name] = name
     lowered = {name.strip().lower(): name for name in reversed(names)}
@@ -89,7 +91,7 @@ def match_columns(
         )
     taken = {*sources, *sources.values()}
     sources.update({name: name for name in names if name not in taken})
-    return ordered(sources)
+    return ordered(sources, reading.views)
 
 
 def _guess(
@@ -122,10 +124,11 @@ def _guess(
     for name in ("text", *_TEXT_NAMES):
         if name in lowered and "text" not in guessed:
             take("text", name)
-    if pairs and guessed.get("text", "").lower() == "en":
-        others = [n for n in lowered if _LANGUAGE.fullmatch(n) and n not in ("en", "id")]
-        if len(others) == 1:
-            take("fraternal", others[0])
+    for view in reading.views if pairs and "text" in guessed else ():
+        if view.find is not None:
+            found = view.find(list(lowered), guessed["text"].lower())
+            if found is not None:
+                take(view.column, found)
     return guessed
 
 
@@ -135,10 +138,46 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(short) + (", …" if len(names) > 20 else "") or "none"
 
 
-def ordered(sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns with the core's own first."""
-    first = [name for name in COLUMNS if name in sources]
+def ordered(sources: Mapping[str, str], views: Sequence[ViewSpec] = CORE_VIEWS) -> dict[str, str]:
+    """Return the columns with ``text`` and those of views first."""
+    known = dict.fromkeys(["text", *(view.column for view in views), "document", "title"])
+    first = [name for name in known if name in sources]
     return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}
+
+
+def read_values(
+    texts: Sequence[str], kind: ColumnType, *, column: str, where: str, rows: Sequence[int] = ()
+) -> NDArray[np.generic]:
+    """Return the values of a column: float64, or int64 numbers and labels.
+
+    A label's number is its place among the sorted labels. ``rows`` are where the texts stand, for
+    errors; by default in order.
+
+    Raises:
+        CseError: A text is not a finite number, or not an integer.
+    """
+    import numpy as np
+
+    if kind == "label":
+        numbers = {label: number for number, label in enumerate(sorted(set(texts)))}
+        return np.array([numbers[text] for text in texts], dtype=np.int64)
+    read: type[int] | type[float] = int if kind == "int" else float
+    found: list[float] = []
+    for place, text in enumerate(texts):
+        try:
+            value = read(text)
+            if not math.isfinite(value):
+                raise ValueError
+        except ValueError:
+            noun = "integer" if kind == "int" else "finite number"
+            raise CseError(
+                f"column {column} must hold {noun}s",
+                where=f"{where}, row {(rows[place] if len(rows) else place) + 1}",
+                value=text,
+                hint=f"correct it, or take another column: --set data.columns.{column}=NAME",
+            ) from None
+        found.append(value)
+    return np.array(found, dtype=np.int64 if kind == "int" else np.float64)
 
 
 def lacks_word_spaces(texts: Iterable[str]) -> bool:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from cse_core.errors import CseError
+from cse_core.records import ColumnType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ class FileReport:
 
     Attributes:
         blank: Rows and lines dropped because their text is blank.
-        incomplete: Rows dropped because a positive, negative or fraternal text is blank.
+        incomplete: Rows dropped because a text to encode beside ``text`` is blank.
         columns: Its columns, by the core's names.
     """
 
@@ -56,7 +57,7 @@ class LoadReport:
 
     @property
     def incomplete_dropped(self) -> int:
-        """Return the rows dropped for a blank positive, negative or fraternal text."""
+        """Return the rows dropped because a text to encode beside ``text`` is blank."""
         return sum(file.incomplete for file in self.files)
 
 
@@ -107,7 +108,7 @@ class Corpus:
 
     Attributes:
         table: ``pyarrow.Table`` of strings, ``text`` and where given ``positive``, ``negative``,
-            ``fraternal``, ``document``, ``title`` and others; no text is blank.
+            ``document``, ``title`` and others; no text is blank.
         documents: Document number of each row, -1 for none, [rows]; None without documents. One
             id in two files is two documents.
         report: What was seen in loading it.
@@ -161,6 +162,18 @@ class Corpus:
                 f"name another with --set data.columns.{name}=NAME",
             )
         return TextColumn(self.table.column(name))
+
+    def values(self, name: str, kind: ColumnType) -> NDArray[Any]:
+        """Return a column as numbers ``[rows]``: float64, or int64 of integers and labels.
+
+        A label's number is its place among the sorted labels.
+
+        Raises:
+            CseError: The column is missing, or a text in it is not such a number.
+        """
+        from cse_core.data.columns import read_values
+
+        return read_values(list(self.column(name)), kind, column=name, where="data")
 
     @cached_property
     def text_ids(self) -> NDArray[np.int64]:

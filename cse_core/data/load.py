@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cse_core.data.columns import PAIR_COLUMNS, listed, match_columns, ordered
+from cse_core.data.columns import listed, match_columns, ordered, read_values
 from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_numbers
 from cse_core.data.sources import Source, find_source
 from cse_core.data.tables import Reading, text_table
 from cse_core.errors import CseError
-from cse_core.records import DatasetSpec
+from cse_core.recipes.settings import NO_COLUMNS, NeededColumns
+from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from cse_core.recipes.settings import DataOptions
+    from cse_core.registry.registry import Registry
 
 
-UNJOINABLE = ("positive", "negative")
-"""Columns that belong to a sentence and mean nothing for a whole document."""
 FILLED = ("document", "title")
 """Columns that rows may lack: those of no document, and those of a file without the column."""
 
 
 def load_corpus(
     options: DataOptions,
-    *,
-    datasets: Mapping[str, DatasetSpec],
-    required_columns: Sequence[str] = (),
-    encoded_columns: Sequence[str] = (),
+    registry: Registry | None = None,
+    needed: NeededColumns = NO_COLUMNS,
 ) -> Corpus:
     """Load the training rows of a run.
 
@@ -37,16 +35,15 @@ def load_corpus(
     left out, with a message; document and title are blank instead. Nothing is written, but for the
     cache of the hub's own library.
 
-    ``required_columns`` are those that parts of the run require, ``encoded_columns`` those of them
-    whose texts views encode: they have no gaps.
+    ``registry`` has the installed data sets and views, ``needed`` what a run reads.
 
     Raises:
         CseError: A name stands for nothing, a file cannot be read (with the line), it has no text,
-            lacks a required column or has blanks in it, or no row is left.
+            lacks a required column, has blanks or a wrong number in it, or no row is left.
     """
     import pyarrow as pa
 
-    sources = _sources(options, datasets)
+    sources, views = _sources(options, registry)
     readings: list[Reading] = []
     tables: list[pa.Table] = []
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
@@ -56,8 +53,8 @@ def load_corpus(
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        reading = Reading(source.name)
-        tables.append(_rows(source, reading, options, required_columns, encoded_columns, left))
+        reading = Reading(source.name, views=views)
+        tables.append(_rows(source, reading, options, needed, left))
         readings.append(reading)
         messages.extend(reading.messages)
         if left is not None:
@@ -68,7 +65,8 @@ def load_corpus(
         FileReport(each.name, len(table), each.blank, each.incomplete, tuple(table.column_names))
         for each, table in zip(readings, tables, strict=True)
     )
-    names, dropped = _common_columns([(r.name, r.columns) for r in reports], required_columns)
+    files = [(report.name, report.columns) for report in reports]
+    names, dropped = _common_columns(files, needed.required, views)
     messages.extend(dropped)
     if made_up := ", ".join(source.name for source in sources if source.synthetic):
         messages.append(f"{made_up}: synthetic texts, made up to try things; no benchmark")
@@ -84,9 +82,7 @@ def load_corpus(
     )
 
 
-def peek_columns(
-    options: DataOptions, *, datasets: Mapping[str, DatasetSpec]
-) -> tuple[str, ...] | None:
+def peek_columns(options: DataOptions, registry: Registry | None = None) -> tuple[str, ...] | None:
     """Look at the beginnings of the files for the columns that the data will have.
 
     Returns:
@@ -97,31 +93,39 @@ def peek_columns(
     """
     readings: list[Reading] = []
     found: list[tuple[str, list[str]]] = []
-    for source in _sources(options, datasets):
+    sources, views = _sources(options, registry)
+    for source in sources:
         if source.hub is not None:
             return None
-        reading = Reading.peek(source.name)
+        reading = Reading(source.name, batch=100, views=views)
         first = next(source.tables(options.unit, reading), None)
         _match(source, first.column_names if first is not None else [], options, reading)
-        left_out = UNJOINABLE if _joins(options, reading) else ()
+        left_out = _unjoinable(reading) if _joins(options, reading) else ()
         found.append((source.name, [name for name in reading.columns if name not in left_out]))
         readings.append(reading)
     _check_mapping(options, readings)
-    return _common_columns(found, ())[0]
+    return _common_columns(found, (), views)[0]
 
 
-def _sources(options: DataOptions, datasets: Mapping[str, DatasetSpec]) -> list[Source]:
+def _sources(
+    options: DataOptions, registry: Registry | None
+) -> tuple[list[Source], tuple[ViewSpec, ...]]:
+    """Return what the names of the data stand for, and the views whose columns it may have."""
     if not options.path:
         raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")
-    return [find_source(name, datasets) for name in options.path]
+    datasets: dict[str, DatasetSpec] = {}
+    views: Sequence[ViewSpec] = CORE_VIEWS
+    if registry is not None:
+        datasets = {found.name: found.spec for found in registry.datasets()}
+        views = tuple(registry.views.values())
+    return [find_source(name, datasets) for name in options.path], tuple(views)
 
 
 def _rows(
     source: Source,
     reading: Reading,
     options: DataOptions,
-    required: Sequence[str],
-    encoded: Sequence[str],
+    needed: NeededColumns,
     limit: int | None,
 ) -> pa.Table:
     """Return the usable rows of a source."""
@@ -139,7 +143,7 @@ def _rows(
     _match(source, raw.column_names, options, reading)
     for name, what in reading.left_out.items():
         reading.say(f"column {name} is ignored: it holds {what}")
-    for name in ("text", *required):
+    for name in ("text", *needed.required):
         if place := reading.lacking.get(reading.columns.get(name, "")):
             if name not in FILLED:
                 what = f"no {reading.columns[name]!r}, which other rows have"
@@ -148,7 +152,7 @@ def _rows(
     table = pa.table({name: raw.column(old) for name, old in reading.columns.items()})
     joins = _joins(options, reading)
     kept = None if joins else limit
-    table = clean_rows(table, reading, required=required, encoded=encoded, limit=kept)
+    table = clean_rows(table, reading, needed, kept)
     if joins:
         table = join_documents(table, reading).slice(0, limit)
     elif options.unit != "sentence" and not reading.articles:
@@ -165,6 +169,11 @@ def _joins(options: DataOptions, reading: Reading) -> bool:
     return options.unit == "document" and not reading.articles and "document" in reading.columns
 
 
+def _unjoinable(reading: Reading) -> list[str]:
+    """Return the columns that mean nothing for a whole document."""
+    return [view.column for view in reading.views if view.role in ("positive", "negative")]
+
+
 def _match(source: Source, names: Sequence[str], options: DataOptions, reading: Reading) -> None:
     """Find the core's columns among those of a source."""
     if not names and not reading.left_out:
@@ -179,7 +188,7 @@ def _match(source: Source, names: Sequence[str], options: DataOptions, reading: 
 
 def _no_rows(reading: Reading) -> CseError:
     what = (
-        "no row is complete: each lacks a positive, negative or fraternal text"
+        f"no row is complete: each lacks {' or '.join(reading.encoded)}"
         if reading.incomplete
         else "contains no text, only blank lines or a header"
     )
@@ -197,10 +206,12 @@ def _check_mapping(options: DataOptions, readings: Sequence[Reading]) -> None:
 
 
 def _common_columns(
-    files: Sequence[tuple[str, Sequence[str]]], required: Sequence[str]
+    files: Sequence[tuple[str, Sequence[str]]],
+    required: Sequence[str],
+    views: Sequence[ViewSpec],
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the columns of all files together, and a message for each that is left out."""
-    names = ordered({name: name for _, columns in files for name in columns})
+    names = ordered({name: name for _, columns in files for name in columns}, views)
     for name in required:
         names.setdefault(name, name)
     kept: list[str] = []
@@ -236,14 +247,12 @@ def complete_rows(table: pa.Table) -> int:
 def clean_rows(
     table: pa.Table,
     reading: Reading,
-    *,
-    required: Sequence[str],
-    encoded: Sequence[str],
-    limit: int | None,
+    needed: NeededColumns = NO_COLUMNS,
+    limit: int | None = None,
 ) -> pa.Table:
     """Trim every column and drop rows without text.
 
-    A row whose positive, negative or fraternal text is blank is dropped too. Where the run requires
+    A row that lacks another text to encode is dropped too. Where the run requires
     a column, whichever it is, a blank in it is an error: a blank text would be trained on as if it
     were one. Document and title alone may have gaps, unless a view encodes them. A column of pairs
     that is blank in every row is left out.
@@ -276,18 +285,24 @@ def clean_rows(
         filled = pc.not_equal(columns[name], "").to_numpy()
         gaps = np.flatnonzero(has_text & ~filled)
         every = len(gaps) == has_text.sum()
-        may_lack = name in FILLED and name not in encoded and not every
-        if name in required and len(gaps) and not may_lack:
+        may_lack = name in FILLED and name not in needed.encoded and not every
+        if name in needed.required and len(gaps) and not may_lack:
             raise CseError(
                 f"column {name} is blank in {len(gaps)} of {len(filled)} rows, "
                 f"first in row {gaps[0] + 1}, and a part of this run requires it",
                 where=reading.name,
                 hint="fill or remove these rows",
             )
-        if name in PAIR_COLUMNS and len(gaps) and every:
+        if (kind := needed.types.get(name, "text")) != "text":
+            texts, there = (
+                columns[name].filter(pa.array(has_text)),
+                np.flatnonzero(has_text).tolist(),
+            )
+            read_values(texts.to_pylist(), kind, column=name, where=reading.name, rows=there)
+        if name in reading.encoded and len(gaps) and every:
             del columns[name]
             reading.say(f"column {name} is blank in every row, so it is ignored")
-        elif name in PAIR_COLUMNS:
+        elif name in reading.encoded:
             usable &= filled
     end = len(usable)
     if limit is not None:
@@ -296,7 +311,7 @@ def clean_rows(
     blank = int((~has_text[:end]).sum())
     incomplete = int((has_text[:end] & ~usable[:end]).sum())
     if incomplete:
-        names = ", ".join(name for name in PAIR_COLUMNS if name in columns)
+        names = ", ".join(name for name in reading.encoded if name in columns)
         reading.say(f"{incomplete} rows dropped: {names} blank")
     reading.blank += blank
     reading.incomplete += incomplete
@@ -309,10 +324,11 @@ def clean_rows(
 def join_documents(table: pa.Table, reading: Reading) -> pa.Table:
     """Join the rows of each document in their order; rows of no document stay as they are.
 
-    ``text`` and ``fraternal`` are joined by a space; another column is kept where it is the same
-    in all rows of each document; ``positive`` and ``negative`` are left out. Documents stand by
-    first appearance.
+    ``text`` and the columns of auxiliary views are joined by a space; another column is kept where
+    it is the same in all rows of each document; those of positives and negatives, which belong to
+    a sentence, are left out. Documents stand by first appearance.
     """
+    unjoinable = _unjoinable(reading)
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     groups: dict[object, list[int]] = {}
     for row, document in enumerate(columns["document"]):
@@ -320,9 +336,9 @@ def join_documents(table: pa.Table, reading: Reading) -> pa.Table:
     joined: dict[str, Sequence[str]] = {}
     left_out: list[str] = []
     for name, values in columns.items():
-        if name in ("text", "fraternal"):
+        if name == "text" or (name in reading.encoded and name not in unjoinable):
             joined[name] = [" ".join(values[row] for row in rows) for rows in groups.values()]
-        elif name not in UNJOINABLE and (
+        elif name not in unjoinable and (
             name == "title" or all(len({values[r] for r in rows}) == 1 for rows in groups.values())
         ):
             joined[name] = [values[rows[0]] for rows in groups.values()]

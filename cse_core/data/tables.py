@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from cse_core.errors import CseError
+from cse_core.records import CORE_VIEWS, ViewSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ class Reading:
         name: The source as the user gave it, for messages.
         batch: Rows of a table that a reader yields, about; small where only a look is wanted.
         blank: Lines and rows without any text, which are dropped.
-        incomplete: Rows dropped because a positive, negative or fraternal text is blank.
+        incomplete: Rows dropped because a text that is encoded beside ``text`` is blank.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
         lacking: Names that some objects have -> the place of the first that has not.
@@ -43,6 +44,7 @@ class Reading:
         columns: Name of the core -> name in the source, the core's own first.
         messages: What a user should know, a line each.
         commit: That of a data set of the hub, where it is known.
+        views: The views whose columns it may have.
     """
 
     name: str
@@ -56,11 +58,12 @@ class Reading:
     columns: dict[str, str] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
     commit: str = ""
+    views: Sequence[ViewSpec] = CORE_VIEWS
 
-    @classmethod
-    def peek(cls, name: str) -> Reading:
-        """Return one that reads as little as a look at the beginning needs."""
-        return cls(name, batch=100)
+    @property
+    def encoded(self) -> tuple[str, ...]:
+        """Return the columns that are encoded beside ``text``: a row lacking one is incomplete."""
+        return tuple(dict.fromkeys(view.column for view in self.views if view.column != "text"))
 
     def say(self, message: str) -> None:
         """Note what a user should know of the source."""

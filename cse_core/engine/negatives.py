@@ -31,7 +31,7 @@ def in_batch(
     for name, role in batch.roles.items():
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
-            blocks.append(_rows(batch, name, rows.vectors, rows.owner))
+            blocks.append(_rows(batch, name, name, rows.vectors, rows.owner, rows.slot))
     return Negatives.join(blocks) if blocks else no_negatives(batch)
 
 
@@ -163,6 +163,7 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
     positives = Positives(batch.anchors.repeat_interleave(count, dim=0).unsqueeze(1), weights)
     swapped = replace(
         batch,
+        view=group,
         anchors=targets.vectors.reshape(-1, targets.vectors.shape[2]),
         owner=batch.owner.repeat_interleave(count),
         slot=batch.slot.repeat_interleave(count),
@@ -190,13 +191,13 @@ def _rows_of_group(
         absent = None if absent is None else absent[targets.distinct]
     mask = _own(seen_by, owner, slot, keep_segments)
     mask = mask if absent is None else mask | absent.unsqueeze(0)
-    return _rows(seen_by, name, vectors, owner, mask)
+    return _rows(seen_by, name, group, vectors, owner, slot, mask)
 
 
 def _anchors(seen_by: Batch, batch: Batch, name: str, keep_segments: bool) -> Negatives:
     """Return a batch's anchors as negatives of another's, or of each other."""
     mask = _own(seen_by, batch.owner, batch.slot, keep_segments)
-    return _rows(seen_by, name, batch.anchors, batch.owner, mask)
+    return _rows(seen_by, name, batch.view, batch.anchors, batch.owner, batch.slot, mask)
 
 
 def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tensor:
@@ -206,9 +207,16 @@ def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tens
 
 
 def _rows(
-    batch: Batch, name: str, vectors: Tensor, owner: Tensor, mask: Tensor | None = None
+    batch: Batch,
+    name: str,
+    view: str,
+    vectors: Tensor,
+    owner: Tensor,
+    slot: Tensor,
+    mask: Tensor | None = None,
 ) -> Negatives:
-    return Negatives.of(vectors, len(batch.anchors), name=name, mask=mask, row=batch.rows[owner])
+    count, row = len(batch.anchors), batch.rows[owner]
+    return Negatives.of(vectors, count, name=name, view=view, mask=mask, row=row, slot=slot)
 
 
 def dimension_mismatch(where: str, found: int, wanted: int) -> CseError:

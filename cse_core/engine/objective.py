@@ -37,7 +37,7 @@ from cse_core.types import (
 )
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
-ALIGNED_ROLES = ("anchor", "positive", "identical")
+ALIGNED_ROLES = ("anchor", "positive")
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,8 @@ class Objectives:
                 return forward
             swapped, anchors = reversed_batch(batch, options.target)
             others = negatives_for_reversed(batch, swapped, options)
+            for store in stores:
+                others = calls(self.assembly.stores[store], "weigh", others, swapped, ctx)
             backward = calls(loss, "__call__", swapped, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
 

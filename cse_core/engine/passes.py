@@ -97,7 +97,6 @@ class StepPasses:
 
     def _begin(self, logged: dict[str, Tensor | float]) -> None:
         self.logged = logged
-        self.over = False
         self.extra: dict[tuple[str, str], dict[str, Embeddings]] = {}
         self.vectors: Levels = {}
         self.leaves: dict[tuple[str, str], Tensor] = {}
@@ -252,9 +251,10 @@ class StepPasses:
         if branch in (None, own.branch):
             return {level: rows.detach() for level, rows in self.vectors[view].items()}
         if (view, branch) not in self.extra:
-            if self.over:
-                what = f"view {view} of branch {branch}"
-                raise RuntimeError(f"{what} was not asked for before the weights moved")
+            passes = self.assembly.composition.passes
+            if not any(branch == each.branch and view in each.views for each in passes):
+                what = f"asks for view {view} by branch {branch}, which no record encodes"
+                raise RuntimeError(f"{what}: write encodes=(({view!r}, {branch!r}),) in its record")
             self.extra.update(self.gathering({(view, branch): self._encoded_by(view, branch)}))
         return self.extra[view, branch]
 
@@ -286,9 +286,19 @@ class StepPasses:
             vectors=self.vectors_of,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
             texts=partial(self.setup.builder.rows.texts, index=seen),
+            values=partial(self._values, seen),
             negatives=loss_negatives,
             log=self.logged.__setitem__,
         )
+
+    def _values(self, index: Tensor, column: str) -> Tensor:
+        """Return ``[B]`` numbers of a column with a type."""
+        kind = self.assembly.composition.needed_columns.types.get(column, "text")
+        if kind == "text":
+            what = f"column {column} has no type of numbers"
+            raise RuntimeError(f'{what}: write reads = {{"{column}": "float"}} in the record')
+        values = self.setup.builder.rows.values(column, kind)[index]
+        return values.to(self.device, non_blocking=True)
 
     # -- backward ---------------------------------------------------------------------------
 

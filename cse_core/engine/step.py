@@ -108,7 +108,6 @@ class Engine:
         with record_function("cse.encode"):
             vectors = work.encode(capture)
         objective = self._objective(vectors, work, count_negatives=count_negatives)
-        work.over = True
         with record_function("cse.backward"):
             if objective.value is not None:
                 work.backward(objective.value, capture)

@@ -128,7 +128,7 @@ class ViewBuilder:
     ) -> PreparedView:
         """Return a view as the rows of a branch's encoder."""
         owner = None if view.owner is None else view.owner.cpu()
-        tokens = encoder.rows(self._content(view, index, ctx, encoder), view.role)
+        tokens = encoder.rows(self._content(view, index, ctx, encoder), view.name)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 drawing = self._drawing(ctx, augmenter, view)

@@ -115,7 +115,7 @@ class PartFactory:
             ),
             load_encoder=load_encoder,
             text_encoder=text_encoder,
-            load_texts=lambda file: load_corpus(DataOptions(path=(file,)), datasets={}),
+            load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module) and self.dropout is not None:

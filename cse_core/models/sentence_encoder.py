@@ -10,7 +10,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from cse_core.capabilities import Role
 from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
@@ -38,7 +37,7 @@ class SentenceEncoder:
     slicer: SlicePooler | None = None
     online_only: frozenset[str] = frozenset()
     width: int | None = None
-    _prompts: dict[Role, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
+    _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads, its tokenizer.
@@ -67,15 +66,15 @@ class SentenceEncoder:
         """Return the level that has a vector for each row."""
         return SENTENCE if self.slicer is None else self.slicer.level
 
-    def prompt(self, role: Role) -> tuple[str, str]:
-        """Return the texts before and after the content; the pooler is asked once for a role."""
-        if role not in self._prompts:
-            self._prompts[role] = self.pooler.prompt(role)
-        return self._prompts[role]
+    def prompt(self, view: str) -> tuple[str, str]:
+        """Return the texts before and after the content; the pooler is asked once for a view."""
+        if view not in self._prompts:
+            self._prompts[view] = self.pooler.prompt(view.partition("-")[0])
+        return self._prompts[view]
 
-    def rows(self, content: TokenBatch, role: Role) -> TokenBatch:
+    def rows(self, content: TokenBatch, view: str) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
-        prompt = self.prompt(role)
+        prompt = self.prompt(view)
         if self.slicer is None:
             longest = min(self.max_length, self.encoder.max_positions)
             return self.tokenizer.wrap(self.pooler.content(content), prompt, longest)

@@ -173,7 +173,7 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
     columns = run.facts.columns
     if columns is None:
         return
-    there = {*columns, *(["positive"] if run.round_miners else [])}
+    there = {*columns, *run.mined_columns}
     made = [each for part in run.parts for each in part.provides if each.startswith("column:")]
     there.update(each.removeprefix("column:") for each in made)
     for view in run.views:
@@ -199,18 +199,23 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse parts that read a column of the data in rounds whose texts are not the data's."""
-    miners = [part for part in run.round_miners if cast(MinerSpec, part.spec).own_texts]
-    for part in run.parts if miners else ():
-        needs = {need for need in flatten(part.requires) if need.startswith("column:")}
-        if part not in run.round_miners and needs:
-            column = min(needs).removeprefix("column:")
-            yield CseError(
-                f"needs column {column!r} of the data, and {miners[0].path} trains on texts of its "
-                "own, which have none",
-                where=part.path,
-                hint=f"remove one: --{part.kind} ~{part.name} or --positives ~{miners[0].name}",
-            )
+    """Refuse what reads a column of the data in rounds whose texts are not the data's."""
+    miners = [p for p in run.round_miners if "text" in cast(MinerSpec, p.spec).columns]
+    if not miners:
+        return
+    maker = f"{miners[0].path} trains on texts of its own, which have none"
+    remove = f"--positives ~{miners[0].name}"
+    for part in run.parts:
+        needs = [need[7:] for need in flatten(part.requires) if need.startswith("column:")]
+        column = min((name for name in needs if name not in run.mined_columns), default=None)
+        if part not in run.round_miners and column is not None:
+            what = f"needs column {column!r} of the data, and {maker}"
+            hint = f"remove one: --{part.kind} ~{part.name} or {remove}"
+            yield CseError(what, where=part.path, hint=hint)
+    for view in run.views:
+        if view.column not in (None, *run.mined_columns):
+            what = f"reads column {view.column!r} of the data, and {maker}"
+            yield CseError(what, where=f"views.{view.name}.column", hint=f"remove one, or {remove}")
 
 
 def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -327,15 +332,16 @@ def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
     if prefix == "positives":
         return run.can_have_view(name)
     if prefix == "column":
-        return name == "text" or facts.columns is None or name in facts.columns
+        encoded = name in {view.column for view in run.declared.values()} - {"text"}
+        if encoded and isinstance(part.spec, LossSpec):  # it sees vectors, which a view has
+            return facts.columns is None or name in run.read_columns
+        return run.may_have_column(name)
     if capability == "pairs":
         mined = any(other is not part for other in run.round_miners)
-        return mined or facts.columns is None or "positive" in facts.columns
+        return mined or facts.columns is None or run.has_pairs(part)
     if capability == "vocab:cased":
         return facts.cased is not False
-    if capability == "mask-token":
-        return facts.mask_token is not False
-    return capability == "gradient:inputs"
+    return capability == "mask-token" and facts.mask_token is not False
 
 
 _REMEDIES = {
@@ -353,14 +359,18 @@ _REMEDIES = {
 def _unmet(
     run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
 ) -> CseError:
-    names, remedies = [], []
+    names, remedies, unread = [], [], []
     facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
     for capability in alternatives:
         prefix, _, name = capability.partition(":")
         names.append(CAPABILITIES.get(capability, f"the {prefix} {name!r}"))
+        column = "positive" if capability == "pairs" else name if prefix == "column" else ""
+        if column and run.may_have_column(column):
+            view = next(each.name for each in run.declared.values() if each.column == column)
+            unread.append(f"let a view read column {column}: --set views.{view}.column={column}")
         remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, **facts))
     added = [_how_to_add(registry, capability) for capability in alternatives]
-    hints = [*(added if any(added) else remedies), part.spec.hint]
+    hints = [*(unread or (added if any(added) else remedies)), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
     what = f"needs {' or '.join(names)}, which this run does not have"
     remove = f"remove it with --{part.kind} ~{part.name}"

@@ -20,10 +20,16 @@ from cse_core.recipes.composition import (
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
-from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ViewOptions
+from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
-from cse_core.records import HeadSpec, Kind, RowPoolerSpec, RunInfo, SliceSpec
+from cse_core.records import (
+    HeadSpec,
+    Kind,
+    RowPoolerSpec,
+    SliceSpec,
+)
 from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
 
 DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
 """Returns the rows and columns of the data, None where it does not know them without reading."""
@@ -84,7 +90,7 @@ def resolve(
 
 def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str | None) -> str:
     """Return the encoder that a run will have, which decides its ``[[when]]`` blocks."""
-    name: object = "starter"
+    name: object = ModelOptions().name
     for document in documents:
         name = document.table.get("model", {}).get("name", name)
     name = name if model is None else model
@@ -103,7 +109,7 @@ def _typed(
     errors: list[CseError],
 ) -> Composition:
     """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
-    reader = OptionReader(errors=errors)
+    reader = OptionReader(errors=errors, curves=registry.curves())
     reader.read_params(draft.tables["params"], facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
@@ -137,6 +143,7 @@ def _typed(
         view_options=views,
         facts=facts,
         notes=tuple(draft.notes),
+        declared=registry.views,
     )
 
 
@@ -217,7 +224,10 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     """Tell the facts what is planned, and let parts set the options that follow from it."""
     facts = replace(
         run.facts,
-        views={view.name: {"branch": view.branch, "column": view.column} for view in run.views},
+        views={
+            view.name: {"branch": view.branch, "column": view.column, "role": view.role}
+            for view in run.views
+        },
         branches={part.name: part.options.model_dump() for part in run.of("branch")},
         stores={part.name: part.options.model_dump() for part in run.of("negatives")},
     )

@@ -8,42 +8,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, cast, get_args
+from itertools import chain
+from typing import TYPE_CHECKING, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, Options, StoreOptions
 from cse_core.recipes.settings import (
-    COLUMNS,
     DataOptions,
     InferenceOptions,
     ModelOptions,
+    NeededColumns,
     TrainOptions,
     ViewOptions,
 )
 from cse_core.records import (
+    CORE_VIEWS,
     AugmenterSpec,
     BranchSpec,
+    ColumnType,
     ComponentSpec,
     Kind,
     MinerSpec,
     PoolSpec,
-    RunInfo,
+    ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
 
 Problem = CseError | str
 """What a check finds: an error refuses the run, a text is a warning for the plan."""
-BASE_VIEWS = ("anchor", "positive", "identical")
-"""Views that the core makes of the text alone."""
 BASE_LEVELS = ("sentence", "input")
 """Levels that every run has."""
-VIEW_COLUMNS = tuple(name for name in COLUMNS if name not in ("text", "document", "title"))
-"""Columns that make a view of their own name."""
-_ROLES = frozenset(get_args(Role))
+OTHERS = 3
+"""Place in the plan of views that are no positives of the anchor, or that nothing declares."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,25 @@ class PlannedPart:
     def requires(self) -> tuple[tuple[str, ...], ...]:
         """Return the capabilities that it requires, each as the alternatives that meet it."""
         needs = self.spec.declared("requires", self.options)
-        return tuple((need,) if isinstance(need, str) else need for need in needs)
+        typed = tuple(f"column:{name}" for name in self.reads)
+        return tuple((need,) if isinstance(need, str) else need for need in (*needs, *typed))
+
+    @property
+    def reads(self) -> Mapping[str, ColumnType]:
+        """Return the columns of the data that its record says it reads, with their types."""
+        return cast(Mapping[str, ColumnType], self.spec.declared("reads", self.options))
+
+    @property
+    def encodes(self) -> tuple[tuple[str, str | None], ...]:
+        """Return the views that it asks the step to encode, each with a branch.
+
+        Without one in its record this is the branch of its options, or None: the view's own.
+        """
+        own, asked = (
+            getattr(self.options, "branch", None),
+            self.spec.declared("encodes", self.options),
+        )
+        return tuple((each, own) if isinstance(each, str) else each for each in asked)
 
     @cached_property
     def provides(self) -> tuple[str, ...]:
@@ -155,6 +174,7 @@ class Composition:
         notes: What the composer added or decided, for the plan.
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
+        declared: The views that a recipe can name.
     """
 
     recipe: str | None
@@ -172,6 +192,9 @@ class Composition:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     expressions: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, ViewSpec] = field(
+        default_factory=lambda: {view.name: view for view in CORE_VIEWS}
+    )
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -206,37 +229,60 @@ class Composition:
         """Return the part that makes each view that a part makes."""
         return self._providers("view", self.parts)
 
-    @cached_property
-    def needed_columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the columns that the data must have beside the text, and those that views encode.
+    @property
+    def mined_columns(self) -> tuple[str, ...]:
+        """Return the columns that the rounds of miners bring; with ``text`` they bring all rows."""
+        brought = (("positive", *cast(MinerSpec, p.spec).columns) for p in self.round_miners)
+        return tuple(dict.fromkeys(chain.from_iterable(brought)))
 
-        A column that a view encodes has no blank cell.
-        """
-        brought = ("text", "positive") if self.round_miners else ("text",)
+    @cached_property
+    def needed_columns(self) -> NeededColumns:
+        """Return the columns that the data must have beside the text."""
+        brought = ("text", *self.mined_columns)
         columns = (view.column for view in self.views if view.column is not None)
         encoded = tuple(column for column in columns if column not in brought)
         needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
         read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
-        return tuple(dict.fromkeys([*encoded, *read])), encoded
+        types = {name: kind for part in self.parts for name, kind in part.reads.items()}
+        required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
+        return NeededColumns(required, encoded, types)
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""
         return next((view for view in self.views if view.name == name), None)
 
+    @property
+    def read_columns(self) -> set[str | None]:
+        """Return the columns whose texts views are of, those that parts make included."""
+        makers = {part.path: part for part in self.view_makers.values()}
+        needs = (makers[view.made_by].requires for view in self.views if view.made_by)
+        made = {need[0].removeprefix("column:") for need in chain.from_iterable(needs)}
+        return {*made, *(view.column for view in self.views)}
+
+    def has_pairs(self, part: PlannedPart) -> bool:
+        """Tell whether the target of a loss, or the positive, has a column of its own."""
+        target = part.options.target if isinstance(part.options, LossOptions) else "positive"
+        anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
+        return anchor is not None and view is not None and view.column not in (None, anchor.column)
+
     def can_have_view(self, name: str) -> bool:
-        """Tell whether there can be a view: the core's, a part's, a column's or a declared one."""
-        if name in BASE_VIEWS or name in self.view_makers:
+        """Tell whether there can be a view: a part's, one with a column, or a declared one."""
+        if name in self.view_makers:
             return True
         if name in self.view_options and self.view_options[name].column is not None:
             return True
+        view = self.declared.get(name)
+        return view is not None and (view.optional or self.may_have_column(view.column))
+
+    def may_have_column(self, name: str) -> bool:
+        """Tell whether a column is there, or can be: of the data or of every round."""
         columns = self.facts.columns
-        return name in VIEW_COLUMNS and (columns is None or name in columns)
+        return name == "text" or columns is None or name in columns or name in self.mined_columns
 
     def possible_views(self) -> list[str]:
         """Return the views that there can be, for hints."""
-        declared = [*self.view_options, *VIEW_COLUMNS]
-        possible = [name for name in declared if self.can_have_view(name)]
-        return list(dict.fromkeys([*BASE_VIEWS, *self.view_makers, *possible]))
+        named = [*self.declared, *self.view_makers, *self.view_options]
+        return [name for name in dict.fromkeys(named) if self.can_have_view(name)]
 
     def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
         """Tell whether a loss sees the negatives of a store."""
@@ -272,7 +318,7 @@ def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]
         views.append(
             PlannedView(
                 name=name,
-                role=role_of(name),
+                role=_role(run, name),
                 branch=options.branch if options else _branch_of(maker),
                 column=None if maker else _column(run, name),
                 made_by=maker.path if maker else None,
@@ -282,10 +328,15 @@ def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]
     return tuple(views), problems
 
 
-def role_of(view: str) -> Role:
-    """Return a view's role: its name, or the word of its name before a hyphen, else ``aux``."""
-    word = view.partition("-")[0]
-    return cast(Role, word) if word in _ROLES else "aux"
+def _role(run: Composition, view: str) -> Role:
+    """Return a view's role: that of its name, or of its name before a hyphen.
+
+    Another view is the positive of a loss that pulls towards it, else auxiliary.
+    """
+    spec = run.declared.get(view) or run.declared.get(view.partition("-")[0])
+    role: Role = "aux" if spec is None else spec.role
+    pulled = any(options.target == view for _, options in run.losses())
+    return "positive" if role == "aux" and pulled else role
 
 
 def _branch_of(maker: PlannedPart | None) -> str:
@@ -296,14 +347,14 @@ def _branch_of(maker: PlannedPart | None) -> str:
 
 
 def _column(run: Composition, name: str) -> str:
-    options, columns = run.view_options.get(name), run.facts.columns
+    options, view = run.view_options.get(name), run.declared.get(name)
     if options is not None and options.column is not None:
         return options.column
-    if name == "positive" and run.round_miners:
-        return name
-    if name != "anchor" and (name in columns if columns is not None else name not in BASE_VIEWS):
-        return name
-    return "text"
+    column = name if view is None else view.column
+    known = run.facts.columns is not None or column in run.mined_columns
+    if view is not None and view.optional and not (known and run.may_have_column(column)):
+        return "text"
+    return column
 
 
 def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
@@ -321,15 +372,18 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             problems.append(CseError(text, where=where, value=name, hint=hint))
 
     for name, settings in run.view_options.items():
-        if name not in BASE_VIEWS and settings.column is not None:
+        if settings.column is not None and _place(name, run.declared) == OTHERS:
             names.setdefault(name)
+    for view in run.declared.values():
+        if view.role == "negative" and view.column in run.mined_columns:
+            names.setdefault(view.name)
     for loss, wanted in run.losses():
         if wanted.target not in run.groups:
             text = "is neither a view of this run nor a group that a miner finds"
             need(wanted.target, f"{loss.path}.target", text, run.groups)
-    for store, held in run.stores():
-        for name in store.spec.declared("encodes", held):
-            need(name, f"{store.path}.view")
+    for part in run.parts:
+        for name, _ in part.encodes:
+            need(name, f"{part.path}.view" if hasattr(part.options, "view") else part.path)
     mined = {f"positives:{name}" for name in run.groups}
     for part in run.parts:
         for alternatives in part.requires:
@@ -356,8 +410,15 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             hint = did_you_mean(name, run.possible_views())
             error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
             problems.append(error)
-    order = {name: place for place, name in enumerate(BASE_VIEWS)}
-    return sorted(names, key=lambda name: order.get(name, len(order))), problems
+    return sorted(names, key=lambda name: _place(name, run.declared)), problems
+
+
+def _place(view: str, declared: Mapping[str, ViewSpec]) -> int:
+    """Return where a view stands in the plan: declared positives are right behind the anchor."""
+    if view in ("anchor", "positive"):
+        return ("anchor", "positive").index(view)
+    positive = view in declared and declared[view].role == "positive"
+    return OTHERS - 1 if positive else OTHERS
 
 
 def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
@@ -367,11 +428,11 @@ def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
     ]
     branch_of = {view.name: view.branch for view in run.views}
     extra: dict[tuple[str, str], list[str]] = {}
-    for store, options in run.stores():
-        for view_name in store.spec.declared("encodes", options):
-            keeper = options.branch or branch_of.get(view_name, "online")
+    for part in run.parts:
+        for view_name, asked_branch in part.encodes:
+            keeper = asked_branch or branch_of.get(view_name, "online")
             if view_name in branch_of and keeper != branch_of[view_name]:
-                extra.setdefault((keeper, view_name), []).append(store.path)
+                extra.setdefault((keeper, view_name), []).append(part.path)
     passes: list[PlannedPass] = []
     for branch in run.of("branch"):
         name, trained = branch.name, cast(BranchSpec, branch.spec).trainable

@@ -9,9 +9,12 @@ from typing import Any, cast
 from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
 from cse_core.recipes.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
 from cse_core.recipes.values import FlagText
-from cse_core.records import Kind, RunInfo
+from cse_core.records import (
+    Kind,
+)
 from cse_core.registry.plugin_info import NOUNS
 from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
 
 
 @dataclass(eq=False)

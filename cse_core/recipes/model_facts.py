@@ -7,14 +7,12 @@ from pathlib import Path
 
 from cse_core.errors import CseError
 from cse_core.files import exists
-from cse_core.records import RunInfo
 from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
 from cse_core.runtime.hub import json_files_on_hub
 from cse_core.runtime.loading import package_path
 from cse_core.runtime.model_files import facts_of_files, model_folder, read_json_files
 
-STARTER = "starter"
-"""Name of the embedded default encoder."""
 _HUB_NAME = re.compile(
     r"(?=.{1,96}$)(?!.*(--|\.\.|\.git$))[A-Z0-9]([\w.-]*\w)?(/[A-Z0-9]([\w.-]*\w)?)?", re.A | re.I
 )
@@ -35,8 +33,8 @@ def model_facts(name: str, registry: Registry) -> RunInfo:
     if folder is None:
         encoders = [found.name for found in registry.encoders()]
         return facts_of_files(name, json_files_on_hub(name, encoders))
-    starter = registry.has("encoder", name) and registry.encoder(name).name == STARTER
-    return facts_of_files(name, read_json_files(model_folder(folder, name), name), starter=starter)
+    origin = registry.encoder(name).name if registry.has("encoder", name) else None
+    return facts_of_files(name, read_json_files(model_folder(folder, name), name), origin=origin)
 
 
 def resolve_model(name: str, registry: Registry) -> str:

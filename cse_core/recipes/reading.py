@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
 """Kinds of parts in the order in which recipes list them."""
 CORE_TABLES = tuple(CORE_OPTIONS)
 """Tables of the core's own options, beside ``views``."""
-CONDITIONS = {"family": str, "hidden": int, "cased": bool, "starter": bool}
+CONDITIONS = {"family": str, "hidden": int, "cased": bool, "origin": str}
 """Keys of a ``[[when]]`` block that say when it counts, with their types."""
 
 _MAX_NAME_CHARACTERS = 100

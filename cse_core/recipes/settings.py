@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 from cse_core.options import Location, Options, Patience
+from cse_core.records import ColumnType
 
-COLUMNS = ("text", "positive", "negative", "fraternal", "document", "title")
-"""Columns that the core knows; parts may require others."""
+
+class NeededColumns(NamedTuple):
+    """The columns that a run reads of the data beside the text.
+
+    Attributes:
+        required: All of them.
+        encoded: Those whose texts views encode, which have no blank cell.
+        types: What those hold that a part's record names with a type.
+    """
+
+    required: tuple[str, ...] = ()
+    encoded: tuple[str, ...] = ()
+    types: Mapping[str, ColumnType] = {}
+
+
+NO_COLUMNS = NeededColumns()
 
 
 def _checked_device(name: str) -> str:

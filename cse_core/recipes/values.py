@@ -24,16 +24,15 @@ from cse_core.errors import CseError, collect_errors, did_you_mean
 from cse_core.options import Options
 from cse_core.recipes.reading import parse_toml
 from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.schedule import Schedule, Shape
+from cse_core.schedule import CURVES, Curve, Schedule
 
 OptionsT = TypeVar("OptionsT", bound=Options)
-_CALL = re.compile(r"\s*([a-z][\w-]*)\s*\(")
 _NAMES = re.compile(r"\b[^\W\d]\w*")
 _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
-_SHAPES: tuple[str, ...] = get_args(Shape)[1:]
-_SCHEDULE = re.compile(rf"^\s*({'|'.join(_SHAPES)})\s*\((.*)\)\s*$", re.DOTALL)
+_CALL = re.compile(r"\s*([a-z][\w/-]*)\s*\(")
+_SCHEDULE = re.compile(rf"{_CALL.pattern}(.*)\)\s*", re.DOTALL)
 _MAX_CHARACTERS = 200
 _FIELDS: dict[Any, str] = {
     bool: "flag", int: "whole", float: "number", str: "text", Schedule: "schedule",
@@ -189,8 +188,10 @@ class OptionReader:
 
     Attributes:
         expressions: Values that were written as expressions of parameters, by option path.
+        curves: Those of schedules, by shape.
     """
 
+    curves: Mapping[str, Curve] = field(default_factory=lambda: CURVES)
     params: dict[str, float] = field(default_factory=dict)
     errors: list[CseError] = field(default_factory=list)
     expressions: dict[str, str] = field(default_factory=dict)
@@ -224,7 +225,7 @@ class OptionReader:
                     raise CseError("unknown option", where=where, value=value, hint=hint)
                 values[name] = self._value(value, field_accepts(info), where)
         try:
-            options = model.model_validate(values)
+            options = model.model_validate(values, context={"curves": self.curves})
         except ValidationError as error:
             reported = {mistake.where for mistake in self.errors}
             shown = {
@@ -269,11 +270,11 @@ class OptionReader:
 
     def _number(self, text: str, wanted: Accepts, where: str) -> Any:
         try:
-            number = evaluate_number(text, self.params, where=where)
+            number = evaluate_number(text, self.params, self.curves, where=where)
         except CseError:
             call = _CALL.match(text)
-            if wanted.schedule and call and call[1] not in _SHAPES:
-                hint = f"schedules are {', '.join(f'{shape}(a,b)' for shape in _SHAPES)}"
+            if wanted.schedule and call and call[1] not in self.curves:
+                hint = f"schedules are {', '.join(f'{shape}(a,b)' for shape in self.curves)}"
                 raise _must_be(wanted, where, text, hint) from None
             if not self.params and not set(text) & set("+*/()"):
                 raise _must_be(wanted, where, text) from None
@@ -384,15 +385,19 @@ def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None
 
 
 def evaluate_number(
-    text: str, params: Mapping[str, float], *, where: str | None = None
+    text: str,
+    params: Mapping[str, float],
+    curves: Mapping[str, Curve] = CURVES,
+    *,
+    where: str | None = None,
 ) -> float | str:
     """Return the number of an expression, or a schedule's text with its bounds evaluated.
 
     Raises:
         CseError: As ``evaluate`` does.
     """
-    match = _SCHEDULE.match(text)
-    if match is None:
+    match = _SCHEDULE.fullmatch(text)
+    if match is None or match[1] not in curves:
         return evaluate(text, params, where=where)
     bounds = match[2].split(",")
     if len(bounds) != 2:

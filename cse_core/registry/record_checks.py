@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_args
 
-from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, is_known
+from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role, is_known
 from cse_core.errors import did_you_mean, truncate_repr
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.records import (
+    CORE_VIEWS,
     AugmenterSpec,
     ComponentSpec,
     EncoderSpec,
@@ -23,6 +24,7 @@ from cse_core.records import (
     Record,
     ReporterSpec,
     StudySpec,
+    ViewSpec,
 )
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -89,6 +91,11 @@ def _check(record: Record) -> None:
         fits = DATA_PATH.fullmatch(record.path)
         if not fits or ".." in record.path.split(":", 1)[1].split("/"):
             raise PluginFault(f"path is 'package:folder/file', not {record.path!r}")
+    elif isinstance(record, ViewSpec):
+        if record.role not in get_args(Role):
+            raise PluginFault(f"role is {record.role!r}; {did_you_mean('', get_args(Role))}")
+        if record.name in {view.name for view in CORE_VIEWS}:
+            raise PluginFault("the core has a view of this name")
     elif not FACTORY.fullmatch(record.factory):
         raise PluginFault(f"factory is 'package.module:Class', not {record.factory!r}")
     if isinstance(record, ComponentSpec | ReporterSpec):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 from cse_core.capabilities import INSTANCE, flatten
@@ -12,6 +13,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import Options
 from cse_core.records import (
     COMPONENT_SPECS,
+    CORE_VIEWS,
     ComponentSpec,
     DatasetSpec,
     EncoderSpec,
@@ -19,9 +21,13 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    ScheduleSpec,
     SuiteSpec,
+    ViewSpec,
 )
 from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
+from cse_core.runtime.loading import load_factory
+from cse_core.schedule import CURVES, Curve
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 
@@ -122,6 +128,28 @@ class Registry:
     datasets, dataset = _accessors(DatasetSpec, "data.path")
     suites, suite = _accessors(SuiteSpec, "--suite")
     reporters, reporter = _accessors(ReporterSpec, "train.report")
+    schedules, schedule = _accessors(ScheduleSpec, "schedule")
+
+    @property
+    def views(self) -> dict[str, ViewSpec]:
+        """Return the views that recipes can name, the core's first.
+
+        Raises:
+            CseError: If two plugins declare one view.
+        """
+        declared = [part.name for part in self._parts.get("view", ())]
+        found = (cast(ViewSpec, self._one("view", name, "views").spec) for name in declared)
+        return {view.name: view for view in (*CORE_VIEWS, *found)}
+
+    def curves(self) -> dict[str, Curve]:
+        """Return the curve of each shape of schedules; code of plugins is imported when used.
+
+        A shape that two plugins have is found by ``distribution/shape``.
+        """
+        found, names = self.schedules(), [each.name for each in self.schedules()]
+        shapes = (e.name if names.count(e.name) == 1 else e.qualified for e in found)
+        curves = (partial(_curve, each.spec.factory) for each in found)
+        return {**CURVES, **dict(zip(shapes, curves, strict=True))}
 
     def find(
         self, kind: Kind, name: str, *, where: str | None = None, near: str = ""
@@ -219,6 +247,10 @@ def _provided(spec: ComponentSpec) -> set[str]:
     options = spec.default_options() if callable(spec.provides) else Options()
     provided = () if options is None else flatten(spec.declared("provides", options))
     return {capability.replace(INSTANCE, spec.name) for capability in provided}
+
+
+def _curve(factory: str, start: float, end: float, done: float) -> float:
+    return float(load_factory(factory)(start, end, done))
 
 
 def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cse_core.errors import CseError
 from cse_core.files import MANIFEST, RUN_FILE, file_text
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 
 HEADS = "heads.safetensors"
 """Weights of its heads, and of a row pooler or slicer that has any."""
@@ -78,7 +78,7 @@ def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
 
 
 def facts_of_files(
-    name: str, files: Mapping[str, dict[str, Any]], *, starter: bool = False
+    name: str, files: Mapping[str, dict[str, Any]], *, origin: str | None = None
 ) -> RunInfo:
     """Return what JSON files of a model, by name, say of it; None what they do not."""
     config = files.get("config.json", {})
@@ -98,7 +98,7 @@ def facts_of_files(
         heads=_whole(config, "num_attention_heads", "n_heads", "n_head"),
         cased=_cased(files),
         mask_token=_mask_token(files),
-        starter=starter or files.get(MANIFEST, {}).get("starter") is True,
+        origin=origin or files.get(MANIFEST, {}).get("origin"),
     )
 
 

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
+from cse_core.data.columns import read_values
 from cse_core.data.tables import text_table
 from cse_core.errors import CseError
 from cse_core.protocols import Tokenizer
+from cse_core.records import ColumnType
 from cse_core.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
@@ -104,9 +106,11 @@ class TrainingRows:
     ) -> None:
         self.corpus = corpus
         self.longest = longest
+        self.number = number
         self.pairs = pairs
         self._base = base
         self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
+        self._values: dict[str, Tensor] = {}
         self.make_table: TableMaker = lambda texts, tokenizer, most, _: tokenizer.table(texts, most)
         if base is not None:
             self.make_table = base.make_table
@@ -154,6 +158,23 @@ class TrainingRows:
     def texts(self, column: str, index: Tensor) -> list[str]:
         """Return rows ``[B]`` of a column as texts."""
         return ColumnTexts(self._texts(column, index), column, index)
+
+    def values(self, column: str, kind: ColumnType) -> Tensor:
+        """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels.
+
+        Raises:
+            CseError: If a text in it is another kind of value, or the round lacks the column.
+        """
+        if column not in self._values:
+            source = self._source(column)
+            if isinstance(source, tuple):
+                found = self.corpus.values(source[0], kind)[source[1]]
+            else:
+                where = f"round {self.number}"
+                found = read_values(list(map(str, source)), kind, column=column, where=where)
+            made = torch.from_numpy(found)
+            self._values[column] = made.float() if made.is_floating_point() else made
+        return self._values[column]
 
     def content_of(self, texts: Sequence[str], tokenizer: TextTokenizer) -> TokenBatch | None:
         """Return what ``texts`` gave as content tokens; None where that is not what it gave."""

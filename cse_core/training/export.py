@@ -73,7 +73,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         "row": _part_record(row),
         "heads": [_part_record(head) for head in heads],
         "slice": None if slicer is None else _part_record(slicer),
-        "starter": composition.facts.starter,
+        "origin": composition.facts.origin,
         "about": about,
     }
     with atomic_folder(folder) as beside:

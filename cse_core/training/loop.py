@@ -22,6 +22,10 @@ from cse_core.training.rounds import TrainingRound
 class TrainingLoop:
     """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
 
+    Args:
+        scheduled: Steps of the learning rate's schedule that earlier rounds made, for a round that
+            keeps it.
+
     Attributes:
         options: ``train.*`` of the round.
         batches: Which rows a step takes.
@@ -35,6 +39,7 @@ class TrainingLoop:
         current: TrainingRound,
         rows: TrainingRows,
         precision: Precision,
+        scheduled: int = 0,
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
@@ -48,7 +53,9 @@ class TrainingLoop:
             shuffle=composition.data.shuffle,
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
-        self.optimizer = Optimizer(assembly, options, self.total)
+        run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
+        self.optimizer = Optimizer(assembly, options, run)
+        self._scheduled = scheduled if current.keep_schedule else 0
         self.before_update: Callable[[], None] | None = None
         self.done = 0
 
@@ -110,4 +117,4 @@ class TrainingLoop:
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
-        return self.optimizer.update(self.done)
+        return self.optimizer.update(self._scheduled + self.done)

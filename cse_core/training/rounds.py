@@ -27,6 +27,8 @@ from cse_core.training.run_folder import RunFolder
 from cse_core.types import Round
 
 PAIRS, ROUND = "pairs.parquet", "round.json"
+ROUND_STATE = ("number", "place", "scores", "scheduled")
+"""What a checkpoint keeps of ``Rounds``."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Rounds:
         rows: The corpus as it is trained on where a round brings no pairs.
         place: Of the miner that is asked next.
         scores: Best score of each round that is over.
+        scheduled: Steps of the learning rate's schedule that are done when a round begins.
     """
 
     assembly: Assembly
@@ -69,6 +72,7 @@ class Rounds:
     number: int = 0
     place: int = 0
     scores: list[float | None] = field(default_factory=list)
+    scheduled: int = 0
 
     def __post_init__(self) -> None:
         """Find the miners that ask for rounds."""

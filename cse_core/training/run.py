@@ -23,7 +23,6 @@ from cse_core.files import RESULT, RUN_FILE
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
-from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
@@ -145,16 +144,13 @@ def training_corpus(
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
-    required, encoded = composition.needed_columns
-    if corpus is None or required:
-        datasets: dict[str, DatasetSpec] = {d.name: d.spec for d in registry.datasets()}
-        corpus = load_corpus(
-            composition.data, datasets=datasets, required_columns=required, encoded_columns=encoded
-        )
+    needed = composition.needed_columns
+    if corpus is None or needed.required:
+        corpus = load_corpus(composition.data, registry, needed)
     if composition.data.split_tokens is None:
         return corpus
     tokenizer = TextTokenizer(load_tokenizer(resolve_model(composition.model.name, registry)))
-    return split_texts(corpus, tokenizer, composition.data.split_tokens, required)
+    return split_texts(corpus, tokenizer, composition.data.split_tokens, needed.required)
 
 
 class Prepared:

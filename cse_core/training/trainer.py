@@ -29,7 +29,7 @@ from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
-from cse_core.training.rounds import Rounds, TrainingRound
+from cse_core.training.rounds import ROUND_STATE, Rounds, TrainingRound
 from cse_core.training.run_folder import RunFolder, place_of
 from cse_core.training.selection import Best, Scorer
 from cse_core.training.signals import Stopped, StopSignals
@@ -152,9 +152,9 @@ class Trainer:
         Raises:
             CseError: If a prompt leaves no place for a text, or a part cannot use the corpus.
         """
-        encoders = [(self.assembly.encoders[v.branch], v.role) for v in self.composition.views]
-        for sentence_encoder, role in [*encoders, (inference_encoder(self.assembly), "anchor")]:
-            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), role)
+        encoders = [(self.assembly.encoders[v.branch], v.name) for v in self.composition.views]
+        for sentence_encoder, view in [*encoders, (inference_encoder(self.assembly), "anchor")]:
+            sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), view)
         for part in self.assembly.parts.values():
             part.prepare(self.corpus)
         saved.part_states(self.assembly)  # one that cannot be saved is found before any work
@@ -179,7 +179,9 @@ class Trainer:
                 self._metrics = stack.enter_context(self.folder.open_metrics(lines))
             stack.enter_context(self._signals)
             for current in self.rounds.each(resume is not None):
-                self.steps_before += self._round(current, resume)
+                done = self._round(current, resume)
+                self.steps_before += done
+                self.rounds.scheduled += done
                 resume = None
         return self._finish(time.monotonic() - began)
 
@@ -192,7 +194,10 @@ class Trainer:
     def begin(self, current: TrainingRound, resume: Checkpoint | None) -> TrainingLoop:
         """Show the parts a round, and return its steps, from a checkpoint on where one is given."""
         rows = self.rounds.begin(current)
-        loop = TrainingLoop(self.assembly, current, rows, self.precision)
+        if not current.keep_schedule:
+            self.rounds.scheduled = 0
+        scheduled = self.rounds.scheduled
+        loop = TrainingLoop(self.assembly, current, rows, self.precision, scheduled)
         if resume is not None:
             loop.restore(resume)
         return loop
@@ -358,7 +363,7 @@ class Trainer:
             round=loop.current.number,
             steps_before=self.steps_before,
             scores={"round": asdict(self.scorer.of_round), "run": asdict(self.scorer.of_run)},
-            rounds={name: vars(self.rounds)[name] for name in ("number", "place", "scores")},
+            rounds={name: vars(self.rounds)[name] for name in ROUND_STATE},
             losses=[float(loss) for loss in losses],
         )
         checkpoint.files[RUN_FILE] = self.settings

@@ -106,7 +106,7 @@ def test_sources_and_their_licences(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not text_source("gone/away.txt.gz", registry).on_hub
     assert encoder_source("bert-base-uncased", {}, registry).on_hub
     assert "CC BY-SA" in encoder_source("starter", {}, registry).licence
-    trained = encoder_source(str(tmp_path), {"starter": True}, registry)
+    trained = encoder_source(str(tmp_path), {"origin": "starter"}, registry)
     assert trained.name == tmp_path.name and "CC BY-SA" in trained.licence
 
     page = tmp_path / "README.md"  # the card that loading a data set left in the cache

@@ -44,6 +44,8 @@ SECTIONS = {
     "cse_metrics": ("A metric", 'use = "cse-norms/norms"'),
     "cse_encoders": ("An encoder", "max_length"),
     "cse_datasets": ("A data set", 'path = ["weather"]'),
+    "cse_views": ("A view or a schedule", 'weight = "square(0.1,1)"'),
+    "cse_schedules": ("A view or a schedule", 'target = "again"'),
     "cse_suites": ("An evaluation suite", ""),
     "cse_reporters": ("A reporter", 'report = ["notes:digits=1", "csv"]'),
     "commands": ("A command", ""),

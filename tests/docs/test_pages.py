@@ -192,7 +192,7 @@ def test_what_there_is_has_its_place() -> None:
 DATACLASSES = (
     "types:TokenBatch", "types:View", "types:Embeddings", "types:Positives", "types:Negatives",
     "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "types:Hidden",
-    "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "records:RunInfo",
+    "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "run_info:RunInfo",
     *(f"records:{record.__name__}" for record in HOOK_RECORDS.values()),
 )  # fmt: skip
 PARTS = (

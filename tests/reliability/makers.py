@@ -201,7 +201,7 @@ def cse_model(path: Path) -> None:
     encoder(path)
     row = {"use": "mean", "name": "mean", "distribution": "cse-toolkit", "options": {}}
     manifest = {"format": 1, "max_length": 64, "row": row, "heads": [], "slice": None}
-    (path / "cse.json").write_text(json.dumps({**manifest, "starter": True, "about": {}}))
+    (path / "cse.json").write_text(json.dumps({**manifest, "origin": "starter", "about": {}}))
 
 
 def sentence_transformers_model(path: Path, weight: float | None = None) -> None:

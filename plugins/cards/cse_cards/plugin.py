@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from cse_cards.options import CaseSwitchOptions, RetrievedOptions
 from cse_core.hookspecs import hookimpl
-from cse_core.records import AugmenterSpec, Paper, RecipeSpec, RunInfo, StoreSpec
+from cse_core.records import (
+    AugmenterSpec,
+    Paper,
+    RecipeSpec,
+    StoreSpec,
+)
+from cse_core.run_info import RunInfo
 
 PAPER = Paper(
     "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022",

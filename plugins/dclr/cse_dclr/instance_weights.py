@@ -40,7 +40,7 @@ class InstanceWeights(NegativeStore):
         if not blocks:
             return negatives
         false = self._false_negatives(batch, ctx)  # [B, B]
-        seen = false[batch.owner]  # [A, B]
+        seen = (false if batch.view == "anchor" else false.T)[batch.owner]  # [A, B]
         log_weights = negatives.log_weights.clone()
         taken, known = [], []
         for block in blocks:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import LossSpec, Paper, RecipeSpec, RunInfo, StoreSpec
+from cse_core.records import (
+    LossSpec,
+    Paper,
+    RecipeSpec,
+    StoreSpec,
+)
+from cse_core.run_info import RunInfo
 from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
 
 PAPER = Paper(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from cse_core.data.corpus import TextColumn
 from cse_core.data.tables import BODIES
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
-from cse_core.records import DatasetSpec
 
 
 @dataclass(frozen=True)
@@ -92,25 +92,23 @@ def read_candidates(path: str | os.PathLike[str]) -> list[str]:
     Raises:
         CseError: If the file cannot be read or holds no text.
     """
-    corpus = load_corpus(DataOptions(path=(os.fspath(path),)), datasets={})
+    corpus = load_corpus(DataOptions(path=(os.fspath(path),)))
     column = corpus.column("title" if "title" in corpus.names else "text")
     return [text for text in dict.fromkeys(each.strip() for each in column) if text]
 
 
-def read_documents(
-    path: str | os.PathLike[str], datasets: Mapping[str, DatasetSpec] | None = None
-) -> DocumentSet:
+def read_documents(path: str | os.PathLike[str], registry: Any = None) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
 
     Args:
         path: The file, or the name of a data set.
-        datasets: Installed data sets by name.
+        registry: The installed data sets.
 
     Raises:
         CseError: If it is not such a file, or fewer than two documents have a title.
     """
     where = Path(path).name
-    corpus = load_corpus(DataOptions(path=(os.fspath(path),)), datasets=datasets or {})
+    corpus = load_corpus(DataOptions(path=(os.fspath(path),)), registry)
     if corpus.documents is None or "title" not in corpus.names:
         raise CseError(
             "no documents with titles",

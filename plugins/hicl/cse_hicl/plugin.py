@@ -8,11 +8,11 @@ from cse_core.records import (
     MinerSpec,
     Paper,
     RecipeSpec,
-    RunInfo,
     SliceSpec,
     StoreSpec,
     StudySpec,
 )
+from cse_core.run_info import RunInfo
 from cse_hicl.options import (
     LEVEL,
     AveragingOptions,

@@ -168,10 +168,11 @@ def _context(model: SentenceModel, corpus: Corpus, rows: Tensor, path: str) -> S
         vectors=lambda view, branch: {},
         gradient=lambda view, tokens: None,
         texts=lambda column: [corpus.column(column)[row] for row in rows.tolist()],
-        negatives=_no_loss,
+        values=_not_here,
+        negatives=_not_here,
         log=lambda name, value: None,
     )
 
 
-def _no_loss(*_: object) -> Any:
-    raise RuntimeError("an augmenter has no negatives")
+def _not_here(*_: object) -> Any:
+    raise RuntimeError("an augmenter of these texts has neither numbers nor negatives")

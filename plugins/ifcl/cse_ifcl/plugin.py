@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from cse_core.hookspecs import hookimpl
@@ -11,10 +13,11 @@ from cse_core.records import (
     MetricSpec,
     Paper,
     RecipeSpec,
-    RunInfo,
     StoreSpec,
     StudySpec,
+    ViewSpec,
 )
+from cse_core.run_info import RunInfo
 from cse_ifcl.options import (
     FusionOptions,
     HippocampusOptions,
@@ -49,6 +52,7 @@ EDA = Paper(
 }""",
 )
 
+_LANGUAGE = re.compile(r"[a-z]{2}")
 STUDIES = {
     "table-1": "IFCL beside SimCSE, ConSERT, DCLR and MoCoSE",
     "table-2": "IFCL without the fraternal twin, the twins loss or the queue",
@@ -85,7 +89,7 @@ def _many_languages(facts: RunInfo) -> bool:
 
 def _vocabulary(options: FusionOptions, facts: RunInfo) -> list[str]:
     """Return a line where a vocabulary that was not made for it reads the other language."""
-    if options.model is not None or facts.starter or _many_languages(facts):
+    if options.model is not None or facts.origin == "starter" or _many_languages(facts):
         return []
     return [
         f"column {options.column} is read by the embeddings of {facts.model} itself, whose "
@@ -119,6 +123,31 @@ def _of_a_lexicon(options: LexiconOptions, facts: RunInfo) -> LexiconOptions:
     return _with_lexicon(options, facts)
 
 
+def _translation(names: Sequence[str], text: str) -> str | None:
+    """Return the column of the other language, where a file has English and one other."""
+    others = [name for name in names if _LANGUAGE.fullmatch(name) and name not in ("en", "id")]
+    return others[0] if text == "en" and len(others) == 1 else None
+
+
+@hookimpl
+def cse_views() -> list[ViewSpec]:
+    """Return the two twins of a sentence."""
+    return [
+        ViewSpec(
+            name="identical",
+            summary="the sentence again, which augmenters leave as it is",
+            role="positive",
+            column="text",
+        ),
+        ViewSpec(
+            name="fraternal",
+            summary="the sentence in a second language",
+            column="fraternal",
+            find=_translation,
+        ),
+    ]
+
+
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
     """Return the fusion of two languages' embeddings, and the augmentations beside it."""
@@ -129,7 +158,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             factory="cse_ifcl.fusion:Fusion",
             options=FusionOptions,
             point=lambda options: options.at,
-            requires=lambda options: (f"column:{options.column}",),
+            reads=lambda options: {options.column: "text"},
             hint="make it as docs/translate.md shows",
             resolve_options=_checked,
             paper=PAPER,

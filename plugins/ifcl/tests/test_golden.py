@@ -26,7 +26,7 @@ def batch_of(numbers: dict[str, Any]) -> Batch:
     names = {"anchor": "anchor", "identical": "identical", "positive": "fraternal"}
     batch = make_batch(
         {view: tensor(numbers[name]) for view, name in names.items()},
-        views={"identical": "identical", "positive": "positive"},
+        views={"identical": "positive", "positive": "positive"},
         rows=range(100, 104),
     )
     views = dict(batch.views)

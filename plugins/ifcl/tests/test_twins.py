@@ -12,7 +12,7 @@ from cse_testkit import make_batch, make_context, make_part, run_steps
 from cse_core.engine import negatives as core
 from cse_core.types import Batch, LossOutput, Negatives, Positives
 
-VIEWS: dict[str, Any] = {"identical": "identical", "positive": "positive"}
+VIEWS: dict[str, Any] = {"identical": "positive", "positive": "positive"}
 
 
 def batch_of(sentences: int = 4, **more: Any) -> Batch:

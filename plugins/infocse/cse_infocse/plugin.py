@@ -90,6 +90,10 @@ def _turns(options: IdcLabelsOptions, facts: object) -> list[str]:
     ]
 
 
+OWN_TEXTS = ("text",)
+"""Columns that a round brings beside ``positive`` where its texts are not rows of the data."""
+
+
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
     """Return the augmenter of Mirror-BERT."""
@@ -134,7 +138,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         requires: Capabilities = (DOCUMENT,),
         plan_notes: Callable[[Any, Any], list[str]] | None = None,
         resolve_options: Callable[[Any, Any], Options] | None = None,
-        own_texts: bool = False,
+        columns: tuple[str, ...] = (),
     ) -> MinerSpec:
         return MinerSpec(
             name=name,
@@ -142,7 +146,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             factory=f"cse_infocse.{factory}",
             options=options,
             rounds=True,
-            own_texts=own_texts,
+            columns=columns,
             provides=("pairs",),
             requires=requires,
             plan_notes=plan_notes,
@@ -173,7 +177,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             requires=_both_needs,
             plan_notes=_turns,
             resolve_options=_with_its_file,
-            own_texts=True,
+            columns=OWN_TEXTS,
         ),
         miner(
             "labels",
@@ -182,7 +186,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             LabelsOptions,
             requires=_label_needs,
             resolve_options=_with_its_file,
-            own_texts=True,
+            columns=OWN_TEXTS,
         ),
         miner(
             "neighbour",
@@ -198,7 +202,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             InverseClozeOptions,
             paper=LATENT_RETRIEVAL,
             requires=_context_needs,
-            own_texts=True,
+            columns=OWN_TEXTS,
         ),
         miner(
             "preceding-context",
@@ -207,7 +211,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             ContextOptions,
             paper=CPC,
             requires=_context_needs,
-            own_texts=True,
+            columns=OWN_TEXTS,
         ),
         miner(
             "span",
@@ -216,7 +220,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             SpanOptions,
             paper=DECLUTR,
             requires=_span_needs,
-            own_texts=True,
+            columns=OWN_TEXTS,
         ),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from cse_core.options import MinerOptions
 
@@ -18,13 +18,6 @@ class SmoothingOptions(MinerOptions):
     """Vectors of earlier steps in the buffer; the oldest are dropped first."""
     start: Literal["full", "at-once"] = "full"
     """full: start when the buffer is full (public code); at-once: start with what is there."""
-
-    @field_validator("view")
-    @classmethod
-    def _is_a_positive(cls, view: str) -> str:
-        if view.partition("-")[0] not in ("positive", "identical"):
-            raise ValueError("only a positive can be smoothed: write positive or identical")
-        return view
 
 
 class KnnOptions(SmoothingOptions):

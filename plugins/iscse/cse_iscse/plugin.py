@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import MinerSpec, Paper, RecipeSpec, StudySpec
+from cse_core.records import (
+    MinerSpec,
+    Paper,
+    RecipeSpec,
+    ScheduleSpec,
+    StudySpec,
+)
+from cse_core.run_info import RunInfo
 from cse_iscse import filling
-from cse_iscse.options import KmeansOptions, KnnOptions
+from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
 
 PAPER = Paper(
     "He et al.: IS-CSE, AAAI 2023",
@@ -36,6 +43,28 @@ STUDIES = {
 """Tables and figures of the paper, each a file in ``studies/``."""
 
 
+def _of_a_positive(options: SmoothingOptions, facts: RunInfo) -> SmoothingOptions:
+    """Refuse views that no row of the batch has as its positive."""
+    view = facts.views.get(options.view)
+    if view is not None and view["role"] != "positive":
+        positives = [name for name, each in facts.views.items() if each["role"] == "positive"]
+        known = " or ".join(positives or ["positive"])
+        raise ValueError(f"view = {options.view}: only a positive can be smoothed; write {known}")
+    return options
+
+
+@hookimpl
+def cse_schedules() -> list[ScheduleSpec]:
+    """Return the shape of the smoothed loss's weight."""
+    return [
+        ScheduleSpec(
+            name="quarter-cosine",
+            summary="rises by a quarter of a cosine over half the round (IS-CSE, Eq. 8)",
+            factory="cse_iscse.alpha:quarter_cosine",
+        )
+    ]
+
+
 @hookimpl
 def cse_positive_miners() -> list[MinerSpec]:
     """Return the two ways of smoothing."""
@@ -48,6 +77,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             provides=("positives:knn-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,
+            resolve_options=_of_a_positive,
             plan_notes=filling.notes,
             plan_warnings=filling.warnings,
         ),
@@ -59,6 +89,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             provides=("positives:kmeans-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,
+            resolve_options=_of_a_positive,
             plan_notes=filling.notes,
             plan_warnings=filling.warnings,
         ),

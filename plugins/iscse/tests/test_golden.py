@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from cse_iscse.alpha import quarter_cosine
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
@@ -92,13 +93,14 @@ def test_nothing_is_smoothed_before_the_buffer_is_full(numbers: dict[str, Any]) 
 
 def test_alpha(numbers: dict[str, Any]) -> None:
     """Eq. 8 is quarter-cosine; where it falls below its end, a schedule is refused instead."""
+    curves = {"quarter-cosine": quarter_cosine}
     for each in numbers["alpha_schedule"]:
         start, end, steps = each["alpha_start"], each["alpha_end"], each["max_steps"]
         text = f"quarter-cosine({start},{end})"
         if start > end:
             with pytest.raises(ValueError, match="needs a <= b"):
-                Schedule.parse(text)
+                Schedule.parse(text, curves)
             continue
-        schedule = Schedule.parse(text)
+        schedule = Schedule.parse(text, curves)
         for step, alpha in each["step_to_alpha"].items():
             assert schedule.at(int(step), steps) == pytest.approx(alpha, abs=1e-12)

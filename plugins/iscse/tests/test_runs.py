@@ -113,7 +113,7 @@ def test_runs_that_never_smooth_or_push_all_else_out_are_warned_of() -> None:
 def test_settings_that_cannot_be_are_refused() -> None:
     for setting, wanted in (
         ("positives.knn-smoothing.k=1024", "k = 1024 neighbours need a larger buffer"),
-        ("positives.knn-smoothing.view=negative", "view: only a positive can be smoothed"),
+        ("positives.knn-smoothing.view=anchor", "view = anchor: only a positive can be smoothed"),
         ("positives.kmeans-smoothing.clusters=2000", "2000 clusters need as many vectors"),
     ):
         with pytest.raises(CseError) as found:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_mocose.options import MOST_KEYS, QueueOptions
 
@@ -131,7 +131,10 @@ def decay_of(options: QueueOptions, facts: RunInfo) -> Schedule | None:
     if name == "online":
         return Schedule("constant", 0.0, 0.0)
     decay = facts.branches.get(name, {}).get("decay")
-    return None if decay is None else Schedule.parse(decay)
+    try:
+        return None if decay is None else Schedule.parse(decay)
+    except ValueError:
+        return None  # a curve of a plugin
 
 
 def keys_of_step(facts: RunInfo) -> int:

@@ -65,7 +65,6 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=FgsmOptions,
             point="word_embeddings",
             gradient=lambda options: options.gradient,
-            requires=("gradient:inputs",),
             paper=PAPER,
             plan_warnings=resolution.warnings,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_mocose.options import FgsmOptions
 
 ENTRY = 0.04

@@ -19,7 +19,7 @@ from torch import nn
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 
 KINDS = {
     "projector": (Projector, ProjectorOptions),

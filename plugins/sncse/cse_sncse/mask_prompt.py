@@ -9,15 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.capabilities import Role
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, Setup
 from cse_core.protocols import Tokenizer
 from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions
-
-_FIRST_PROMPT = frozenset({"anchor", "identical", "aux"})
-"""Roles of plain sentences; all others have the prompt of positives, but for soft negatives."""
 
 
 class MaskPrompt(RowPooler):
@@ -66,11 +62,10 @@ class MaskPrompt(RowPooler):
         self._stop = _ids(hf, " .") if options.full_stop else []
         self._ends = _punctuation(hf) if self._stop else torch.zeros(0, dtype=torch.bool)
 
-    def prompt(self, role: Role) -> tuple[str, str]:
+    def prompt(self, view: str) -> tuple[str, str]:
         """Return the texts before and after the content, with the vocabulary's mask token."""
-        return self._parts[
-            "anchor" if role in _FIRST_PROMPT else role if role in self._parts else "positive"
-        ]
+        view = "positive" if view == "negative" else view
+        return self._parts.get(view, self._parts["anchor"])
 
     def content(self, tokens: TokenBatch) -> TokenBatch:
         """Return the content with a full stop where a text ends in no punctuation mark.

@@ -132,6 +132,7 @@ def make_context(
     seed: int = 0,
     gradient: Tensor | None = None,
     texts: Mapping[str, Sequence[str]] | None = None,
+    values: Mapping[str, Sequence[float]] | None = None,
     log: dict[str, Tensor | float] | None = None,
     **changes: Any,
 ) -> StepContext:
@@ -143,6 +144,7 @@ def make_context(
         seed: Of ``ctx.generator``.
         gradient: What ``ctx.gradient`` returns.
         texts: Texts of the batch by column.
+        values: Numbers of the batch by column.
         log: Receives what is logged.
         changes: Other fields of ``cse_core.types.StepContext``.
     """
@@ -170,6 +172,7 @@ def make_context(
         vectors=of_batch,
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
+        values=lambda column: torch.as_tensor((values or {})[column]),
         negatives=loss_negatives,
         log=logged.__setitem__,
     )
@@ -211,7 +214,7 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         generator=lambda what: generator(CPU, seed, "setup", name, what),
         load_encoder=load_encoder,
         text_encoder=load_encoder,
-        load_texts=lambda file: load_corpus(DataOptions(path=(file,)), datasets={}),
+        load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
     )
     return dataclasses.replace(setup, **changes)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from cse_core.capabilities import Requirement, flatten
 from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS, BASE_VIEWS, VIEW_COLUMNS, Composition
+from cse_core.recipes.composition import BASE_LEVELS, Composition
 from cse_core.records import (
     COMPONENT_SPECS,
     AugmenterSpec,
@@ -29,8 +29,6 @@ from cse_testkit.tiny import Columns, declared_columns, shared_encoder, tiny_cor
 Found = Registered[ComponentSpec]
 KINDS = tuple(kind for kind in COMPONENT_SPECS if kind != "metric")
 """Kinds whose parts stand in one run."""
-_COLUMNS = [name for name in VIEW_COLUMNS if name != "positive"]
-"""Columns that make a view which the core would not make."""
 
 
 def complete(
@@ -106,6 +104,8 @@ class Needed:
         if options is None:
             return
         needs = [*found.spec.declared("requires", options)]
+        for name, kind in found.spec.declared("reads", options).items():
+            self.columns.setdefault(name, kind)
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
             needs += [f"view:{view}" for view in views]
@@ -133,13 +133,15 @@ class Needed:
 
     def _meet_one(self, need: str) -> bool:
         prefix, _, name = need.partition(":")
-        view = prefix in ("view", "positives")
+        view = self.registry.views.get(name) if prefix in ("view", "positives") else None
         if need == "vocab:cased":
             self.cased = True
-        elif need == "pairs" or prefix == "column" or (view and name in _COLUMNS):
-            column = name or "positive"
+        elif view is not None and (view.optional or view.column == "text"):
+            pass
+        elif need == "pairs" or prefix == "column" or view is not None:
+            column = view.column if view is not None else name or "positive"
             self.columns.setdefault(column, "text")
-        elif (view and name not in BASE_VIEWS) or (prefix == "level" and name not in BASE_LEVELS):
+        elif prefix in ("view", "positives") or (prefix == "level" and name not in BASE_LEVELS):
             providers = self.registry.providers(need)
             if not providers:
                 return False

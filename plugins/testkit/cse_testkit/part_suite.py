@@ -207,8 +207,15 @@ class PartSuite(RecordSuite):
     def context(self, batch: Batch) -> StepContext:
         """Return a context for a made-up batch; its texts are those of the corpus."""
         corpus, rows = self.trial().corpus, batch.rows.tolist()
+        types = self.trial().rig.assembly.composition.needed_columns.types
         return make_context(
-            batch, texts={name: corpus.column(name).take(rows) for name in corpus.names}
+            batch,
+            texts={name: corpus.column(name).take(rows) for name in corpus.names},
+            values={
+                name: corpus.values(name, kind)[rows].tolist()
+                for name, kind in types.items()
+                if kind != "text"
+            },
         )
 
     def promise_it_runs_and_pure_methods_change_nothing(self) -> None:

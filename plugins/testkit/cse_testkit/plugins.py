@@ -100,7 +100,7 @@ class PluginSuite(Suite):
         for record in (*records, *(command.spec() for command in self.commands())):
             if hasattr(record, "factory"):
                 load_factory(record.factory)
-            else:
+            elif hasattr(record, "path"):
                 package_path(record.path)
 
     def promise_its_packages_are_typed(self) -> None:

@@ -21,7 +21,7 @@ import torch
 
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-from cse_core.records import RunInfo
+from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite
 from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import COLUMNS, Columns, declared_columns, tiny_corpus, typed
@@ -36,7 +36,7 @@ ENCODERS: dict[str, RunInfo] = {
         positions=512,
         cased=cased,
         mask_token=True,
-        starter=name == "starter",
+        origin=name if name == "starter" else None,
         rows=1_000_000,
         columns=COLUMNS,
     )
@@ -126,7 +126,7 @@ class RecipeSuite(Suite):
         rounds = any(getattr(part.spec, "rounds", False) for part in run.parts)
         if rounds or run.data.unit != "sentence":
             wanted += ["document", "title"]
-        return {**typed(wanted), **self.declared()}
+        return {**typed(wanted), **run.needed_columns.types, **self.declared()}
 
 
 def settings_of(composition: Composition) -> Settings:

@@ -74,7 +74,7 @@ def compose(
     model = str(encoder or shared_encoder())
     # recipes take the tiny encoder for the starter's
     facts = replace(
-        model_facts(model, registry), starter=True, rows=len(corpus), columns=corpus.names
+        model_facts(model, registry), origin="starter", rows=len(corpus), columns=corpus.names
     )
     return resolve(
         registry, recipe=recipe, kinds=kinds, sets=[*SETTINGS, *sets], model=model, facts=facts

@@ -15,8 +15,11 @@ from typing import Any, Literal
 
 from cse_core.builtins import plugin as builtins
 from cse_core.options import LossOptions
-from cse_core.records import Record, RunInfo
+from cse_core.records import (
+    Record,
+)
 from cse_core.registry.registry import Registered, Registry
+from cse_core.run_info import RunInfo
 from plugins.testkit.tests import sound_parts as sound
 
 RUNS = "it_runs_and_pure_methods_change_nothing"

@@ -17,7 +17,7 @@ from cse_core.recipes.settings import DataOptions
 def load_error(*names: object, **settings: object) -> str:
     options = DataOptions.model_validate({"path": tuple(map(str, names)), **settings})
     with pytest.raises(CseError) as caught:
-        load_corpus(options, datasets={})
+        load_corpus(options)
     line = str(caught.value)
     assert "\n" not in line
     return line
@@ -113,8 +113,6 @@ def test_peek_sees_the_same_mistakes(tmp_path: Path) -> None:
     path.write_text("src,tgt\na,b\n")
     for name in (str(path), str(tmp_path / "b.csv"), str(tmp_path)):
         with pytest.raises(CseError):
-            peek_columns(DataOptions(path=(name,)), datasets={})
+            peek_columns(DataOptions(path=(name,)))
     with pytest.raises(CseError, match="no file has a column tgd"):
-        peek_columns(
-            DataOptions(path=(str(path),), columns={"text": "src", "src": "tgd"}), datasets={}
-        )
+        peek_columns(DataOptions(path=(str(path),), columns={"text": "src", "src": "tgd"}))

@@ -10,7 +10,8 @@ from cse_core.data import load_corpus, peek_columns
 from cse_core.data.columns import lacks_word_spaces, match_columns
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
-from cse_core.recipes.settings import DataOptions
+from cse_core.recipes.settings import DataOptions, NeededColumns
+from tests.fixtures.parts import made_up_registry
 
 USUAL = {
     "text": "text=text",
@@ -52,7 +53,7 @@ def matched(names: str, mapping: dict[str, str], reading: Reading) -> str:
 
 def test_usual_names_and_names_that_are_given() -> None:
     for names, expected in USUAL.items():
-        reading = Reading("a.csv")
+        reading = Reading("a.csv", views=tuple(made_up_registry().views.values()))
         assert matched(names, {}, reading) == expected
         pairs = [each.split("=") for each in expected.split() if "hypothesis=" not in each]
         assert bool(reading.messages) == any(one != other for one, other in pairs), names
@@ -84,32 +85,32 @@ def test_columns_of_several_files(tmp_path: Path) -> None:
     triplets = write(tmp_path / "nli.csv", "sent0,sent1,hard_neg,title", "a,b,c,t", "d,e,f,u")
     plain = write(tmp_path / "plain.txt", "g", "h")
     options = DataOptions(path=(triplets, plain))
-    corpus = load_corpus(options, datasets={})
-    assert corpus.names == ("text", "title") == peek_columns(options, datasets={})
+    corpus = load_corpus(options)
+    assert corpus.names == ("text", "title") == peek_columns(options)
     assert list(corpus.column("text")) == ["a", "d", "g", "h"]
     assert list(corpus.column("title")) == ["t", "u", "", ""]
     assert f"column positive is ignored: {plain} does not have it" in corpus.report.messages
     with pytest.raises(CseError) as caught:
-        load_corpus(options, datasets={}, required_columns=("positive",))
+        load_corpus(options, needed=NeededColumns(("positive",)))
     assert str(caught.value).startswith(
         f"{plain}: no column positive, which a part of this run requires; its columns: text;"
     )
     with pytest.raises(CseError, match="no column audio.*--set data.columns.audio=NAME"):
-        load_corpus(options, datasets={}, required_columns=("audio",))
+        load_corpus(options, needed=NeededColumns(("audio",)))
 
 
 def test_names_given_over_several_files(tmp_path: Path) -> None:
     table = write(tmp_path / "a.tsv", "phrase\tother", "a\tb")
     plain = write(tmp_path / "b.txt", "c")
     options = DataOptions(path=(table, plain), columns={"text": "phrase"})
-    assert list(load_corpus(options, datasets={}).column("text")) == ["a", "c"]
+    assert list(load_corpus(options).column("text")) == ["a", "c"]
     named = write(tmp_path / "c.tsv", "text\tother", "d\te")
     options = DataOptions(path=(table, named), columns={"text": "phrase"})
-    corpus = load_corpus(options, datasets={})
+    corpus = load_corpus(options)
     assert corpus.table.to_pydict() == {"text": ["a", "d"], "other": ["b", "e"]}
     options = DataOptions(path=(named, plain), columns={"text": "phrases"})
     with pytest.raises(CseError, match="data.columns.text: no file has a column phrases"):
-        load_corpus(options, datasets={})
+        load_corpus(options)
 
 
 def test_blank_positive(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_blank_positive(tmp_path: Path) -> None:
         tmp_path / "a.tsv", "text\tpositive\tnegative", "a\tb\t", "c\t \t", "\tx\t", "d\te\t"
     )
     options = DataOptions(path=(path,))
-    corpus = load_corpus(options, datasets={})
+    corpus = load_corpus(options)
     assert corpus.table.to_pydict() == {"text": ["a", "d"], "positive": ["b", "e"]}
     assert corpus.report.incomplete_dropped == 1
     assert corpus.report.blank_dropped == 1
@@ -125,22 +126,22 @@ def test_blank_positive(tmp_path: Path) -> None:
         corpus.report.messages
     )
     with pytest.raises(CseError, match="column positive is blank in 1 of 4 rows, first in row 2"):
-        load_corpus(options, datasets={}, required_columns=("positive",))
+        load_corpus(options, needed=NeededColumns(("positive",)))
     with pytest.raises(CseError, match="column negative is blank in 3 of 4 rows"):
-        load_corpus(options, datasets={}, required_columns=("negative",))
+        load_corpus(options, needed=NeededColumns(("negative",)))
     path = write(tmp_path / "b.tsv", "text\tpositive\tnegative", "a\tb\t", "c\t\td")
     with pytest.raises(CseError, match="no row is complete"):
-        load_corpus(DataOptions(path=(path,)), datasets={})
+        load_corpus(DataOptions(path=(path,)))
 
 
 def test_a_required_column_has_no_gap(tmp_path: Path) -> None:
     """Whatever its name: a blank soft negative would be trained on as if it were a text."""
     path = write(tmp_path / "a.tsv", "text\tnegated\ttitle", "a\tno a\tt", "b\t \t", "c\tno c\tt")
     options = DataOptions(path=(path,))
-    assert len(load_corpus(options, datasets={})) == 3
+    assert len(load_corpus(options)) == 3
     printed = "column negated is blank in 1 of 3 rows, first in row 2.*fill or remove"
     with pytest.raises(CseError, match=printed):
-        load_corpus(options, datasets={}, required_columns=("negated",))
-    assert len(load_corpus(options, datasets={}, required_columns=("title",))) == 3
+        load_corpus(options, needed=NeededColumns(("negated",)))
+    assert len(load_corpus(options, needed=NeededColumns(("title",)))) == 3
     with pytest.raises(CseError, match="column title is blank in 1 of 3 rows"):
-        load_corpus(options, datasets={}, required_columns=("title",), encoded_columns=("title",))
+        load_corpus(options, needed=NeededColumns(("title",), ("title",)))

@@ -16,6 +16,8 @@ from cse_core.data import Corpus, FileReport, load_corpus, peek_columns
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import DatasetSpec
+from cse_core.registry.registry import Registered, Registry
+from tests.fixtures.parts import WORDS_OF_PLUGINS
 
 SPEC = DatasetSpec(
     name="made-up",
@@ -23,7 +25,9 @@ SPEC = DatasetSpec(
     factory="made_up_texts:MadeUpTexts",
     synthetic=True,
 )
-INSTALLED = {SPEC.name: SPEC}
+INSTALLED = Registry(
+    Registered(each, "made-up", "1", "made-up:p") for each in [SPEC, *WORDS_OF_PLUGINS]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +41,7 @@ def write(path: Path, *lines: str) -> str:
 
 
 def load(*names: str, **settings: Any) -> Corpus:
-    return load_corpus(DataOptions(path=names, **settings), datasets=INSTALLED)
+    return load_corpus(DataOptions(path=names, **settings), registry=INSTALLED)
 
 
 def test_columns_stay_in_arrow() -> None:
@@ -132,7 +136,7 @@ def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     documents = load("made-up", unit="document")
     assert documents.column("fraternal")[1] == "Satz 0 von two Satz 1 von two Satz 2 von two"
     options = DataOptions(path=("made-up",))
-    assert peek_columns(options, datasets=INSTALLED) == corpus.names
+    assert peek_columns(options, registry=INSTALLED) == corpus.names
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made-up").mkdir()
     assert len(load("made-up")) == 6
@@ -141,9 +145,10 @@ def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not load(plain).report.synthetic
     with pytest.raises(CseError, match="did you mean made-up?"):
         load("madeup")
-    broken = {"made-up": replace(SPEC, factory="made_up_texts:Other")}
+    spec = replace(SPEC, factory="made_up_texts:Other")
+    broken = Registry([Registered(spec, "made-up", "1", "made-up:p")])
     with pytest.raises(CseError, match="made_up_texts has no Other"):
-        load_corpus(options, datasets=broken)
+        load_corpus(options, registry=broken)
 
 
 def test_nothing_is_asked_from_the_hub_by_chance(

@@ -56,7 +56,7 @@ CONTENTS: dict[str, bytes] = {
 
 def load(path: Path, content: bytes) -> Corpus:
     path.write_bytes(content)
-    return load_corpus(DataOptions(path=(str(path),)), datasets={})
+    return load_corpus(DataOptions(path=(str(path),)))
 
 
 def test_every_format(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_every_format(tmp_path: Path) -> None:
             corpus = load(path, written)
             columns = ("text",) if ending == "txt" else ("text", "positive")
             assert list(corpus.column("text")) == EXPECTED, path
-            peeked = peek_columns(DataOptions(path=(str(path),)), datasets={})
+            peeked = peek_columns(DataOptions(path=(str(path),)))
             assert corpus.names == columns == peeked, path
             if "positive" in columns:
                 assert list(corpus.column("positive")) == POSITIVES, path
@@ -135,7 +135,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, path)
-    corpus = load_corpus(DataOptions(path=(str(path),)), datasets={})
+    corpus = load_corpus(DataOptions(path=(str(path),)))
     assert list(corpus.column("text")) == ["a", "b", "a"]
     assert corpus.names == ("text", "document")
     assert corpus.documents is not None and corpus.documents.tolist() == [0, 0, -1]

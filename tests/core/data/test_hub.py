@@ -100,7 +100,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def load(*paths: str) -> Any:
-    return load_corpus(DataOptions(path=paths), datasets={})
+    return load_corpus(DataOptions(path=paths))
 
 
 @pytest.mark.usefixtures("cache")
@@ -121,7 +121,7 @@ def test_rows_of_the_librarys_cache_and_their_commit() -> None:
         _look_at_hub(HubName("owner/none"))
     triplets = load("owner/nli:triplet")
     assert triplets.table.to_pylist() == [{"text": "a", "positive": "b", "negative": "c"}]
-    assert peek_columns(DataOptions(path=("owner/nli",)), datasets={}) is None
+    assert peek_columns(DataOptions(path=("owner/nli",))) is None
 
 
 @pytest.mark.usefixtures("cache")

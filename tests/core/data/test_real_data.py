@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cse_cli.plugins.installed import Installed
 from cse_core.data import Corpus, load_corpus
 from cse_core.recipes.settings import DataOptions
 from tests.shared import shared_path
@@ -11,7 +12,7 @@ def load(name: str, unit: str = "sentence") -> Corpus:
     options = DataOptions.model_validate(
         {"path": (str(shared_path(f"data/{name}")),), "unit": unit}
     )
-    return load_corpus(options, datasets={})
+    return load_corpus(options, Installed().registry)
 
 
 def test_stories() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from cse_core.data import Corpus, load_corpus, peek_columns
 from cse_core.recipes.settings import DataOptions
+from tests.fixtures.parts import made_up_registry
 
 Unit = Literal["sentence", "paragraph", "document"]
 SECTIONS = {
@@ -27,8 +28,8 @@ PARAS = {
 
 def load(*paths: Path, unit: Unit = "sentence", limit: int | None = None) -> Corpus:
     options = DataOptions(path=tuple(map(str, paths)), unit=unit, limit=limit)
-    corpus = load_corpus(options, datasets={})
-    assert peek_columns(options, datasets={}) == corpus.names
+    corpus = load_corpus(options)
+    assert peek_columns(options) == corpus.names
     return corpus
 
 
@@ -91,7 +92,7 @@ def test_flat_rows_are_joined_to_documents_and_have_no_paragraphs(tmp_path: Path
     ]
     flat.write_text("\n".join(rows))
     options = DataOptions(path=(str(flat),), unit="document")
-    corpus = load_corpus(options, datasets={})
+    corpus = load_corpus(options, made_up_registry())
     assert corpus.table.to_pydict() == {
         "text": ["a1 a2", "b1", "alone"],
         "fraternal": ["A1 A2", "B1", "Alone"],
@@ -101,7 +102,7 @@ def test_flat_rows_are_joined_to_documents_and_have_no_paragraphs(tmp_path: Path
     }
     assert corpus.documents is not None and corpus.documents.tolist() == [0, 1, -1]
     assert any("positive, place" in message for message in corpus.report.messages)
-    limited = load_corpus(options.model_copy(update={"limit": 1}), datasets={})
+    limited = load_corpus(options.model_copy(update={"limit": 1}))
     assert list(limited.column("text")) == ["a1 a2"]
     corpus = load(flat, unit="paragraph")
     assert list(corpus.column("text")) == ["a1", "b1", "a2", "alone"]

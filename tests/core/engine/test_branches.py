@@ -184,16 +184,16 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     assert float(result.parts["infonce.negatives"]) == 7.0
 
 
-def test_ctx_vectors_after_the_weights_moved_is_refused(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, EMA)
+def test_ctx_vectors_that_no_record_encodes_are_refused(encoder: str, folder: Path) -> None:
+    stored = '[[negatives]]\nuse = "queue"\nbranch = "momentum"\nview = "anchor"\n'
+    bench = Bench(encoder, folder, EMA + stored)
     work = work_of(bench)
     work.encode(GradientCapture(frozenset()))
     found = work.vectors_of("anchor", "momentum")["sentence"].vectors
     assert found is work.vectors_of("anchor", "momentum")["sentence"].vectors
     assert not found.requires_grad
     assert not work.vectors_of("anchor", "online")["sentence"].vectors.requires_grad
-    work.over = True
-    with pytest.raises(RuntimeError, match="before the weights moved"):
-        work.vectors_of("positive", "online")
+    with pytest.raises(RuntimeError, match=r"no record encodes: write encodes=\(\('positive', 'no"):
+        work.vectors_of("positive", "nobody")
     with pytest.raises(KeyError):
         work.vectors_of("nowhere", "online")

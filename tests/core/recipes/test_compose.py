@@ -42,7 +42,7 @@ def test_without_a_recipe_the_default_is_composed(tmp_path: Path) -> None:
     assert default.data.path == ("starter",) and default.warnings == ()
     assert options(default, "pool.mlp").keep == "train"
     assert default.notes == (
-        "the default recipe: when starter true: train.lr = 0.0001; inference.pool = mean",
+        "the default recipe: when origin starter: train.lr = 0.0001; inference.pool = mean",
     )
     assert default.inference_pool is not None and default.inference_pool.use == "mean"
     other = compose(recipe(tmp_path, '[[loss]]\nuse = "infonce"\n'))
@@ -136,7 +136,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("data.shuffle=maybe", {}, ("data.shuffle: must be true or false (got 'maybe')",)),
     ("loss.infonce.temperature=0", {}, ("loss.infonce.temperature: must be a number >= 0.0001",)),
     ("loss.infonce.weight=steep(0,1)", {}, ("loss.infonce.weight: must be a number or schedule",)),
-    ("loss.infonce.weight=quarter-cosine(1,0)", {}, ("needs a <= b",)),
+    ("loss.infonce.weight=rising(1,0)", {}, ("needs a <= b",)),
     ("data.columns=3", {}, ("data.columns: must be a table",)),
     ("branch.ema.decay=2", {}, ("branch.ema.decay: must stay between 0 and 1",)),
     ("branch.frozen.embeddings=shared --branch frozen --negatives ring", {},
@@ -176,7 +176,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
                            "of text it is: --set data.columns.fraternal=COLUMN, or write it")),
     ("--aug recase", {}, ("a vocabulary that keeps capital letters, which", "--aug ~recase")),
     ("--pool prompt", {"mask_token": False}, ("needs a mask token in the vocabulary, which",)),
-    ("--loss pull", {}, ("needs the pairs of the current", "--positives +pairs (cse-alpha 0.1.0)")),
+    ("--loss pull", {}, ("needs pairs of texts", "--positives +pairs (cse-alpha 0.1.0)")),
     ("views.positive.column=postive", PAIRS,
      ("views.positive.column: the data has no column 'postive'", "did you mean positive?")),
     ("views.positive.column=positive", {},

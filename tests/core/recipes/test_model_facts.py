@@ -45,8 +45,8 @@ def test_facts_of_a_folder(tmp_path: Path) -> None:
     assert (facts.model, facts.family, facts.hidden, facts.embedding) == (
         str(path), "bert", 256, 256,
     )  # fmt: skip
-    assert (facts.layers, facts.positions, facts.cased, facts.mask_token, facts.starter) == (
-        4, 512, False, True, False,
+    assert (facts.layers, facts.positions, facts.cased, facts.mask_token, facts.origin) == (
+        4, 512, False, True, None,
     )  # fmt: skip
     (path / "config.json").write_text('{"model_type": "distilbert", "n_heads": 12}')
     assert model_facts(str(path), made_up_registry()).heads == 12
@@ -101,10 +101,10 @@ def test_vocabularies(tmp_path: Path, files: Any, cased: Any, mask: Any) -> None
 def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "latest"
     model(run / "model")
-    for from_starter in (True, False):
-        (run / "model" / "cse.json").write_text(json.dumps({"starter": from_starter}))
+    for origin in ("starter", None):
+        (run / "model" / "cse.json").write_text(json.dumps({"origin": origin}))
         facts = model_facts(str(run), made_up_registry())
-        assert (facts.hidden, facts.starter) == (256, from_starter)
+        assert (facts.hidden, facts.origin) == (256, origin)
     outer = tmp_path / "st"
     model(outer / "0_Transformer")
     (outer / "modules.json").write_text(
@@ -120,13 +120,13 @@ def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "starter_of_tests", raising=False)
     facts = model_facts("starter", made_up_registry())
-    assert (facts.family, facts.starter, facts.model) == ("bert", True, "starter")
+    assert (facts.family, facts.origin, facts.model) == ("bert", "starter", "starter")
     monkeypatch.chdir(tmp_path)
     model(tmp_path / "starter")
     line = refused("starter")
     assert "is an installed encoder, and a folder with a model" in line
     assert "write ./starter for the folder, " in line
-    assert model_facts("./starter", made_up_registry()).starter is not True
+    assert model_facts("./starter", made_up_registry()).origin is None
 
 
 def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:

@@ -10,8 +10,14 @@ import pytest
 from cse_cli.training.plan import data_flow, plan_dict, plan_lines
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
-from cse_core.records import RunInfo
-from cse_core.registry.registry import Registry
+from cse_core.records import (
+    Kind,
+    LossSpec,
+    MinerSpec,
+    Record,
+)
+from cse_core.registry.registry import Registered, Registry
+from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, compose, made, made_up_registry
@@ -28,8 +34,8 @@ def test_views_come_only_where_something_needs_them() -> None:
     assert [(v.name, v.role, v.column, v.made_by, v.augmenters) for v in views] == [
         ("anchor", "anchor", "text", None, ()),
         ("positive", "positive", "text", None, ("aug.nudge",)),
-        ("identical", "identical", "text", None, ()),
-        ("soft_negative", "soft_negative", None, "aug.negate", ("aug.negate",)),
+        ("identical", "positive", "text", None, ()),
+        ("soft_negative", "aux", None, "aug.negate", ("aug.negate",)),
     ]
 
 
@@ -39,8 +45,11 @@ def test_columns_of_views() -> None:
         ("", [("anchor", "anchor", "text"), ("positive", "positive", "positive")]),
         ("views.positive.column=text", [("positive", "positive", "text")]),
         ("views.negative.column=negative", [("negative", "negative", "negative")]),
-        ("views.other.column=fraternal loss.infonce.target=other", [("other", "aux", "fraternal")]),
-        ("loss.infonce.target=fraternal", [("fraternal", "aux", "fraternal")]),
+        (
+            "views.other.column=fraternal loss.infonce.target=other",
+            [("other", "positive", "fraternal")],
+        ),
+        ("loss.infonce.target=fraternal", [("fraternal", "positive", "fraternal")]),
     ):
         found = [(v.name, v.role, v.column) for v in made(words, columns=columns).views]
         assert set(wanted) <= set(found), words
@@ -121,7 +130,7 @@ def test_notes_of_records_see_options_and_facts() -> None:
 
 def test_the_plan_in_lines() -> None:
     words = "train.chunk_size=16 negatives.ring.size=128 --negatives ring --aug nudge"
-    assert plan_lines(made(words, starter=False)) == [
+    assert plan_lines(made(words, origin=None)) == [
         "recipe: default",
         "model: starter (bert, hidden 256, 4 layers, lower-cased)",
         "data: starter; 1000 rows; columns text",
@@ -225,3 +234,68 @@ def test_a_store_may_want_several_views_of_its_branch() -> None:
     assert (last.branch, last.views, last.gradient) == ("ema", ("anchor", "positive"), False)
     assert last.why == "negatives.ring"
     assert "negatives.ring (anchor, positive by branch ema) -> loss.infonce" in data_flow(several)
+
+
+def contract_registry() -> Registry:
+    """Return the made-up parts, and some that say what they read, encode and bring."""
+    own: list[Record] = [
+        LossSpec(
+            name="graded", summary="x", factory="a:B", contrastive=False, requires=("pairs",),
+            reads={"score": "float"},
+        ),
+        LossSpec(
+            name="teacher", summary="x", factory="a:B", contrastive=False,
+            encodes=("positive", ("anchor", "frozen")), requires=("branch:frozen",),
+        ),
+        LossSpec(
+            name="triplet", summary="x", factory="a:B", contrastive=False,
+            requires=("column:negative",),
+        ),
+        MinerSpec(
+            name="ance", summary="x", factory="a:B", rounds=True, columns=("negative",),
+            provides=("pairs",),
+        ),
+    ]  # fmt: skip
+    parts = [Registered(record, "cse-own", "1", "cse-own:it") for record in own]
+    base = made_up_registry()
+    everything = [part for held in base._parts.values() for part in held]
+    return Registry([*everything, *parts])
+
+
+def test_a_grade_needs_the_pair_that_it_is_of() -> None:
+    registry, there = contract_registry(), ("text", "positive", "score")
+    facts = replace(BERT, columns=there)
+    run = resolve(registry, kinds={"loss": ["graded"]}, facts=facts)
+    assert run.needed_columns.types == {"score": "float"}
+    assert set(run.needed_columns.required) == {"positive", "score"}
+    sets = ["views.positive.column=text"]
+    with pytest.raises(CseError, match=r"--set views\.positive\.column=positive"):
+        resolve(registry, kinds={"loss": ["graded"]}, sets=sets, facts=facts)
+    with pytest.raises(CseError, match=r"needs the column 'score'"):
+        resolve(registry, kinds={"loss": ["graded"]}, facts=replace(BERT, columns=there[:2]))
+
+
+def test_what_a_loss_encodes_stands_in_the_plan() -> None:
+    run = resolve(contract_registry(), kinds={"loss": ["teacher"]}, facts=BERT)
+    assert [(each.branch, each.views, each.why) for each in run.passes] == [
+        ("online", ("anchor", "positive"), "the objective"),
+        ("frozen", ("anchor",), "loss.teacher"),
+    ]
+    assert "positive by branch online, anchor by branch frozen -> loss.teacher" in data_flow(run)
+
+
+def test_what_a_round_brings_counts() -> None:
+    registry = contract_registry()
+    kinds: dict[Kind, list[str]] = {"loss": ["triplet"]}
+    with pytest.raises(CseError, match="needs the column 'negative'"):
+        resolve(registry, kinds=kinds, facts=BERT)
+    run = resolve(registry, kinds={**kinds, "positives": ["ance"]}, facts=BERT)
+    assert [(v.name, v.role, v.column) for v in run.views] == [
+        ("anchor", "anchor", "text"),
+        ("positive", "positive", "positive"),
+        ("negative", "negative", "negative"),
+    ]
+    assert run.needed_columns.required == ()
+    hard = replace(BERT, columns=("text", "negative"))
+    with pytest.raises(CseError, match=r"--set views\.negative\.column=negative"):
+        resolve(registry, kinds=kinds, facts=hard)

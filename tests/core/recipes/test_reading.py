@@ -105,7 +105,7 @@ def test_expressions_are_arithmetic_over_params_alone() -> None:
 
 def test_schedules_take_expressions() -> None:
     assert evaluate_number("linear(alpha, 1-alpha)", {"alpha": 0.25}) == "linear(0.25,0.75)"
-    assert evaluate_number("quarter-cosine(0, alpha)", {"alpha": 0.5}) == "quarter-cosine(0,0.5)"
+    assert evaluate_number("cosine(0, alpha)", {"alpha": 0.5}) == "cosine(0,0.5)"
     with pytest.raises(CseError, match="expects two numbers"):
         evaluate_number("cosine(1)", {})
 
@@ -147,14 +147,14 @@ def test_of_equally_specific_blocks_the_later_wins_and_unknown_facts_hold_nothin
         for condition, lr in (
             ('family = "bert"\nhidden = 256', 0.3),
             ('family = "bert"', 0.1),
-            ("starter = true", 0.2),
+            ('origin = "starter"', 0.2),
             ("cased = true", 0.4),
         )
     )
     path = write(tmp_path, text)
     assert compose(path).train.lr == 0.3
     assert compose(path, facts=replace(BERT, hidden=8)).train.lr == 0.2
-    unknown = compose(path, facts=replace(BERT, family=None, hidden=None, starter=False))
+    unknown = compose(path, facts=replace(BERT, family=None, hidden=None, origin=None))
     assert unknown.train.lr == 3e-5
     assert "nothing is known of the model starter" in unknown.warnings[0]
 
@@ -242,7 +242,7 @@ WRONG = (
     ("[[loss]]\nuse = 'infonce'\n[[loss]]\nuse = 'infonce'", "another loss has this name"),
     ("[[when]]\n[when.train]\nlr = 1", "has no condition; add one of family, hidden"),
     ("[[when]]\nfamili = 'bert'", "a recipe has no key 'famili'; did you mean family?"),
-    ("[[when]]\nstarter = true\n[when.model]\nname = 'x'", "cannot choose model.name"),
+    ("[[when]]\norigin = 'starter'\n[when.model]\nname = 'x'", "cannot choose model.name"),
     ("[when]\nfamily = 'bert'", "write [[when]]"),
     ("remove = ['loss.infoncee']\nextends = 'layered'", "did you mean infonce?"),
     ("remove = 'loss.x'", "remove is a list of parts"),

@@ -181,7 +181,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     if request.labelled:
         found.add_tasks(read_tasks(request.labelled), request.long_texts or "slice")
     for file in request.documents:
-        found.documents.append(read_documents(file, plugins.datasets))
+        found.documents.append(read_documents(file, plugins.registry))
         if file in plugins.datasets and plugins.datasets[file].synthetic:
             found.synthetic.append(found.documents[-1].name)
     if request.candidates:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from cse_adapter.options import AdapterOptions, FrequentWordsOptions
 from cse_core.hookspecs import hookimpl
-from cse_core.records import AugmenterSpec, BranchSpec, RecipeSpec, RunInfo
+from cse_core.records import (
+    AugmenterSpec,
+    BranchSpec,
+    RecipeSpec,
+)
+from cse_core.run_info import RunInfo
 
 PAPER = "Houlsby et al.: Parameter-Efficient Transfer Learning for NLP, ICML 2019"
 

@@ -1,0 +1,52 @@
+"""What records' functions may know of a run before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInfo:
+    """What is known before anything heavy is loaded; None where it is not.
+
+    Attributes:
+        model: The encoder, as it was named.
+        family: ``model_type`` of its configuration.
+        hidden: Its hidden size.
+        embedding: Size of its word embeddings.
+        layers: Number of its layers.
+        positions: Tokens of its longest row.
+        mask_token: Whether its vocabulary has one.
+        cased: Whether its vocabulary keeps capital letters.
+        origin: Name of the installed encoder that it is, or that it was trained from.
+        batch_size: Over all processes.
+        steps: Optimiser steps of the run.
+        rows: Rows of the data.
+        columns: Columns of the data.
+        precision: ``train.precision``.
+        views: ``branch``, ``column`` and ``role`` of each view; the composer adds it.
+        branches: Options of each branch as plain values; the composer adds it.
+        stores: The same of each store.
+        heads: Number of its attention heads.
+    """
+
+    model: str
+    family: str | None = None
+    hidden: int | None = None
+    embedding: int | None = None
+    layers: int | None = None
+    positions: int | None = None
+    cased: bool | None = None
+    mask_token: bool | None = None
+    origin: str | None = None
+    batch_size: int = 0
+    steps: int | None = None
+    rows: int | None = None
+    columns: tuple[str, ...] | None = None
+    precision: str = "auto"
+    views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    heads: int | None = None
