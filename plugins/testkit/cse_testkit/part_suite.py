@@ -19,12 +19,12 @@ from cse_core.capabilities import flatten
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError, PartError
+from cse_core.loading import load_factory
 from cse_core.options import Options
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import PlannedPart
 from cse_core.records import ComponentSpec, Kind
 from cse_core.registry.registry import Registered
-from cse_core.runtime.loading import load_factory
 from cse_core.types import Batch, StepContext
 from cse_testkit.batches import make_batch, make_context
 from cse_testkit.completion import complete
