@@ -26,8 +26,21 @@ if TYPE_CHECKING:
     from cse.runs import resume as resume
     from cse.runs import train as train
     from cse.session import Session as Session
+    from cse.tables import ARTICLE_COLUMNS as ARTICLE_COLUMNS
+    from cse.tables import TABLE_SUFFIXES as TABLE_SUFFIXES
+    from cse.tables import article_text as article_text
+    from cse.tables import read_table as read_table
+    from cse.tables import table_name as table_name
+    from cse_cli.models.encoding import TextEncoder as TextEncoder
+    from cse_cli.models.geometry import effective_rank as effective_rank
+    from cse_cli.models.geometry import mean_cosine as mean_cosine
+    from cse_cli.models.geometry import singular_values as singular_values
+    from cse_cli.models.geometry import unit as unit
     from cse_cli.training.stored_run import StoredRun as StoredRun
     from cse_core import __version__ as __version__
+    from cse_core.data.columns import lacks_word_spaces as lacks_word_spaces
+    from cse_core.data.sources import hub_name as hub_name
+    from cse_core.data.sources import hub_rows as hub_rows
     from cse_core.engine.step import StepResult as StepResult
     from cse_core.engine.views import PreparedView as PreparedView
     from cse_core.errors import CseError as CseError
@@ -42,8 +55,15 @@ _NAMES = {
     "cse.plans": ("Plan", "plan"),
     "cse.runs": ("Run", "open_run", "resume", "train"),
     "cse.session": ("Session",),
+    "cse.tables": (
+        *("ARTICLE_COLUMNS", "TABLE_SUFFIXES", "article_text", "read_table", "table_name"),
+    ),
+    "cse_cli.models.encoding": ("TextEncoder",),
+    "cse_cli.models.geometry": ("effective_rank", "mean_cosine", "singular_values", "unit"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
+    "cse_core.data.columns": ("lacks_word_spaces",),
+    "cse_core.data.sources": ("hub_name", "hub_rows"),
     "cse_core.engine.step": ("StepResult",),
     "cse_core.engine.views": ("PreparedView",),
     "cse_core.errors": ("CseError", "CseErrors"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cse_cli.plugins.installed import Installed
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_cli.models.saved_model import SentenceModel
+    from cse_core.parts import Metric
+    from cse_core.recipes.composition import PlannedPart
+    from cse_core.records import Kind
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Model:
     """
 
     loaded: SentenceModel
+    _plugins: Installed = field(repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -36,6 +40,17 @@ class Model:
     def max_length(self) -> int:
         """Return the longest text in tokens; longer ones are cut or sliced, as the model says."""
         return self.loaded.sentence_encoder.max_length
+
+    @property
+    def max_positions(self) -> int | None:
+        """Return the most that ``max_length`` can be; None where the model slices longer texts."""
+        encoder = self.loaded.sentence_encoder
+        return None if encoder.slicer is not None else encoder.encoder.max_positions
+
+    @property
+    def description(self) -> str:
+        """Return its pooling and heads in words."""
+        return self.loaded.description
 
     def encode(
         self,
@@ -57,8 +72,8 @@ class Model:
         Raises:
             CseError: If ``batch_tokens`` is less than 1.
         """
+        from cse_cli.models.encoding import TextEncoder
         from cse_cli.models.geometry import unit
-        from cse_cli.models.loading import TextEncoder
 
         rows = [texts] if isinstance(texts, str) else list(texts)
         encode = TextEncoder(self.loaded, batch_tokens)
@@ -67,6 +82,55 @@ class Model:
             warnings.warn(encode.note.replace("--max-length N", "max_length=N"), stacklevel=2)
         vectors = unit(vectors).astype("float32") if normalize else vectors
         return vectors[0] if isinstance(texts, str) else vectors
+
+    def encode_view(
+        self,
+        columns: Mapping[str, Sequence[str]],
+        aug: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        dropout: bool = False,
+        seed: int = 1111,
+    ) -> NDArray[np.float32]:
+        """Return the vectors ``[N, D]`` of texts as a view of training has them.
+
+        Args:
+            columns: ``text``, and the columns that the augmenter reads; N texts each.
+            aug: An installed augmenter that changes the view.
+            options: Its options.
+            dropout: Whether the encoder's dropout is on.
+            seed: Of what is drawn.
+
+        Raises:
+            CseError: If the augmenter is unknown or the columns are not N texts each.
+            ValueError: If it has no such option, or not with this value.
+        """
+        from cse_cli.models.views import encode_view
+
+        planned = None if aug is None else self._planned("aug", aug, options)
+        found = encode_view(self.loaded, columns, planned, dropout=dropout, seed=seed)
+        vectors: NDArray[np.float32] = found.numpy()
+        return vectors
+
+    def metric(self, name: str) -> Metric:
+        """Return an installed metric, made for this model.
+
+        Raises:
+            CseError: If it is unknown.
+        """
+        from cse_core.models.part_factory import PartFactory
+
+        online = self.loaded.sentence_encoder
+        make = PartFactory(online.encoder, online.tokenizer, self.loaded.device)
+        return cast("Metric", make(self._planned("metric", name), online.encoder.hidden_size))
+
+    def _planned(
+        self, kind: Kind, name: str, options: Mapping[str, Any] | None = None
+    ) -> PlannedPart:
+        from cse_core.recipes.composition import PlannedPart
+
+        found = self._plugins.registry.find(kind, name)
+        return PlannedPart.of(found, found.spec.options(**options) if options else None)
 
     def __repr__(self) -> str:
         device = self.loaded.device
@@ -80,6 +144,7 @@ def load(
     max_length: int | None = None,
     device: str = "auto",
     precision: str = "fp32",
+    plugins: Installed | None = None,
 ) -> Model:
     """Load a run, a model folder, an installed encoder such as ``starter``, or one of the hub.
 
@@ -89,23 +154,23 @@ def load(
         max_length: Longest text in tokens instead of what the model says.
         device: ``cuda``, ``mps``, ``cpu``, or ``auto`` for the best one present.
         precision: ``fp32``, ``bf16`` or ``auto``.
+        plugins: The installed plugins; by default they are loaded.
 
     Raises:
         CseError: If the model does not exist or is damaged.
     """
     from cse_cli.models.loading import load_model
 
-    registry = Installed().registry
-    return Model(
-        load_model(
-            fspath(model),
-            registry,
-            pooling=pooling,
-            max_length=max_length,
-            device=device,
-            precision=precision,
-        )
+    plugins = plugins or Installed()
+    loaded = load_model(
+        fspath(model),
+        plugins.registry,
+        pooling=pooling,
+        max_length=max_length,
+        device=device,
+        precision=precision,
     )
+    return Model(loaded, plugins)
 
 
 def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:

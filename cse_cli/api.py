@@ -7,13 +7,26 @@ progress to stderr.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from cse_cli.cards.scores import keep_scores
 from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
 from cse_cli.machine.processor import processor
+from cse_cli.models.loading import (
+    BatchTokensOption,
+    DeviceOption,
+    MaxLengthOption,
+    ModelArgument,
+    PoolingOption,
+    PrecisionOption,
+    check_model,
+)
+from cse_cli.models.processes import shared
+from cse_cli.options.completion import complete_data, complete_model, complete_suite
 from cse_cli.options.flags import Choice
+from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
 from cse_cli.training.choosing import SHOWN, choice_flags
@@ -25,26 +38,13 @@ if TYPE_CHECKING:
     from cse_core.reporter import Reporter
 
 __all__ = [
-    "SHOWN",
-    "Choice",
-    "Installed",
-    "check_out_file",
-    "check_out_folder",
-    "choice_flags",
-    "composition_of",
-    "echo",
-    "echo_err",
-    "installed",
-    "is_hub_reachable",
-    "load_texts",
-    "out_file",
-    "plain_table",
-    "processor",
-    "progress",
-    "say_json",
-    "say_table",
-    "warn",
-]
+    "DATA_VARIABLE", "SHOWN", "BatchTokensOption", "Choice", "DeviceOption", "Installed",
+    "MaxLengthOption", "ModelArgument", "PoolingOption", "PrecisionOption", "check_model",
+    "check_out_file", "check_out_folder", "choice_flags", "complete_data", "complete_model",
+    "complete_suite", "composition_of", "data_folder", "echo", "echo_err", "installed",
+    "is_hub_reachable", "keep_scores", "known_set", "load_texts", "out_file", "plain_table",
+    "processor", "progress", "say_json", "say_table", "shared", "warn",
+]  # fmt: skip
 
 
 def composition_of(choice: Choice, plugins: Installed) -> Composition:
@@ -58,30 +58,38 @@ def composition_of(choice: Choice, plugins: Installed) -> Composition:
     return resolve_choice(choice, plugins)
 
 
-def load_texts(path: str, plugins: Installed, *, limit: int | None = None) -> Corpus:
+def load_texts(path: str, plugins: Installed | None = None, *, limit: int | None = None) -> Corpus:
     """Return the rows of a file, an installed data set or one of the hub.
 
     Args:
         path: As ``--data`` takes it.
-        plugins: The installed plugins.
+        plugins: The installed plugins; without them no data set of theirs is known.
         limit: Rows to read at most.
 
     Raises:
         CseError: If it cannot be read.
     """
+    from cse_core.data import load_corpus
     from cse_core.recipes.settings import DataOptions
 
-    return plugins.corpus(DataOptions(path=(path,), limit=limit))
+    options = DataOptions(path=(path,), limit=limit)
+    return load_corpus(options) if plugins is None else plugins.corpus(options)
 
 
 @contextmanager
-def progress(plugins: Installed, *, json: bool = False, quiet: bool = False) -> Iterator[Reporter]:
+def progress(
+    plugins: Installed | None = None, *, json: bool = False, quiet: bool = False
+) -> Iterator[Reporter]:
     """Give a reporter that shows messages and a bar, or nothing with ``json`` or ``quiet``.
 
-    Libraries draw no bars of their own from here on.
+    With ``plugins``, a warning of those that failed stands above the first message, and libraries
+    draw no bars of their own from here on.
     """
     from cse_cli.terminal.progress import reporter_for, silence
 
-    silence()
-    with reporter_for(quiet=quiet, json=json, opening=plugins.warn_of_failed) as reporter:
+    opening: Callable[[], None] = lambda: None  # noqa: E731
+    if plugins is not None:
+        silence()
+        opening = plugins.warn_of_failed
+    with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
         yield reporter

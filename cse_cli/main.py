@@ -161,7 +161,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
         app.add_typer(looks, name="data", rich_help_panel=_WORK)
     chosen, function = installed.commands.chosen(words), None
     if chosen is not None:
-        from cse_core.runtime.loading import load_factory
+        from cse_core.loading import load_factory
 
         function = load_factory(chosen.factory, where=f"cse {chosen.name}")
         if chosen.takes_choice:

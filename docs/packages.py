@@ -15,8 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CORE = "cse_core"
 CONTRACT = (
-    "__init__", "capabilities", "errors", "files", "functional", "hookspecs", "memory", "options",
-    "parts", "protocols", "records", "reporter", "run_info", "schedule", "suites",
+    "__init__", "capabilities", "errors", "files", "functional", "hookspecs", "loading",
+    "memory", "options", "parts", "protocols", "records", "reporter", "run_info", "schedule",
+    "suites",
     "token_batch", "types",
 )  # fmt: skip
 """Modules at the root of the core: what an author imports."""

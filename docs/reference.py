@@ -42,6 +42,10 @@ IN_A_LINE: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
             )
         },
     ),
+    "Code and data of packages": (
+        "cse_core.loading",
+        {"cse_core.loading": ("load_factory", "package_path")},
+    ),
     "For tests": (
         "cse_testkit",
         {
@@ -54,6 +58,25 @@ IN_A_LINE: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
 }
 """Sections of a line for each name: whence all of them are imported, and where they are defined."""
+FOR_COMMANDS: dict[str, tuple[str, ...]] = {
+    "cse_cli.terminal.console": (
+        *("echo", "echo_err", "warn", "say_json", "plain_table", "say_table"),
+    ),
+    "cse_cli.training.choosing": ("choice_flags", "Choice", "SHOWN"),
+    "cse_cli.options.completion": ("complete_data", "complete_model", "complete_suite"),
+    "cse_cli.plugins.installed": ("installed", "Installed"),
+    "cse_cli.plugins.folders": ("data_folder", "known_set", "DATA_VARIABLE"),
+    "cse_cli.models.loading": (
+        *("check_model", "ModelArgument", "PoolingOption", "MaxLengthOption"),
+        *("BatchTokensOption", "DeviceOption", "PrecisionOption"),
+    ),
+    "cse_cli.models.processes": ("shared",),
+    "cse_cli.machine.out_files": ("out_file", "check_out_file", "check_out_folder"),
+    "cse_cli.machine.processor": ("processor",),
+    "cse_cli.cards.scores": ("keep_scores",),
+    "cse_core.runtime.hub": ("is_hub_reachable",),
+}
+"""What commands use, all of it imported from ``cse_cli.api``, where the other functions are."""
 DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}
 """Folders of packages that are not at the top."""
 HIDDEN = {
@@ -321,9 +344,17 @@ def page() -> str:
     blocks.append("## Handed to parts")
     for module, names in HANDED.items():
         blocks += _definitions(_named(module, names), module)
+    blocks.append("## For commands")
+    blocks.append("`cse_cli.api`; `help(NAME)` says more.")
+    own = [node for node in tree("cse_cli.api").body if isinstance(node, ast.FunctionDef)]
+    lines = [
+        f"- {', '.join(f'`{name}`' for name in names)}: {_first_line(tree(module))}"
+        for module, names in FOR_COMMANDS.items()
+    ]
+    blocks.append("\n".join([*map(_in_a_line, own), *lines]))
     for title, (door, places) in IN_A_LINE.items():
         blocks.append(f"## {title}")
-        blocks.append(f"All of it is imported from `{door}`; `help(NAME)` says more.")
+        blocks.append(f"`{door}`; `help(NAME)` says more.")
         lines = [_in_a_line(node) for named in places.items() for node in _named(*named)]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
@@ -341,8 +372,11 @@ def _in_a_line(node: ast.stmt) -> str:
     names = ", ".join(
         f"`{each.name}`" for each in methods_of if _listed(f"{node.name}.{each.name}")
     )
-    line = _markdown((ast.get_docstring(node) or "").splitlines()[0])
-    return f"- `{node.name}`: {line}" + (f" Has {names}." if names else "")
+    return f"- `{node.name}`: {_first_line(node)}" + (f" Has {names}." if names else "")
+
+
+def _first_line(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
+    return _markdown((ast.get_docstring(node) or "").splitlines()[0])
 
 
 def _definitions(nodes: Sequence[ast.stmt], module: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cse_cli.machine.out_files import check_out_file, out_file
+from cse_cli.models.encoding import TextEncoder
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -16,9 +17,7 @@ from cse_cli.models.loading import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
-    TextEncoder,
     check_model,
-    encode_blocks,
     load_model,
 )
 from cse_cli.models.processes import shared
@@ -87,7 +86,7 @@ def encode(
         precision=precision,
     )
     encoder = TextEncoder(loaded, batch_tokens)
-    blocks = encode_blocks(encoder, texts)
+    blocks = encoder.blocks(texts)
     if normalize:
         from cse_cli.models.geometry import unit
 

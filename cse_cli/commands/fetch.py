@@ -82,7 +82,7 @@ def fetchable(plugins: Installed) -> dict[str, str]:
 def _table(name: str, plugins: Installed) -> Sources | None:
     """Return a table of sources; None of a name with a slash, which is of the hub."""
     from cse_cli.texts.fetching import read_sources
-    from cse_core.runtime.loading import package_path
+    from cse_core.loading import package_path
 
     known = fetchable(plugins)
     if name in known:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cse_cli.models.encoding import TextEncoder
 from cse_cli.models.loading import (
     BatchTokensOption,
     DeviceOption,
@@ -13,9 +14,7 @@ from cse_cli.models.loading import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
-    TextEncoder,
     check_model,
-    encode_blocks,
     load_model,
 )
 from cse_cli.models.processes import shared
@@ -90,10 +89,10 @@ def _nearest(
 
     from cse_cli.models.geometry import unit
 
-    asked = np.concatenate([vectors for _, vectors in encode_blocks(encode, queries)])
+    asked = np.concatenate([vectors for _, vectors in encode.blocks(queries)])
     wanted = unit(asked).astype(np.float32)
     distinct = list(dict.fromkeys(texts))
-    blocks = (unit(vectors).astype(np.float32) for _, vectors in encode_blocks(encode, distinct))
+    blocks = (unit(vectors).astype(np.float32) for _, vectors in encode.blocks(distinct))
     cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
     best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}

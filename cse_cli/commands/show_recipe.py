@@ -124,7 +124,7 @@ def _text(name: str, plugins: Installed) -> str:
     from pathlib import Path
 
     from cse_core.files import RUN_FILE, file_text
-    from cse_core.runtime.loading import package_path
+    from cse_core.loading import package_path
 
     if plugins.registry.has("recipe", name):
         return file_text(package_path(plugins.registry.recipe(name).spec.path))

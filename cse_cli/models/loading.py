@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.models.processes import by_all, helpers, load_in_all
+from cse_cli.models.processes import helpers, load_in_all
 from cse_cli.options.completion import complete_model
 from cse_cli.terminal.progress import libraries_quiet
 from cse_core.errors import CseError, did_you_mean, truncate_repr
-from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
-
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
-    from cse_core.runtime.sharing import Share
-
-BLOCK = 8192
-"""Texts that are encoded together, so that vectors can be written while others are made."""
 
 _SIZES = (
     *("hidden_size", "dim", "d_model", "n_embd", "embedding_size", "intermediate_size"),
@@ -181,75 +170,3 @@ def _as_flags(error: CseError) -> CseError:
     where = _FLAGS.get(error.where or "", error.where)
     hint = error.hint.partition(", or add --set")[0] if error.hint else None
     return CseError(error.what, where=where, value=error.value, hint=hint)
-
-
-class TextEncoder:
-    """Encodes texts with a model, and counts those whose ends it cuts off.
-
-    Args:
-        model: The model.
-        batch_tokens: Tokens that it is given at once.
-
-    Raises:
-        CseError: If that is not a number of tokens.
-    """
-
-    def __init__(self, model: SentenceModel, batch_tokens: int | None = None) -> None:
-        if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
-            raise CseError("must be a number of tokens", where="--batch-tokens", value=batch_tokens,
-                           hint=f"write 1 to {LARGEST:,}")  # fmt: skip
-        self._model, self._batch_tokens = model, batch_tokens
-        self.texts = self.cut = 0
-
-    def __call__(self, texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
-        """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
-        encoder = self._model.sentence_encoder
-        room = longest = encoder.max_length
-        if encoder.slicer is None or encoder.slicer.slices_wrapped:
-            prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
-            room -= encoder.tokenizer.special_count + sum(map(len, prompt))
-        else:
-            longest += 1  # a text that is cut shows by it
-        texts = list(texts)
-        vectors, lengths = by_all(self._model, _encoded, texts, longest, self._batch_tokens, block)
-        self.texts += len(texts)
-        self.cut += int((lengths > room).sum())
-        return vectors.numpy()
-
-    @property
-    def note(self) -> str | None:
-        """Return what to say of texts that were cut; None where all were read whole."""
-        if not self.cut:
-            return None
-        encoder = self._model.sentence_encoder
-        more = f"; --max-length N reads up to {encoder.encoder.max_positions:,}"
-        if encoder.max_length >= encoder.encoder.max_positions:
-            more = ", which is all that the model takes"
-        return (
-            f"{self.cut:,} of {self.texts:,} texts were cut at {encoder.max_length:,} tokens{more}"
-        )
-
-
-def _encoded(
-    model: SentenceModel,
-    share: Share,
-    texts: list[str],
-    longest: int,
-    batch_tokens: int | None,
-    block: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Return the vectors ``[N, D]`` of texts, and how many tokens ``[N]`` each has."""
-    encoder = model.sentence_encoder
-    table = encoder.table(texts, longest, share)
-    with model.precision.autocast():
-        vectors = encoder.encode_table(table, model.device, batch_tokens, block=block, share=share)
-    return vectors, table.offsets.diff()
-
-
-def encode_blocks(
-    encode: TextEncoder, texts: Iterable[str]
-) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
-    """Yield texts, some thousands for each process at a time, with their vectors ``[N, D]``."""
-    rest = iter(texts)
-    while held := list(islice(rest, BLOCK * (1 + helpers()))):
-        yield held, encode(held, BLOCK)

@@ -110,7 +110,7 @@ class Installed:
         Raises:
             CseError: If its class cannot be imported.
         """
-        from cse_core.runtime.loading import load_factory
+        from cse_core.loading import load_factory
         from cse_core.suites import SuiteFiles
 
         if suite not in self.suites:

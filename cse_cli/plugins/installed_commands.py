@@ -125,7 +125,7 @@ class Commands:
         Raises:
             CseError: If the command is unknown, or only for the shell.
         """
-        from cse_core.runtime.loading import load_factory
+        from cse_core.loading import load_factory
 
         spec = self.chosen(name.split())
         if spec is None:

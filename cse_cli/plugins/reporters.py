@@ -8,10 +8,10 @@ from functools import partialmethod
 from typing import Any
 
 from cse_core.errors import CseError, raise_all
+from cse_core.loading import load_factory
 from cse_core.recipes.values import FlagText, OptionReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
-from cse_core.runtime.loading import load_factory
 
 WHERE = "train.report"
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from cse_core import __version__
 from cse_core.errors import CseError
-from cse_core.runtime.loading import load_factory
+from cse_core.loading import load_factory
 
 LOCK = "fetched.json"
 """What was fetched into a folder, from where, with which checksums."""

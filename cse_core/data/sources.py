@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from cse_core.data.files import READERS, TextFile, format_of, loadable_names, open_file, read_error
 from cse_core.data.tables import ROWS, Reading, Unit, arrow_text, record_tables
 from cse_core.errors import CseError, did_you_mean
+from cse_core.loading import load_factory
 from cse_core.records import DatasetSpec
-from cse_core.runtime.loading import load_factory
 
 TRAIN, DEV, TEST = ("train",), ("validation", "dev", "valid", "val"), ("test",)
 """Splits that are taken where a name says none, the first that is there."""

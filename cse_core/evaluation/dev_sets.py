@@ -9,9 +9,9 @@ from pathlib import Path
 from cse_core.data.sources import DEV as DEV_SPLITS
 from cse_core.data.sources import hub_name, hub_rows
 from cse_core.errors import CseError
+from cse_core.loading import load_factory
 from cse_core.recipes.settings import TrainOptions
 from cse_core.registry.registry import Registry
-from cse_core.runtime.loading import load_factory
 from cse_core.suites import DevSet, NoDevSet, Suite
 
 MEAN = "mean"

@@ -13,13 +13,13 @@ from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.errors import CseError, PartError
+from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import Part, RowPooler, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import HeadSpec, SliceSpec
-from cse_core.runtime.loading import load_factory
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 

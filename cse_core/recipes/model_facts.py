@@ -7,10 +7,10 @@ from pathlib import Path
 
 from cse_core.errors import CseError
 from cse_core.files import exists
+from cse_core.loading import package_path
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.runtime.hub import json_files_on_hub
-from cse_core.runtime.loading import package_path
 from cse_core.runtime.model_files import facts_of_files, model_folder, read_json_files
 
 _HUB_NAME = re.compile(

@@ -10,10 +10,10 @@ from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.files import RUN_FILE, exists, file_text
+from cse_core.loading import package_path
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.records import COMPONENT_SPECS, Kind
 from cse_core.registry.registry import Registry
-from cse_core.runtime.loading import package_path
 
 KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
 """Kinds of parts in the order in which recipes list them."""

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 
 from cse_core.capabilities import INSTANCE, flatten
 from cse_core.errors import CseError, did_you_mean
+from cse_core.loading import load_factory
 from cse_core.options import Options
 from cse_core.records import (
     COMPONENT_SPECS,
@@ -26,7 +27,6 @@ from cse_core.records import (
     ViewSpec,
 )
 from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
-from cse_core.runtime.loading import load_factory
 from cse_core.schedule import CURVES, Curve
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)

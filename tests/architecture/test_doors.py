@@ -6,46 +6,6 @@ from docs.packages import CONTRACT, ROOT, modules
 
 DOORS = {"cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in CONTRACT)}
 LEFT: dict[str, str] = {
-    "cse_evaluation": """
-        cse_cli.cards.card
-        cse_cli.machine.out_files
-        cse_cli.models.geometry
-        cse_cli.models.loading
-        cse_cli.models.processes
-        cse_cli.models.saved_model
-        cse_cli.options.completion
-        cse_cli.plugins.folders
-        cse_cli.plugins.installed
-        cse_cli.terminal.console
-        cse_cli.terminal.progress
-        cse_cli.texts.tables
-        cse_core.data
-        cse_core.data.columns
-        cse_core.data.corpus
-        cse_core.data.sources
-        cse_core.data.tables
-        cse_core.models.part_factory
-        cse_core.models.sentence_encoder
-        cse_core.recipes.composition
-        cse_core.recipes.settings
-        cse_core.runtime.loading
-        cse_core.runtime.sharing
-        cse_core.tokenization.tokenizer
-    """,
-    "cse_ifcl": """
-        cse_cli.models.geometry
-        cse_cli.models.loading
-        cse_cli.models.saved_model
-        cse_cli.texts.table_cache
-        cse_cli.texts.tables
-        cse_core.data
-        cse_core.encoders.dropout
-        cse_core.models.part_factory
-        cse_core.recipes.composition
-        cse_core.runtime.loading
-        cse_core.runtime.seeds
-        cse_core.tokenization.tokenizer
-    """,
     "cse_study": """
         cse_cli.machine.out_files
         cse_cli.main
@@ -53,7 +13,6 @@ LEFT: dict[str, str] = {
         cse_cli.plugins.folders
         cse_cli.plugins.installed
         cse_cli.terminal.console
-        cse_cli.texts.tables
         cse_cli.training.resolving
         cse_cli.training.train_checks
         cse_core.data.files
@@ -64,7 +23,6 @@ LEFT: dict[str, str] = {
         cse_core.recipes.settings
         cse_core.recipes.values
         cse_core.registry.registry
-        cse_core.runtime.loading
     """,
     "cse_testkit": """
         cse_cli.main
@@ -93,7 +51,6 @@ LEFT: dict[str, str] = {
         cse_core.registry.record_checks
         cse_core.registry.registry
         cse_core.runtime.device
-        cse_core.runtime.loading
         cse_core.runtime.seeds
         cse_core.tokenization.tokenizer
         cse_core.tokenization.training_rows

@@ -201,7 +201,8 @@ def encoding(report: Report, given: Given) -> None:
     """
     from sentence_transformers import SentenceTransformer, models
 
-    from cse_cli.models.loading import TextEncoder, encode_blocks, load_model
+    from cse_cli.models.encoding import TextEncoder
+    from cse_cli.models.loading import load_model
     from cse_core.models.sentence_encoder import tokens_at_once
 
     shape, count = given.shape(6, 384), 400 if given.quick else 100_000
@@ -228,7 +229,7 @@ def encoding(report: Report, given: Given) -> None:
                 peer.bfloat16()
             speeds, most = _time_encoders(
                 {
-                    "own": partial(_encode, TextEncoder(loaded, at_once), encode_blocks),
+                    "own": partial(_encode, TextEncoder(loaded, at_once)),
                     "peer": partial(peer.encode, show_progress_bar=False, convert_to_numpy=True),
                 },
                 shares,
@@ -250,10 +251,10 @@ def encoding(report: Report, given: Given) -> None:
         report.skip("bf16", NO_BF16)
 
 
-def _encode(encoder: Any, blocks: Any, texts: Sequence[str]) -> Vectors:
+def _encode(encoder: Any, texts: Sequence[str]) -> Vectors:
     import numpy as np
 
-    return np.concatenate([vectors for _, vectors in blocks(encoder, texts)])
+    return np.concatenate([vectors for _, vectors in encoder.blocks(texts)])
 
 
 def _time_encoders(
@@ -404,8 +405,8 @@ def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[
 
     from cse_cli.models.saved_model import load
     from cse_core.data import Corpus
+    from cse_core.loading import load_factory
     from cse_core.parts import RoundContext
-    from cse_core.runtime.loading import load_factory
     from cse_core.runtime.seeds import generator
 
     texts, names = documents(articles, count)

@@ -73,7 +73,7 @@ def test_encode_in_blocks_and_to_unit_length_is_the_same(
 ) -> None:
     whole, parts, unit = (tmp_path / name for name in ("whole.npy", "parts.npy", "unit.jsonl"))
     cse("encode", "starter", str(sentences), "--out", str(whole))
-    monkeypatch.setattr("cse_cli.models.loading.BLOCK", 7)
+    monkeypatch.setattr("cse_cli.models.encoding.BLOCK", 7)
     cse("encode", "starter", str(sentences), "--out", str(parts))
     vectors = np.load(whole)
     assert vectors.shape == (25, 256)

@@ -25,10 +25,10 @@ from cse_testkit.plugins import installed_plugins
 from cse_cli.main import run
 from cse_cli.models.saved_model import load
 from cse_core.hookspecs import HOOK_RECORDS
+from cse_core.loading import load_factory
 from cse_core.records import ComponentSpec
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
-from cse_core.runtime.loading import load_factory
 from tests.docs.pages import DOCS, Page, write_files
 from tests.fixtures.packages import entry_points, installed
 

@@ -28,12 +28,12 @@ from cse_cli.training import choosing
 from cse_core import hookspecs
 from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
 from cse_core.hookspecs import HOOK_RECORDS
+from cse_core.loading import load_factory
 from cse_core.options import HeadOptions
 from cse_core.recipes.reading import _KEYS
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.plugin_info import Status
-from cse_core.runtime.loading import load_factory
 from docs import generate, reference
 from docs import mkdocs_hooks as site
 from tests.docs.pages import DOCS, ROOT, Page, pages

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cse_core.runtime.loading import package_path
+from cse_core.loading import package_path
 
 Maker = Callable[[Path], None]
 LINES = b"a text\nanother text\n"

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.texts.tables import read_table, stem
-from cse_core.data import load_corpus
-from cse_core.data.corpus import TextColumn
-from cse_core.data.tables import BODIES
+from cse import ARTICLE_COLUMNS, read_table, table_name
+from cse_cli.api import Installed, load_texts
 from cse_core.errors import CseError
-from cse_core.recipes.settings import DataOptions
+
+if TYPE_CHECKING:
+    from cse_core.protocols import Column
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class DocumentSet:
     gold: NDArray[np.int64]
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
-    sentences: TextColumn
+    sentences: Column
     untitled: int = 0
     candidates: int = 0
 
@@ -83,7 +83,7 @@ class DocumentSet:
 def is_document_file(path: str | os.PathLike[str]) -> bool:
     """Tell whether a table file holds documents with titles, by its columns."""
     columns = set(read_table(path)[0])
-    return "title" in columns and bool(columns & {*BODIES, "document"})
+    return "title" in columns and bool(columns & {*ARTICLE_COLUMNS, "document"})
 
 
 def read_candidates(path: str | os.PathLike[str]) -> list[str]:
@@ -92,23 +92,23 @@ def read_candidates(path: str | os.PathLike[str]) -> list[str]:
     Raises:
         CseError: If the file cannot be read or holds no text.
     """
-    corpus = load_corpus(DataOptions(path=(os.fspath(path),)))
+    corpus = load_texts(os.fspath(path))
     column = corpus.column("title" if "title" in corpus.names else "text")
     return [text for text in dict.fromkeys(each.strip() for each in column) if text]
 
 
-def read_documents(path: str | os.PathLike[str], registry: Any = None) -> DocumentSet:
+def read_documents(path: str | os.PathLike[str], plugins: Installed | None = None) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
 
     Args:
         path: The file, or the name of a data set.
-        registry: The installed data sets.
+        plugins: The installed plugins, whose data sets may be named.
 
     Raises:
         CseError: If it is not such a file, or fewer than two documents have a title.
     """
     where = Path(path).name
-    corpus = load_corpus(DataOptions(path=(os.fspath(path),)), registry)
+    corpus = load_texts(os.fspath(path), plugins)
     if corpus.documents is None or "title" not in corpus.names:
         raise CseError(
             "no documents with titles",
@@ -126,7 +126,7 @@ def read_documents(path: str | os.PathLike[str], registry: Any = None) -> Docume
     if len(number) < 2:
         hint = "name a file of several documents with titles"
         raise CseError("fewer than two titles that differ", where=where, hint=hint)
-    name = stem(path)
+    name = table_name(path)
     return DocumentSet(
         name=name if "." in name else f"{name}.all",
         titles=tuple(number),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values
+from cse import effective_rank, mean_cosine, singular_values
 from cse_evaluation.pairs import PairSet
 
 POSITIVE_SHARE = 0.8

@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from cse_cli.texts.tables import read_table, stem
-from cse_core.data.tables import BODIES, is_article, unfold
+from cse import ARTICLE_COLUMNS, article_text, read_table, table_name
 from cse_core.errors import CseError
 from cse_evaluation.pairs import SENTENCE_COLUMNS, text_of
 
@@ -112,7 +111,8 @@ def _columns(columns: Sequence[str]) -> tuple[str | None, tuple[str, ...], bool]
     label = next((names[name] for name in LABEL_COLUMNS if name in names), None)
     one = ((name,) for name in TEXT_COLUMNS)
     texts = next((each for each in (*SENTENCE_COLUMNS, *one) if names.keys() >= set(each)), ())
-    return label, tuple(names[name] for name in texts), any(body in names for body in BODIES)
+    articles = any(column in names for column in ARTICLE_COLUMNS)
+    return label, tuple(names[name] for name in texts), articles
 
 
 def is_labelled_file(path: str | os.PathLike[str]) -> bool:
@@ -151,14 +151,19 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     texts: list[tuple[str, ...]] = []
     for place, row in rows:
         labels.append(_label(row, label, place))
-        if not own or (len(own) == 1 and articles and is_article(row)):
-            texts.append((_article(row, len(texts), place),))
-        else:
+        article = article_text(row, place) if articles and len(own) < 2 else None
+        if article is not None:
+            texts.append((text_of({"text": article}, "text", place),))
+        elif own:
             texts.append(tuple(text_of(row, column, place) for column in own))
+        else:
+            raise CseError(f"no text and none of {', '.join(ARTICLE_COLUMNS)}", where=place)
     if not labels:
         raise CseError("no rows below the header", where=where)
     first, *second = zip(*texts, strict=True)
-    return LabelledSet(stem(path), Path(path), tuple(labels), first, second[0] if second else None)
+    return LabelledSet(
+        table_name(path), Path(path), tuple(labels), first, second[0] if second else None
+    )
 
 
 def _label(row: Mapping[str, Any], column: str, place: str) -> str:
@@ -176,13 +181,6 @@ def _label(row: Mapping[str, Any], column: str, place: str) -> str:
     return label
 
 
-def _article(row: dict[str, Any], number: int, place: str) -> str:
-    if not is_article(row):
-        raise CseError(f"no text and none of {', '.join(BODIES)}", where=place)
-    (document,) = unfold(row, "document", number=number, where=place)
-    return text_of(document, "text", place)
-
-
 def read_tasks(files: Sequence[str | os.PathLike[str]]) -> list[Task]:
     """Make tasks of files by their names: ``NAME.train``, ``NAME.test`` and ``NAME.dev``, or one.
 
@@ -191,11 +189,11 @@ def read_tasks(files: Sequence[str | os.PathLike[str]]) -> list[Task]:
     """
     tasks: dict[str, dict[str, str | os.PathLike[str]]] = {}
     for file in files:
-        name, part = name_and_part(stem(file))
+        name, part = name_and_part(table_name(file))
         parts = tasks.setdefault(name, {})
         if part in parts:
             raise CseError(
-                f"has the same name {stem(file)} as {parts[part]}",
+                f"has the same name {table_name(file)} as {parts[part]}",
                 where=os.fspath(file),
                 hint="name one of them, or rename it",
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.data.columns import lacks_word_spaces
+from cse import lacks_word_spaces
 from cse_evaluation.pairs import PairSet
 
 Units = Callable[[str], list[str]]

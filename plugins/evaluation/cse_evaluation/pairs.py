@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.texts.tables import Row, read_table, stem
-from cse_core.data.sources import TEST, hub_name, hub_rows
-from cse_core.data.tables import has_lone_surrogate
+from cse import hub_name, hub_rows, read_table, table_name
 from cse_core.errors import CseError
 from cse_core.suites import NoDevSet
 
@@ -42,6 +41,7 @@ SCORE_COLUMNS = (
 """Names of the score column, the preferred ones first; upper or lower case."""
 ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
 """A column that only SICK has: relatedness there runs from 1 to 5."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def read_pairs(path: str | os.PathLike[str]) -> PairSet:
     """
     where = os.fspath(path)
     columns, rows = read_table(path)
-    return _pair_set(stem(path), Path(path), where, columns, rows)
+    return _pair_set(table_name(path), Path(path), where, columns, rows)
 
 
 def find_pairs(name: str) -> PairSet:
@@ -140,7 +140,7 @@ def find_pairs(name: str) -> PairSet:
     on_hub = hub_name(name)
     if on_hub is None:
         return read_pairs(name)
-    rows, resolved = hub_rows(on_hub, TEST)
+    rows, resolved = hub_rows(on_hub, ("test",))
     return replace(pairs_from_rows(resolved.set_name, rows.to_list()), source=str(resolved))
 
 
@@ -157,7 +157,11 @@ def pairs_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> PairSet:
 
 
 def _pair_set(
-    name: str, path: Path | None, where: str, columns: Sequence[str], rows: Iterable[Row]
+    name: str,
+    path: Path | None,
+    where: str,
+    columns: Sequence[str],
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
 ) -> PairSet:
     names = {column.lower(): column for column in reversed(columns)}
     first, second, score = _columns(names, where)
@@ -216,7 +220,7 @@ def text_of(row: Mapping[str, Any], column: str, place: str) -> str:
         raise CseError(f"no text in the column {column!r}", where=place)
     if not isinstance(value, str):
         raise CseError(f"{column!r} is not a text", where=place, value=value)
-    if has_lone_surrogate(value):
+    if _HALF.search(value):
         raise CseError(f"{column!r} holds half a character", where=place)
     return value
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
+from cse import effective_rank, mean_cosine, singular_values, unit
 from cse_core.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
 from cse_evaluation.lexical import units_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cse_cli.texts.tables import SUFFIXES, stem
+from cse import TABLE_SUFFIXES, table_name
 from cse_core.errors import CseError
 from cse_core.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
 from cse_evaluation.sts import STS_TESTS
@@ -26,11 +26,13 @@ STS_DEVS = ("stsb.dev", "sickr.dev")
 def locate_files(names: Sequence[str], below: str, folder: Path) -> dict[str, Path | None]:
     """Return where each named table is in a folder or its subfolder ``below``, None if nowhere.
 
-    Where a set stands in several formats, the first of ``SUFFIXES`` is taken.
+    Where a set stands in several formats, the first of ``TABLE_SUFFIXES`` is taken.
     """
     found: dict[str, Path | None] = {}
     for name in names:
-        paths = (place / (name + end) for place in (folder, folder / below) for end in SUFFIXES)
+        paths = (
+            place / (name + end) for place in (folder, folder / below) for end in TABLE_SUFFIXES
+        )
         found[name] = next((path for path in paths if path.is_file()), None)
     return found
 
@@ -49,8 +51,8 @@ class TableFiles(SuiteFiles):
 def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing: str) -> TableFiles:
     """Look through folders for tables that fit; one that is broken hides none of the others.
 
-    Where one name stands there several times, the first place and the first of ``SUFFIXES`` whose
-    table fits is taken, and the rest is not looked at.
+    Where one name stands there several times, the first place and the first of ``TABLE_SUFFIXES``
+    whose table fits is taken, and the rest is not looked at.
 
     Args:
         places: The folders, the preferred ones first; one that is not there holds nothing.
@@ -62,7 +64,7 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
     broken: list[CseError] = []
     for place in places:
         paths = place.iterdir() if place.is_dir() else ()
-        tables = [(stem(path), end, path) for path in paths if (end := _preference(path))]
+        tables = [(table_name(path), end, path) for path in paths if (end := _preference(path))]
         for name, _, path in sorted(tables):
             if name in files or not path.is_file():
                 continue
@@ -77,8 +79,8 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
 
 
 def _preference(path: Path) -> list[int]:
-    """Return the place of a file's ending among ``SUFFIXES``, none where it has another."""
-    return [n for n, end in enumerate(SUFFIXES) if path.name.lower().endswith(end)][:1]
+    """Return the place of a file's ending among ``TABLE_SUFFIXES``, none where it has another."""
+    return [n for n, end in enumerate(TABLE_SUFFIXES) if path.name.lower().endswith(end)][:1]
 
 
 class OfFolder:

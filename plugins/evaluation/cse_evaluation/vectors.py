@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_cli.models.geometry import unit
+from cse import unit
 from cse_core.errors import CseError
 from cse_core.suites import Encode
 from cse_evaluation.pairs import PairSet

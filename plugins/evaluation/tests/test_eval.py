@@ -21,7 +21,7 @@ from rich.table import Table
 
 import cse as toolkit
 from cse_core.errors import CseError
-from cse_core.runtime.loading import package_path
+from cse_core.loading import package_path
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.evaluation import HashEncoder
 

@@ -21,7 +21,7 @@ from cse_evaluation.sts import STS_TESTS, PairDevSet, binary_scores, score_pairs
 from numpy.typing import NDArray
 from scipy.special import ive
 
-from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
+from cse import effective_rank, mean_cosine, singular_values, unit
 from cse_core.errors import CseError
 from cse_core.suites import Encode
 from cse_core.training.selection import Scorer

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.parts import Augmenter, Setup
-from cse_core.protocols import Corpus
+from cse_core.parts import Augmenter, RoundContext, Setup
+from cse_core.protocols import Rows
 from cse_core.types import StepContext, TokenBatch, View
 from cse_ifcl.options import Alone, FusionOptions
 from cse_ifcl.parallel import ParallelTokens
@@ -29,18 +29,13 @@ class Fusion(Augmenter):
     def __init__(self, options: FusionOptions, setup: Setup) -> None:
         self.options = options
         self.name = setup.name
-        self.device = setup.device
         self.second = SecondEmbeddings(options, setup)
         self.parallel: ParallelTokens | None = None
 
-    def prepare(self, dataset: Corpus) -> None:
+    def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """Tokenise the other language's column."""
         self.parallel = ParallelTokens(
-            dataset,
-            self.options.column,
-            self.second.tokenizer,
-            self.second.longest,
-            self.device,
+            rows, self.options.column, self.second.tokenizer, self.second.longest
         )
 
     def __call__(
@@ -48,7 +43,7 @@ class Fusion(Augmenter):
     ) -> Tensor:
         """Return ``[T, E]`` fused embeddings."""
         if tokens is None or self.parallel is None:
-            raise RuntimeError("fusion needs to be prepared before it is called")
+            raise RuntimeError("fusion is called before its round begins")
         ids, matched = self.parallel.counterparts(tokens, ctx)
         other = self.second(ids, tokens).to(x.dtype)
         alone = {"unmatched": ~matched & ~tokens.special, "special": tokens.special}

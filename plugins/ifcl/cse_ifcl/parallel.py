@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_cli.texts.table_cache import token_table
-from cse_core.protocols import Corpus
-from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.protocols import Rows, Tokenizer
 from cse_core.types import StepContext, TokenBatch
 
 
@@ -15,26 +13,19 @@ class ParallelTokens:
     """Sentences of a second language, tokenised once.
 
     Args:
-        corpus: The training rows.
+        rows: The rows of the round.
         column: Column of the sentences.
         tokenizer: Of the second language.
         longest: Tokens of a sentence that are kept.
-        device: Where ids are looked up.
     """
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        column: str,
-        tokenizer: TextTokenizer,
-        longest: int,
-        device: torch.device,
-    ) -> None:
-        self.column, self.tokenizer = column, tokenizer
-        self.longest, self.device = longest, device
+    def __init__(self, rows: Rows, column: str, tokenizer: Tokenizer, longest: int) -> None:
+        self.rows, self.column = rows, column
+        self.tokenizer, self.longest = tokenizer, longest
         pad = tokenizer.hf.pad_token_id
         self.pad = 0 if pad is None else int(pad)
-        self.corpus = self._placed(token_table(corpus.column(column), tokenizer, longest))
+        if rows.pairs is None:  # tokenised now, not in the first step
+            rows.content(column, torch.empty(0, dtype=torch.long), tokenizer)
 
     def counterparts(self, tokens: TokenBatch, ctx: StepContext) -> tuple[Tensor, Tensor]:
         """Return the token at the same place of the other sentence, for each token of a view.
@@ -48,23 +39,18 @@ class ParallelTokens:
             and ``[T]`` whether there is one. The place is a token's ``source``, so a token that
             was moved or doubled keeps its counterpart.
         """
-        ids, offsets, row = self._sentences(ctx)
-        row = row[tokens.owner][tokens.row_of_token()]
+        other = self._sentences(ctx)
+        ids = torch.cat([other.ids, other.ids.new_tensor([self.pad])])
+        ids, offsets = (each.to(ctx.device, non_blocking=True) for each in (ids, other.offsets))
+        row = tokens.owner[tokens.row_of_token()]
         place = offsets[row] + tokens.source
-        matched = (tokens.source >= 0) & ~tokens.special & (place < offsets[row + 1])
-        return ids[torch.where(matched, place, len(ids) - 1)].long(), matched
+        matched = (tokens.source >= 0) & (tokens.source < self.longest) & ~tokens.special
+        matched &= place < offsets[row + 1]
+        return ids[torch.where(matched, place, len(ids) - 1)], matched
 
-    def _sentences(self, ctx: StepContext) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ids, where each sentence begins, and the sentence ``[B]`` of each batch row."""
+    def _sentences(self, ctx: StepContext) -> TokenBatch:
+        """Return the sentence of each batch row."""
         if ctx.round == 0:
-            return *self.corpus, ctx.rows.to(self.device, non_blocking=True)
-        # A round of mined pairs has rows of its own, which are no places in the corpus.
-        texts = ctx.texts(self.column)
-        return *self._placed(self.tokenizer.table(texts, self.longest)), torch.arange(
-            len(texts), device=self.device
-        )
-
-    def _placed(self, table: TokenTable) -> tuple[Tensor, Tensor]:
-        """Return ids, one padding token behind them, and offsets, where they are looked up."""
-        ids = torch.cat([table.ids, table.ids.new_tensor([self.pad])])
-        return ids.to(self.device), table.offsets.to(self.device)
+            return self.rows.content(self.column, ctx.rows, self.tokenizer)
+        # The rows of a batch of mined pairs are no places among those of the round.
+        return self.tokenizer.content(ctx.texts(self.column), self.longest)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from cse_cli.texts.tables import read_table
+from cse import read_table
 from cse_core.errors import CseError
 from cse_core.parts import Augmenter, Setup
 from cse_core.types import StepContext, TokenBatch, View

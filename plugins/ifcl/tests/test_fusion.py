@@ -29,6 +29,7 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
 
 VIEW = View("positive", "positive", "online")
@@ -61,7 +62,8 @@ def fusion(encoder: PackedEncoder, second: Path | None = None, **options: Any) -
     )
     model = None if second is None else str(second)
     part = Fusion(FusionOptions(model=model, **options), setup)
-    part.prepare(CORPUS)
+    between: Any = None
+    part.begin_round(TrainingRows(CORPUS, 32), between)
     return part
 
 

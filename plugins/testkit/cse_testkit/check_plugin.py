@@ -56,7 +56,7 @@ def check_plugin(
         ):
             asked = list(several)
             promises += asked
-            if not json:
+            if not json and any(each.status != "not meant" for each in asked):
                 _show(part, asked)
     count = Counter(each.status for each in promises)
     if json:

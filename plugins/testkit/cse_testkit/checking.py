@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
+from cse_core.loading import load_factory, package_path
 from cse_core.records import ComponentSpec, Kind, RecipeSpec, Record, ReporterSpec
 from cse_core.registry.plugin_info import NOUNS, PluginInfo
 from cse_core.registry.registry import Registry
-from cse_core.runtime.loading import load_factory, package_path
 from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
 from cse_testkit.completion import KINDS, Found, path_of, train_together
 from cse_testkit.encoding_suites import (

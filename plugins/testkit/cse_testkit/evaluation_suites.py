@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from cse_cli.plugins.reporters import reporters_of
+from cse_core.loading import load_factory
 from cse_core.parts import Metric
 from cse_core.records import SuiteSpec
 from cse_core.reporter import Reporter
-from cse_core.runtime.loading import load_factory
 from cse_core.suites import DevSet, NoDevSet, SuiteScore
 from cse_core.suites import Suite as EvaluationSuite
 from cse_testkit.batches import make_setup

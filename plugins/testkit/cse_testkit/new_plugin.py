@@ -47,7 +47,8 @@ def new_plugin(
             "--kind",
             metavar="KIND,…",
             help="What it brings: aug, pool, positives, negatives, loss, branch, metric, adapter, "
-            "recipe, encoder, dataset, suite, reporter, study, command; by default a loss.",
+            "recipe, encoder, dataset, suite, reporter, view, schedule, study, command; by default "
+            "a loss.",
         ),
     ] = None,
     out: Annotated[

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 from packaging.requirements import Requirement
 
 from cse_cli.plugins.installed_commands import Command, find_commands
+from cse_core.loading import load_factory, package_path
 from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
-from cse_core.runtime.loading import load_factory, package_path
 from cse_testkit.promises import NotMeant, Suite
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pyarrow")

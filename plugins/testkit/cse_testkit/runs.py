@@ -255,6 +255,7 @@ class Rig:
 
     def _watch(self) -> None:
         self.assembly.calls = self.watch
+        self.watch.online = self.assembly.online.encoder
         for part in self.assembly.parts.values():
             for name in (*_PURE, *_GIVEN):
                 if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):

@@ -9,7 +9,7 @@ import torch
 
 from cse_cli.models.saved_model import SentenceModel, load
 from cse_cli.plugins.installed import Installed
-from cse_core.runtime.loading import package_path
+from cse_core.loading import package_path
 
 LONG = "a long text about boats and dogs . " * 9
 

@@ -7,17 +7,19 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.models.loading import (
+from cse_cli.api import (
     BatchTokensOption,
     DeviceOption,
     MaxLengthOption,
     PoolingOption,
     PrecisionOption,
+    complete_data,
+    complete_model,
+    complete_suite,
+    installed,
+    say_json,
+    shared,
 )
-from cse_cli.models.processes import shared
-from cse_cli.options.completion import complete_data, complete_model, complete_suite
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import say_json
 from cse_evaluation.cli.report import show
 from cse_evaluation.cli.scoring import score_models, shown_progress
 from cse_evaluation.cli.sources import Request, read_sources, show_sources

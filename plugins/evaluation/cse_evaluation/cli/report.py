@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cse_cli.terminal.console import echo_err, say_table, warn
+from cse_cli.api import echo_err, say_table, warn
 from cse_core.suites import SuiteScore
 
 if TYPE_CHECKING:

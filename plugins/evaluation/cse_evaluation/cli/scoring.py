@@ -6,19 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from cse_cli.models.loading import TextEncoder, load_model
-from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import echo_err, warn
-from cse_cli.terminal.progress import reporter_for
+from cse import Model, TextEncoder, load
+from cse_cli.api import Installed, echo_err, progress, warn
 from cse_core.suites import Progress, SuiteScore
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.sources import Request, Sources, read_sources
 from cse_evaluation.results import Baseline, Result, check_names
 
 if TYPE_CHECKING:
-    from cse_cli.models.saved_model import SentenceModel
     from cse_evaluation.vectors import EncodedTexts
 
 
@@ -83,7 +80,7 @@ def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[
 @contextmanager
 def shown_progress(json: bool) -> Iterator[Progress]:
     """Give the function that shows how far the work is: a bar, lines, or nothing for JSON."""
-    with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
+    with progress(json=json) as reporter:
         yield reporter.progress
 
 
@@ -99,18 +96,18 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     cuts: list[str] = []
     words: dict[str, Baseline] = {}
     for name in request.models:
-        model = load_model(
+        model = load(
             name,
-            plugins.registry,
             pooling=request.pooling,
             max_length=request.max_length,
             device=request.device,
             precision=request.precision,
+            plugins=plugins,
         )
-        lengths[name] = model.sentence_encoder.max_length
+        lengths[name] = model.max_length
         if not words and not request.no_baselines:  # now that the model is known to load
             words = _score_words(sources, request, progress)
-        scores, cut = _score(model, sources, words, request, plugins, progress)
+        scores, cut = _score(model, sources, words, request, progress)
         found.models.append(scores)
         cuts += [f"{name}: {cut}"] if cut else []
     check_names([score.name for score in found.models[0].all])
@@ -149,11 +146,10 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
 
 
 def _score(
-    model: SentenceModel,
+    model: Model,
     sources: Sources,
     words: dict[str, Baseline],
     request: Request,
-    plugins: Installed,
     progress: Progress,
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
@@ -163,13 +159,12 @@ def _score(
     from cse_evaluation.transfer import score_tasks
     from cse_evaluation.vectors import EncodedTexts
 
-    length = model.sentence_encoder.max_length
-    scores = Scores(model.name, f"{model.description}, at most {length} tokens")
-    encoder = TextEncoder(model, request.batch_tokens)
+    scores = Scores(model.name, f"{model.description}, at most {model.max_length} tokens")
+    encoder = TextEncoder(model.loaded, request.batch_tokens)
     encode = EncodedTexts(encoder, chain(*(each.texts for each in sources.pairs)))
     scores.pairs = score_pairs(encode, sources.pairs, words)
     if request.metric:
-        scores.pairs = _with_metrics(scores.pairs, request.metric, model, encode, sources, plugins)
+        scores.pairs = _with_metrics(scores.pairs, request.metric, model, encode, sources)
     for long_texts, tasks in sources.tasks:
         reads = LabelledTexts(model, long_texts, request.batch_tokens, request.max_length, progress)
         scores.tasks += score_tasks(
@@ -192,22 +187,12 @@ def _score(
 def _with_metrics(
     results: Sequence[Result],
     names: Sequence[str],
-    model: SentenceModel,
+    model: Model,
     encode: EncodedTexts,
     sources: Sources,
-    plugins: Installed,
 ) -> list[Result]:
     """Return the results with the numbers of installed metrics on each set."""
-    from cse_core.models.part_factory import PartFactory
-    from cse_core.parts import Metric
-    from cse_core.recipes.composition import PlannedPart
-
-    online = model.sentence_encoder
-    make = PartFactory(online.encoder, online.tokenizer, model.device)
-    parts = {name: PlannedPart.of(plugins.registry.find("metric", name)) for name in names}
-    metrics = {
-        name: cast(Metric, make(part, online.encoder.hidden_size)) for name, part in parts.items()
-    }
+    metrics = {name: model.metric(name) for name in names}
     sets = {each.name: each for each in sources.pairs}
     found = []
     for result in results:

@@ -12,14 +12,21 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.machine.out_files import check_out_file
-from cse_cli.models.loading import check_model
-from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
-from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table
+from cse_cli.api import (
+    DATA_VARIABLE,
+    Installed,
+    check_model,
+    check_out_file,
+    data_folder,
+    echo_err,
+    known_set,
+    plain_table,
+    say_json,
+    say_table,
+)
 from cse_core.errors import CseError, did_you_mean
+from cse_core.loading import load_factory
 from cse_core.records import SuiteSpec
-from cse_core.runtime.loading import load_factory
 from cse_core.suites import Suite
 from cse_evaluation.results import check_names
 
@@ -181,7 +188,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     if request.labelled:
         found.add_tasks(read_tasks(request.labelled), request.long_texts or "slice")
     for file in request.documents:
-        found.documents.append(read_documents(file, plugins.registry))
+        found.documents.append(read_documents(file, plugins))
         if file in plugins.datasets and plugins.datasets[file].synthetic:
             found.synthetic.append(found.documents[-1].name)
     if request.candidates:

@@ -14,9 +14,9 @@ from pydantic_core import ErrorDetails
 
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError, did_you_mean, raise_all
+from cse_core.loading import package_path
 from cse_core.recipes.reading import read_toml
 from cse_core.recipes.values import plain
-from cse_core.runtime.loading import package_path
 from cse_study.definition.schema import DEFAULT, After, Axis, Figure, PaperNumbers, Scores, Study
 
 FILE = "@file:"

@@ -18,8 +18,8 @@ from pydantic import (
 
 from cse_cli.options.flags import PART_FLAGS
 from cse_core.errors import did_you_mean
+from cse_core.loading import load_factory
 from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.runtime.loading import load_factory
 
 ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS)
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _call(call: str, settings: str, output: str) -> None:
     from cse_core.files import atomic_write
-    from cse_core.runtime.loading import load_factory
+    from cse_core.loading import load_factory
 
     given: dict[str, Any] = json.loads(Path(settings).read_text(encoding="utf-8"))
     found = load_factory(call, where="call")(given)

@@ -12,8 +12,8 @@ from cse_cli.plugins.installed import OWN_COMMANDS
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
 from cse_core.files import RESULT
+from cse_core.loading import load_factory
 from cse_core.recipes.values import plain
-from cse_core.runtime.loading import load_factory
 from cse_study.definition.reading import RUN, Definition, Point, chosen_points, texts_of
 from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_json

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cse import table_name
 from cse_cli.plugins.folders import data_folder, known_set
 from cse_cli.plugins.installed import Installed
-from cse_cli.texts.tables import stem
 from cse_core.data.files import open_file
 from cse_core.data.sources import hub_name
 from cse_core.errors import CseError
@@ -150,6 +150,6 @@ def showing(definition: Definition, inputs: Inputs) -> Definition:
     scores, shown = definition.study.scores, list[str]()
     for each in scores.shown:
         files = inputs.data.get(each.removeprefix("@"), ())
-        shown += map(stem, files) if is_role(each) else [each]
+        shown += map(table_name, files) if is_role(each) else [each]
     scores = scores.model_copy(update={"shown": shown})
     return replace(definition, study=definition.study.model_copy(update={"scores": scores}))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.runtime.loading import load_factory, package_path
+from cse_core.loading import load_factory, package_path
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_package_path_errors(package: Path) -> None:
 
 def test_modules_import_nothing_heavy() -> None:
     heavy = {"torch", "transformers", "datasets", "scipy", "numpy", "sklearn", "packaging", "rich"}
-    modules = "cse_core.runtime.loading, cse_core.registry.registry, cse_core.registry.manager, "
+    modules = "cse_core.loading, cse_core.registry.registry, cse_core.registry.manager, "
     modules += "cse_core.registry.discovery, cse_core.registry.record_checks"
     script = f"import sys, {modules}; print(*sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run(

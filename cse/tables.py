@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cse_core.data.files import json_lines, open_file, parquet_tables, separated
-from cse_core.data.tables import Reading, as_object
+from cse_core.data.tables import BODIES, Reading, as_object, is_article, unfold
 from cse_core.errors import CseError
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 """Formats whose rows have named values."""
-SUFFIXES = tuple(f".{form}{zipped}" for form in TABLES for zipped in (".gz", ""))
+TABLE_SUFFIXES = tuple(f".{form}{zipped}" for form in TABLES for zipped in (".gz", ""))
 """Endings of these, gzipped ones first."""
+ARTICLE_COLUMNS = BODIES
+"""Columns that make a row an article: its paragraphs, each a list of sentences."""
 Row = tuple[str, dict[str, Any]]
 """Where a row is, for errors (``pairs.tsv, line 3``), and its values by column."""
 
 
-def stem(path: str | os.PathLike[str]) -> str:
-    """Return a file's name without ``SUFFIXES``: ``stsb.dev`` of ``stsb.dev.tsv.gz``."""
+def table_name(path: str | os.PathLike[str]) -> str:
+    """Return a file's name without ``TABLE_SUFFIXES``: ``stsb.dev`` of ``stsb.dev.tsv.gz``."""
     name = Path(path).name
-    for suffix in SUFFIXES:
+    for suffix in TABLE_SUFFIXES:
         if name.lower().endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)]
     return name
@@ -72,3 +74,15 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
                 for number, fields in records
             )
     raise CseError("the file contains only blank lines", where=file.name)
+
+
+def article_text(row: Mapping[str, Any], place: str) -> str | None:
+    """Return an article's sentences as one text, None of any other row.
+
+    Raises:
+        CseError: If its sections or paragraphs have another form; ``place`` is where it is.
+    """
+    if not is_article(row):
+        return None
+    (document,) = unfold(row, "document", number=0, where=place)
+    return str(document["text"])

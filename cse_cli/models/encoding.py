@@ -1,0 +1,183 @@
+"""Texts encoded with a loaded model: the ends of long ones are cut, or their slices averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from cse_cli.models.processes import by_all, helpers
+from cse_core.errors import CseError
+from cse_core.options import LARGEST
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from cse_cli.models.saved_model import SentenceModel
+    from cse_core.models.sentence_encoder import SentenceEncoder
+    from cse_core.runtime.sharing import Share
+
+LongTexts = Literal["cut", "slice"]
+"""What becomes of texts that are longer than the model takes."""
+BLOCK = 8192
+"""Texts that are encoded together, so that vectors can be written while others are made."""
+
+
+class TextEncoder:
+    """Encodes texts with a model, and counts those whose ends it cuts off.
+
+    Args:
+        model: The model.
+        batch_tokens: Tokens that it is given at once.
+        max_length: Longest text in tokens instead of the model's own.
+        long_texts: ``cut``, or ``slice``: the vector of a longer text is the mean of those of its
+            consecutive slices, weighted by their tokens.
+
+    Raises:
+        CseError: If ``batch_tokens`` is not a number of tokens.
+    """
+
+    def __init__(
+        self,
+        model: SentenceModel,
+        batch_tokens: int | None = None,
+        *,
+        max_length: int | None = None,
+        long_texts: LongTexts = "cut",
+    ) -> None:
+        if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
+            raise CseError("must be a number of tokens", where="--batch-tokens", value=batch_tokens,
+                           hint=f"write 1 to {LARGEST:,}")  # fmt: skip
+        if max_length is not None:
+            encoder = replace(model.sentence_encoder, max_length=max_length)
+            model = replace(model, sentence_encoder=encoder)
+        self._model, self._batch_tokens, self._long_texts = model, batch_tokens, long_texts
+        self.texts = self.cut = 0
+
+    @property
+    def max_length(self) -> int:
+        """Return the longest text in tokens, special ones counted, that is encoded at once."""
+        return self._model.sentence_encoder.max_length
+
+    def __call__(self, texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
+        """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
+        texts = list(texts)
+        self.texts += len(texts)
+        if self._long_texts == "slice":
+            return by_all(self._model, _sliced, texts, self._batch_tokens, block).numpy()
+        encoder = self._model.sentence_encoder
+        room = longest = encoder.max_length
+        if encoder.slicer is None or encoder.slicer.slices_wrapped:
+            prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
+            room -= encoder.tokenizer.special_count + sum(map(len, prompt))
+        else:
+            longest += 1  # a text that is cut shows by it
+        vectors, lengths = by_all(self._model, _encoded, texts, longest, self._batch_tokens, block)
+        self.cut += int((lengths > room).sum())
+        return vectors.numpy()
+
+    def blocks(
+        self, texts: Iterable[str], size: int | None = None
+    ) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """Yield texts, ``size`` for each process at a time, with their vectors ``[N, D]``."""
+        rest, size = iter(texts), size or BLOCK
+        while held := list(islice(rest, size * (1 + helpers()))):
+            yield held, self(held, size)
+
+    def lengths(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the tokens of each text ``[N]``, special ones counted, and which are too long.
+
+        Those have more than is encoded at once.
+        """
+        encoder = self._model.sentence_encoder
+        content = encoder.tokenizer.table(texts).offsets.diff()
+        longest, slicer = slice_length(encoder), encoder.slicer
+        if self._long_texts == "cut" and slicer is not None and not slicer.slices_wrapped:
+            longest = encoder.max_length  # content is cut there, before anything wraps it
+        tokens = content + encoder.tokenizer.special_count
+        return tokens.numpy(), (content > longest).numpy()
+
+    @property
+    def note(self) -> str | None:
+        """Return what to say of texts that were cut; None where all were read whole."""
+        if not self.cut:
+            return None
+        encoder = self._model.sentence_encoder
+        more = f"; --max-length N reads up to {encoder.encoder.max_positions:,}"
+        if encoder.max_length >= encoder.encoder.max_positions:
+            more = ", which is all that the model takes"
+        return (
+            f"{self.cut:,} of {self.texts:,} texts were cut at {encoder.max_length:,} tokens{more}"
+        )
+
+
+def _encoded(
+    model: SentenceModel,
+    share: Share,
+    texts: list[str],
+    longest: int,
+    batch_tokens: int | None,
+    block: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the vectors ``[N, D]`` of texts, and how many tokens ``[N]`` each has."""
+    encoder = model.sentence_encoder
+    table = encoder.table(texts, longest, share)
+    with model.precision.autocast():
+        vectors = encoder.encode_table(table, model.device, batch_tokens, block=block, share=share)
+    return vectors, table.offsets.diff()
+
+
+def _sliced(
+    model: SentenceModel,
+    share: Share,
+    texts: list[str],
+    batch_tokens: int | None,
+    block: int | None,
+) -> Tensor:
+    """Return the vectors ``[N, D]`` of texts, means over slices where they are long.
+
+    A slice has as many content tokens as a row of ``max_length`` takes. A text that fits is encoded
+    as :meth:`SentenceEncoder.encode` does.
+    """
+    import torch
+
+    from cse_core.tokenization.tokenizer import TokenTable
+    from cse_core.types import offsets_of, positions_of
+
+    encoder = model.sentence_encoder
+    whole = encoder.table(texts, None, share)
+    total = whole.offsets.diff()
+    longest = slice_length(encoder)
+    counts = (total + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
+    text = torch.repeat_interleave(torch.arange(len(texts)), counts)
+    begin = positions_of(offsets_of(counts)) * longest
+    lengths = (total[text] - begin).clamp_max(longest)
+    slices = TokenTable(whole.ids, whole.word, offsets_of(lengths))
+    blocks = None if block is None else [int(own.sum()) for own in torch.split(counts, block)]
+    with model.precision.autocast():
+        vectors = encoder.encode_table(
+            slices, model.device, batch_tokens, block=blocks, share=share
+        )
+    if len(vectors) < len(lengths):
+        return vectors  # the first process has them
+    # A text without tokens is one empty slice, which counts as one token.
+    weights = lengths.clamp_min(1).to(vectors.dtype).unsqueeze(1)
+    sums = vectors.new_zeros(len(texts), vectors.shape[1]).index_add_(0, text, vectors * weights)
+    return sums / sums.new_zeros(len(texts), 1).index_add_(0, text, weights)
+
+
+def slice_length(encoder: SentenceEncoder) -> int:
+    """Return how many content tokens a row of ``max_length`` takes beside what wraps them.
+
+    Raises:
+        CseError: If special tokens and prompt leave no place.
+    """
+    longest = encoder.max_length
+    if encoder.slicer is None:
+        longest = min(longest, encoder.encoder.max_positions)
+    empty = encoder.tokenizer.content([""])
+    wrapped = encoder.tokenizer.wrap(empty, encoder.prompt("anchor"), longest)
+    return longest - len(wrapped.ids)
