@@ -104,7 +104,7 @@ class Rig:
 
     Args:
         composition: The checked recipe; its ``model.name`` is the encoder's folder. For a second
-            encoder that is no folder stands a tiny one of another hidden size.
+            encoder that is not a folder stands a tiny one of another hidden size.
         corpus: The training rows.
         precision: ``fp32`` or ``bf16``.
         total_steps: Steps of the round, for schedules.
