@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cse import Composition
 from cse_core.capabilities import Requirement, flatten
 from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS, Composition
+from cse_core.recipes.composition import BASE_LEVELS
 from cse_core.records import (
     COMPONENT_SPECS,
     AugmenterSpec,

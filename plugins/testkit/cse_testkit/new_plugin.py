@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import echo
+from cse_cli.api import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.record_checks import NAME

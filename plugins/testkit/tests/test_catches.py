@@ -89,7 +89,7 @@ def test_a_declared_column_and_a_teacher_of_another_dimension(tmp_path: Path) ->
     for content in ('"number"', "[1.5]", "[]"):
         text = f'[project]\nname = "cse-x"\n[tool.cse.columns]\nscore = {content}\n'
         (tmp_path / "pyproject.toml").write_text(text)
-        with pytest.raises(CseError, match="tool.cse.columns.score: is not a type of columns"):
+        with pytest.raises(CseError, match="tool.cse.columns.score: is not a type"):
             declared_columns("cse-x")
 
 
