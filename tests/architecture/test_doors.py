@@ -7,12 +7,9 @@ from docs.packages import CONTRACT, ROOT, modules
 DOORS = {"cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in CONTRACT)}
 LEFT: dict[str, str] = {
     "cse_testkit": """
-        cse_cli.main
         cse_cli.options.descriptions
-        cse_cli.plugins.installed
         cse_cli.plugins.installed_commands
         cse_cli.plugins.reporters
-        cse_cli.terminal.console
         cse_cli.terminal.progress
         cse_core.data
         cse_core.encoders.dropout
@@ -22,18 +19,14 @@ LEFT: dict[str, str] = {
         cse_core.engine.negatives
         cse_core.engine.objective
         cse_core.engine.part_calls
-        cse_core.engine.step
         cse_core.models.part_factory
         cse_core.recipes.compose
         cse_core.recipes.composition
         cse_core.recipes.model_facts
-        cse_core.recipes.settings
         cse_core.registry.manager
         cse_core.registry.plugin_info
         cse_core.registry.record_checks
         cse_core.registry.registry
-        cse_core.runtime.device
-        cse_core.runtime.seeds
         cse_core.tokenization.tokenizer
         cse_core.tokenization.training_rows
         cse_core.training.checkpoint

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,12 +20,13 @@ from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore, PositiveMiner
 from cse_core.records import MinerSpec
-from cse_core.runtime.seeds import generator
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
+from cse_testkit.batches import seeded
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.watching import same, snapshot
 
+_draws = partial(seeded, "loss suite")
 _MASKS = ("none", "some", "all")
 _WEIGHTS = ("zero", "random", "some -inf", "all -inf")
 
@@ -265,11 +267,6 @@ class LossSuite(PartSuite):
                 f"{label}: the gradient of the {name} is not finite"
             )
         return value, [gradient for gradient in found if gradient is not None]
-
-
-def _draws(name: str) -> torch.Generator:
-    """Return draws by a name, the same at each call."""
-    return generator(torch.device("cpu"), "loss suite", name)
 
 
 class StoreSuite(PartSuite):

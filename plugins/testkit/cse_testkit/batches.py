@@ -10,23 +10,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_cli.api import load_texts
 from cse_core.capabilities import Role
-from cse_core.data import load_corpus
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.negatives import loss_negatives
 from cse_core.engine.objective import ALIGNED_ROLES
+from cse_core.functional import derive_seed
 from cse_core.models import part_factory as core_factory
 from cse_core.parts import Setup
 from cse_core.recipes.composition import PlannedPart
-from cse_core.recipes.settings import DataOptions
 from cse_core.records import Kind
-from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
 from cse_testkit.promises import installed_registry
 from cse_testkit.tiny import shared_encoder
 
 CPU = torch.device("cpu")
+
+
+def seeded(*counters: int | str, device: torch.device | str = CPU) -> torch.Generator:
+    """Return draws by what they are for, the same at each call."""
+    return torch.Generator(device).manual_seed(derive_seed(*counters))
 
 
 def make_batch(
@@ -80,7 +84,7 @@ def make_batch(
     slot = torch.arange(count) % segments
 
     def draw(name: str, *shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=dtype, generator=generator(CPU, seed, name))
+        return torch.randn(*shape, dtype=dtype, generator=seeded(seed, name))
 
     def embeddings(values: Tensor, of_owner: Tensor, of_slot: Tensor) -> Embeddings:
         return Embeddings(values, of_owner, of_slot, torch.full((len(values),), 5))
@@ -158,7 +162,7 @@ def make_context(
         name: str, *, shared: bool = True, device: torch.device | str = "cpu"
     ) -> torch.Generator:
         who = "shared" if shared else "rank 0"
-        return generator(torch.device(device), seed, 0, step, "part", name, who)
+        return seeded(seed, 0, step, "part", name, who, device=device)
 
     logged: dict[str, Tensor | float] = {} if log is None else log
     ctx = StepContext(
@@ -170,6 +174,7 @@ def make_context(
         device=CPU,
         generator=draws,
         vectors=of_batch,
+        beside=lambda view, rows: {"slot": rows.slot},
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
         values=lambda column: torch.as_tensor((values or {})[column]),
@@ -211,10 +216,10 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         total_steps=10,
         seed=seed,
         device=CPU,
-        generator=lambda what: generator(CPU, seed, "setup", name, what),
+        generator=lambda what: seeded(seed, "setup", name, what),
         load_encoder=load_encoder,
         text_encoder=load_encoder,
-        load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
+        load_texts=load_texts,
     )
     return dataclasses.replace(setup, **changes)
 

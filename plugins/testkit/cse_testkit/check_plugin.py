@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo, say_json
+from cse_cli.api import echo, installed, say_json
 from cse_cli.terminal.progress import libraries_quiet
 from cse_core.errors import CseError
 
@@ -56,7 +55,7 @@ def check_plugin(
         ):
             asked = list(several)
             promises += asked
-            if not json:
+            if not json and any(each.status != "not meant" for each in asked):
                 _show(part, asked)
     count = Counter(each.status for each in promises)
     if json:

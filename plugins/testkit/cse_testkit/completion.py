@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cse import Composition
 from cse_core.capabilities import Requirement, flatten
 from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS, Composition
+from cse_core.recipes.composition import BASE_LEVELS
 from cse_core.records import (
     COMPONENT_SPECS,
     AugmenterSpec,
@@ -47,7 +48,11 @@ def complete(
         parts: Kind and name of each.
         options: Options of parts that differ from their defaults.
     """
-    return Needed(registry, dict(options or {})).of(parts)
+    needed = Needed(registry, dict(options or {}))
+    for kind, name in parts:
+        needed.add(registry.find(kind, name))
+    needed.set_flags()
+    return needed
 
 
 @dataclass
@@ -90,14 +95,7 @@ class Needed:
             corpus=corpus,
         )
 
-    def of(self, parts: Sequence[tuple[Kind, str]]) -> Needed:
-        """Take some parts in, and return it."""
-        for kind, name in parts:
-            self._add(self.registry.find(kind, name))
-        self._set_flags()
-        return self
-
-    def _add(self, found: Found) -> None:
+    def add(self, found: Found) -> None:
         """Add a part and what it requires."""
         if any(part.plugin == found.plugin and part.spec is found.spec for part in self.parts):
             return
@@ -148,10 +146,10 @@ class Needed:
             providers = self.registry.providers(need)
             if not providers:
                 return False
-            self._add(providers[0])
+            self.add(providers[0])
         return True
 
-    def _set_flags(self) -> None:
+    def set_flags(self) -> None:
         """Set the flags: each kind's parts, a loss for each group and level, the options."""
         for kind in (each for each in COMPONENT_SPECS if each not in ("pool", "loss")):
             named = [

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from cse_core.capabilities import Role
 from cse_core.parts import Adapter, Augmenter, Branch, Head, RowPooler, SlicePooler
 from cse_core.records import BranchSpec, HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
-from cse_core.types import Embeddings, Hidden, TokenBatch, ragged_index
+from cse_core.types import Embeddings, TokenBatch, ragged_index
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
-from cse_testkit.watching import difference, same, snapshot
+from cse_testkit.watching import same, snapshot
 
 
 class AugmenterSuite(PartSuite):
@@ -37,14 +37,6 @@ class AugmenterSuite(PartSuite):
                 assert bool(result.isfinite().all()), "returned values that are not finite"
             else:
                 _check_places([text.split() for text in x], [text.split() for text in result])
-
-    def promise_a_row_does_not_depend_on_the_others(self) -> None:
-        """At an embedding point a row comes out the same, whatever is in the other rows.
-
-        With gradient caching other rows are beside it than without.
-        """
-        mixed = self.trial().rig.watch.mixed
-        assert not mixed, f"{', '.join(mixed[:2])} came out otherwise when the other rows changed"
 
     def promise_gradients_pass_through_it(self) -> None:
         """What it returns at an embedding point still leads back to the encoder's weights."""
@@ -125,31 +117,6 @@ class PoolerSuite(PartSuite):
         if not isinstance(own, record):
             raise NotMeant(f"its record is a {type(own).__name__}")
         return cls.trial().part
-
-    def promise_a_row_becomes_a_vector_of_its_tokens_alone(self) -> None:
-        """``pool`` returns ``[R, dimension]``, for a row alone what it returns among others.
-
-        The vectors are finite, and gradients reach the states.
-        """
-        pooler = self.made(RowPoolerSpec)
-        calls = self.trial().calls("pool")
-        for call in calls:
-            states = cast(Hidden, call.arguments[0])
-            assert bool(call.result.isfinite().all()), "a vector is not finite"
-            assert call.result.requires_grad or not states.last.requires_grad, "cuts the gradient"
-        hidden, tokens = cast(tuple[Hidden, TokenBatch], calls[0].arguments[:2])
-        for row in range(tokens.rows):
-            index = torch.tensor([row])
-            place = ragged_index(tokens.offsets[:-1][index], tokens.lengths[index])
-            alone = Hidden(
-                hidden.last[index if hidden.selected_only else place],
-                {number: each[place] for number, each in hidden.layers.items()},
-                selected_only=hidden.selected_only,
-            )
-            vector = pooler.pool(alone, tokens.take_rows(index))
-            assert torch.allclose(vector[0], calls[0].result[row], rtol=1e-5, atol=1e-6), (
-                f"row {row} pooled alone has another vector than among {tokens.rows}"
-            )
 
     def promise_its_prompts_are_texts(self) -> None:
         """``prompt`` returns two texts for every role, and layers are those of the encoder."""
@@ -270,24 +237,6 @@ class BranchSuite(PartSuite):
                 if id(each) not in online and (each.requires_grad or each.grad is not None)
             ]
             assert not asked, f"its own weights ask for gradients: {', '.join(asked[:3])}"
-
-    def promise_its_after_step_leaves_the_online_encoder(self) -> None:
-        """``after_step`` moves only its own copy of the weights; training moves the online one."""
-        rig = self.trial().fresh()
-        branch = rig.assembly.parts[self.trial().path]
-        online, after_step = rig.assembly.online.encoder, branch.after_step
-        first = snapshot(dict(online.state_dict()))
-
-        def watched(batch: Any, ctx: Any) -> None:
-            before = snapshot(dict(online.state_dict()))
-            after_step(batch, ctx)
-            after = snapshot(dict(online.state_dict()))
-            same("its after_step changes the online encoder", before, after)
-
-        branch.after_step = watched  # type: ignore[method-assign]
-        rig.step(2)
-        moved = difference(first, snapshot(dict(online.state_dict())))
-        assert moved is not None, "two steps left the online encoder as it was"
 
 
 class AdapterSuite(PartSuite):

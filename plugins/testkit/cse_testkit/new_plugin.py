@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import echo
+from cse_cli.api import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
 from cse_core.registry.record_checks import NAME
@@ -47,7 +47,8 @@ def new_plugin(
             "--kind",
             metavar="KIND,…",
             help="What it brings: aug, pool, positives, negatives, loss, branch, metric, adapter, "
-            "recipe, encoder, dataset, suite, reporter, study, command; by default a loss.",
+            "recipe, encoder, dataset, suite, reporter, view, schedule, study, command; by default "
+            "a loss.",
         ),
     ] = None,
     out: Annotated[

@@ -33,7 +33,7 @@ def difference(parts: Parts, given: Given) -> str:
     Each part trains some steps without dropout, the last on a single row, which one process has
     alone. Both processes must end with the losses and the part's state of one process; of each
     other, where rows draw for themselves, as several processes draw for other rows. What the core
-    refuses is no difference.
+    refuses is not a difference.
 
     Args:
         parts: Kind and name of each.

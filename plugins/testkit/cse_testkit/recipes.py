@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from cse import Composition
 from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition
 from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite
 from cse_testkit.runs import Rig, compose

@@ -14,20 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse import Composition, StepResult, resolve_precision
 from cse_cli.terminal.progress import libraries_quiet
 from cse_core.data import Corpus
 from cse_core.encoders.dropout import Dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.assembly import Assembly, build
-from cse_core.engine.step import StepResult
 from cse_core.parts import Loss
 from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
-from cse_core.runtime.device import resolve_precision
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import Batches
 from cse_core.training import checkpoint as saved
@@ -104,7 +102,7 @@ class Rig:
 
     Args:
         composition: The checked recipe; its ``model.name`` is the encoder's folder. For a second
-            encoder that is no folder stands a tiny one of another hidden size.
+            encoder that is not a folder stands a tiny one of another hidden size.
         corpus: The training rows.
         precision: ``fp32`` or ``bf16``.
         total_steps: Steps of the round, for schedules.
@@ -255,6 +253,7 @@ class Rig:
 
     def _watch(self) -> None:
         self.assembly.calls = self.watch
+        self.watch.online = self.assembly.online.encoder
         for part in self.assembly.parts.values():
             for name in (*_PURE, *_GIVEN):
                 if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):

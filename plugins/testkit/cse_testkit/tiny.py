@@ -126,7 +126,7 @@ def declared_columns(name: str) -> Mapping[str, str | Sequence[str]]:
                 if str(content) not in CONTENT and {type(cell) for cell in cells} != {str}:
                     where = f"{path}: tool.cse.columns.{column}"
                     hint = f"{', '.join(CONTENT)}, or a list of sample values as texts"
-                    raise CseError("is no type", where=where, value=content, hint=hint)
+                    raise CseError("is not a type", where=where, value=content, hint=hint)
             return found
     return {}
 

@@ -139,14 +139,13 @@ class Watch(PartCalls):
 
     Attributes:
         calls: Every call so far.
-        mixed: Rows that came out otherwise when the rows beside them changed, at the embeddings.
+        online: The encoder in training, whose weights the optimiser alone moves.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[Call] = []
-        self.mixed: list[str] = []
-        self._compared = 0
+        self.online: nn.Module = nn.Identity()
 
     def of(self, path: str, method: str | None = None) -> list[Call]:
         """Return the calls of a part, of one method where it is named."""
@@ -164,10 +163,7 @@ class Watch(PartCalls):
         def function(*arguments: Any) -> Any:
             return super(Watch, self).__call__(part, method, *arguments)
 
-        result = self._call(part, method.strip("_"), function, given, method != "after_step")
-        if method == "__call__" and isinstance(given[0], Tensor) and self._compared < 2:
-            self._compare_neighbours(function, given)
-        return result
+        return self._call(part, method.strip("_"), function, given, method != "after_step")
 
     def around(self, part: Part, method: str, *, pure: bool) -> None:
         """Watch a method that the engine calls by itself."""
@@ -188,11 +184,14 @@ class Watch(PartCalls):
     ) -> Any:
         call = Call(part.path, method, given, None)
         held, arguments, state = snapshot(part), snapshot(given), random_state()
+        weights = snapshot(dict(self.online.state_dict()))
         note = call.drawn.append if pure else None
         call.result = function(*(_with_generator(each, note) for each in given))
         self.calls.append(call)
         same(f"{method} changes its arguments", arguments, snapshot(given))
         assert state == random_state(), f"{method} draws from a global generator: use ctx.generator"
+        online = snapshot(dict(self.online.state_dict()))
+        same(f"{method} changes the online encoder", weights, online)
         if pure:
             same(f"{method} changes what the part holds", held, snapshot(part))
             first = snapshot(call.result)
@@ -200,19 +199,6 @@ class Watch(PartCalls):
         if call.drawn:
             call.other = function(*(_with_generator(each, seed=ANOTHER_SEED) for each in given))
         return call.result
-
-    def _compare_neighbours(self, function: Callable[..., Any], given: tuple[Any, ...]) -> None:
-        """Change all rows but one at an embedding point: that one must come out as before."""
-        x, tokens, view = given[0].detach(), given[1], given[2]
-        if tokens.rows < 2:
-            return
-        self._compared += 1
-        for row in (0, tokens.rows - 1):
-            own = (tokens.row_of_token() == row).unsqueeze(1)
-            changed = torch.where(own, x, 0.5 - 2 * x)
-            one, other = (function(each, *given[1:]).detach() for each in (x, changed))
-            if not torch.allclose(one[own[:, 0]], other[own[:, 0]], rtol=1e-4, atol=1e-6):
-                self.mixed.append(f"row {row} of {tokens.rows} (view {view.name})")
 
 
 def _with_generator(

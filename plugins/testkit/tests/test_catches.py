@@ -65,7 +65,7 @@ def test_what_comes_after_a_broken_promise_would_find_it_too() -> None:
 @pytest.fixture
 def columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The file in which a plugin declares columns of made-up texts."""
-    text = '[project]\nname = "cse-sound"\n[tool.cse.columns]\nscore = "float"\n'
+    text = '[project]\nname = "cse-sound"\n[tool.cse.columns]\ntopic = ["sport", "music"]\n'
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
     declared_columns.cache_clear()
@@ -82,14 +82,14 @@ def test_a_sound_part_keeps_every_promise() -> None:
 
 @pytest.mark.usefixtures("columns")
 def test_a_declared_column_and_a_teacher_of_another_dimension(tmp_path: Path) -> None:
-    assert declared_columns("cse_sound") == {"score": "float"}
+    assert declared_columns("cse_sound") == {"topic": ["sport", "music"]}
     (wrong,) = (each for each in WRONG if each.part == "Graded")
-    suite = suite_of("loss", wrong.name, REGISTRY, columns={"score": ["0.5", "3.0"]})
+    suite = suite_of("loss", wrong.name, REGISTRY, columns={"topic": ["music"]})
     assert wrong.found in failures(suite)[wrong.promise]
     for content in ('"number"', "[1.5]", "[]"):
         text = f'[project]\nname = "cse-x"\n[tool.cse.columns]\nscore = {content}\n'
         (tmp_path / "pyproject.toml").write_text(text)
-        with pytest.raises(CseError, match="tool.cse.columns.score: is no type"):
+        with pytest.raises(CseError, match="tool.cse.columns.score: is not a type"):
             declared_columns("cse-x")
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from cse_testkit.new_plugin import KINDS, MAX_NAME, PARTS, Package, kinds_of
 
+from cse_core.hookspecs import HOOK_RECORDS
 from tests.fixtures.command_line import CSE, Cse, cse
 
 __all__ = ["cse"]
@@ -106,6 +107,10 @@ def test_its_own_tests_and_promises_pass(kinds: tuple[str, ...], tmp_path: Path)
     for number, line in enumerate(Package("every", kinds_of(kinds)).tries):
         more = ["--out", f"runs/{number}"] if " train " in line else []
         said([CSE, *shlex.split(line)[1:], *more], folder, site)
+
+
+def test_every_hook_has_a_kind() -> None:
+    assert {record.kind for record in HOOK_RECORDS.values()} | {"command"} == KINDS.keys()
 
 
 def test_a_mistake_is_one_line_and_nothing_is_written(

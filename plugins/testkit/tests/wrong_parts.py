@@ -28,6 +28,7 @@ DRAWS = "it_draws_for_its_own_rows_or_for_all"
 SEED = "another_seed_draws_otherwise"
 STATE = "its_state_round_trips"
 TRAINS = "trains_with_finite_numbers_and_its_parameters_move"
+CHUNKS = "chunks_give_the_same_loss"
 REACHES = "its_gradient_reaches_the_vectors"
 BATCH = "takes_any_batch"
 MASKED = "a_masked_candidate_does_not_count"
@@ -139,7 +140,7 @@ WRONG = [
     Wrong("cuts-gradient", "Scales", "x * 1.5", "x.detach() * 1.5",
           "gradients_pass_through_it", "cuts the gradient"),
     Wrong("norm-of-batch", "Scales", "x * 1.5", "x / x.detach().norm() * x.shape[0] ** 0.5",
-          "a_row_does_not_depend_on_the_others", "row 0 of 4"),
+          CHUNKS, "a row depends on others"),
     # stores
     Wrong("stores-in-candidates", "Kept", _FIRST,
           "self.kept = torch.cat([self.kept, batch.anchors.detach()])[-8:]"
@@ -215,7 +216,7 @@ WRONG = [
           "init.normal_(each, std=0.1)", STATE, "inside `with setup.seeded(...)`: that of step 1"),
     Wrong("reads-others", "Means", "row_means(hidden.last, tokens)",
           "row_means(hidden.last, tokens) - hidden.last.mean(dim=0)",
-          "a_row_becomes_a_vector_of_its_tokens_alone", "pooled alone"),
+          CHUNKS, "a row depends on others"),
     Wrong("batch-norm", "Dense", "nn.Linear(setup.dimension, setup.dimension)",
           "nn.BatchNorm1d(setup.dimension)", "a_head_maps_any_number_of_vectors", "ValueError"),
     Wrong("in-place", "Dense", "= self.layer(vectors)", "= self.layer(vectors.data.mul_(0.5))",
@@ -235,7 +236,7 @@ WRONG = [
           "self.encoder = online\n\n    @torch.no_grad()"
           "\n    def after_step(self, batch: Any, ctx: Any) -> None:"
           "\n        for parameter in self.encoder.parameters():\n            parameter.mul_(0.99)",
-          "its_after_step_leaves_the_online_encoder", "its after_step changes the online encoder"),
+          RUNS, "after_step changes the online encoder"),
     Wrong("own-copy", "Copy", _FROZEN, "self.heads = setup.heads",
           TRAINS, "are not with the optimiser", {"trainable": True}),
     Wrong("no-dropout", "Copy", _FROZEN,
