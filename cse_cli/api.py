@@ -28,15 +28,7 @@ from cse_cli.options.completion import complete_data, complete_model, complete_s
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import (
-    echo,
-    echo_err,
-    fail,
-    plain_table,
-    say_json,
-    say_table,
-    warn,
-)
+from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json, say_table, warn
 from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, with_absolute_paths
 from cse_cli.training.train_checks import check_read

@@ -74,12 +74,10 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.machine.out_files": ("out_file", "check_out_file", "check_out_folder"),
     "cse_cli.machine.processor": ("processor",),
     "cse_cli.cards.scores": ("keep_scores",),
-    "cse_cli.training.resolving": ("absolute_path", "with_absolute_paths"),
-    "cse_cli.training.train_checks": ("check_read",),
-    "cse_core.recipes.model_facts": ("find_model",),
-    "cse_core.recipes.reading": ("read_toml",),
-    "cse_core.recipes.settings": ("CORE_OPTIONS",),
-    "cse_core.recipes.values": ("as_typed",),
+    "cse_cli.training.resolving": (
+        *("check_read", "absolute_path", "with_absolute_paths", "find_model"),
+        *("CORE_OPTIONS", "as_typed", "read_toml"),
+    ),
     "cse_core.runtime.hub": ("is_hub_reachable",),
 }
 """What commands use, all of it imported from ``cse_cli.api``, where the other functions are."""

@@ -10,15 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.api import (
-    Installed,
-    echo,
-    echo_err,
-    installed,
-    plain_table,
-    say_json,
-    say_table,
-)
+from cse_cli.api import Installed, echo, echo_err, installed, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 _choose = partial(typer.Option, rich_help_panel="What is run")
