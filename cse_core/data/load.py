@@ -170,8 +170,9 @@ def _joins(options: DataOptions, reading: Reading) -> bool:
 
 
 def _unjoinable(reading: Reading) -> list[str]:
-    """Return the columns that mean nothing for a whole document."""
-    return [view.column for view in reading.views if view.role in ("positive", "negative")]
+    """Return the columns that mean nothing for a whole document; its text is that of all rows."""
+    roles = ("positive", "negative")
+    return [v.column for v in reading.views if v.role in roles and v.column != "text"]
 
 
 def _match(source: Source, names: Sequence[str], options: DataOptions, reading: Reading) -> None:
