@@ -7,25 +7,6 @@ from cse_testkit.doors import behind_the_doors
 from docs.packages import ROOT
 
 LEFT: dict[str, str] = {
-    "cse_study": """
-        cse_cli
-        cse_cli.machine.out_files
-        cse_cli.main
-        cse_cli.options.flags
-        cse_cli.plugins.folders
-        cse_cli.plugins.installed
-        cse_cli.terminal.console
-        cse_cli.training.resolving
-        cse_cli.training.train_checks
-        cse_core.data.files
-        cse_core.data.sources
-        cse_core.recipes.composition
-        cse_core.recipes.model_facts
-        cse_core.recipes.reading
-        cse_core.recipes.settings
-        cse_core.recipes.values
-        cse_core.registry.registry
-    """,
     "cse_testkit": """
         cse_core.engine
         cse_core.models
@@ -42,7 +23,6 @@ LEFT: dict[str, str] = {
         cse_core.engine.negatives
         cse_core.engine.objective
         cse_core.engine.part_calls
-        cse_core.models.part_factory
         cse_core.recipes.compose
         cse_core.recipes.composition
         cse_core.recipes.model_facts

@@ -19,7 +19,7 @@ def doors() -> frozenset[str]:
 
 
 def behind_the_doors(package: str) -> dict[str, str]:
-    """Return what a package imports of the toolkit or of other plugins that is no door.
+    """Return what a package imports of the toolkit or of other plugins beside the doors.
 
     Returns:
         Each module with the file and line that imports it first.
