@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from cse_core.types import Negatives
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,14 @@ class Held:
         vectors: ``[N, D]``, without gradient.
         row: ``[N]`` corpus rows.
         age: ``[N]`` steps since they were stored: 1 for those of the last push.
+        beside: ``[N, ...]`` what else was pushed with them, by name, such as ``ctx.beside`` gives;
+            -1 or NaN for those without.
     """
 
     vectors: Tensor
     row: Tensor
     age: Tensor
+    beside: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return N, without a look at the device."""
@@ -30,7 +35,26 @@ class Held:
 
     def part(self, start: int, stop: int) -> Held:
         """Return the vectors from ``start`` up to ``stop``."""
-        return Held(self.vectors[start:stop], self.row[start:stop], self.age[start:stop])
+        beside = {name: values[start:stop] for name, values in self.beside.items()}
+        return Held(self.vectors[start:stop], self.row[start:stop], self.age[start:stop], beside)
+
+    def negatives(
+        self, anchors: int, *, name: str, view: str, log_weights: Tensor | None = None
+    ) -> Negatives:
+        """Return them as negatives of so many anchors: a store's, of a view."""
+        beside = dict(self.beside)
+        slot = beside.pop("slot", None)
+        return Negatives.of(
+            self.vectors,
+            anchors,
+            name=name,
+            view=view,
+            log_weights=log_weights,
+            row=self.row,
+            age=self.age,
+            slot=slot,
+            side={(name, branch): vectors for branch, vectors in beside.items()},
+        )
 
 
 class Fifo:
@@ -50,39 +74,56 @@ class Fifo:
         """Return how many vectors are held."""
         return 0 if self.held is None else len(self.held)
 
-    def push(self, vectors: Tensor, row: Tensor, size: int) -> Held:
+    def push(self, vectors: Tensor, row: Tensor, size: int, **beside: Tensor) -> Held:
         """Store ``[B, D]`` vectors of rows ``[B]``, drop all but ``size``; return what is held."""
-        self.held = self.after(vectors, row, size)
+        self.held = self.after(vectors, row, size, **beside)
         return self.held
 
-    def after(self, vectors: Tensor, row: Tensor, size: int) -> Held:
+    def after(self, vectors: Tensor, row: Tensor, size: int, **beside: Tensor) -> Held:
         """Return what would be held after a push."""
-        new = Held(vectors.detach(), row, torch.ones_like(row))
+        new = Held(vectors.detach(), row, torch.ones_like(row), beside)
         old = self.held or new.part(0, 0)
-        held, age = old.vectors.to(new.vectors.dtype), old.age + 1
+        old = replace(old, vectors=old.vectors.to(new.vectors.dtype), age=old.age + 1)
         if self.newest_first:
             kept = min(size, len(old) + len(new))
-            return Held(
-                self._front.put(new.vectors, held, kept),
-                torch.cat([new.row, old.row])[:kept],
-                torch.cat([new.age, age])[:kept],
-            )
-        start = max(len(old) + len(new) - size, 0)
-        joined = Held(
-            torch.cat([held[start:], new.vectors]),
-            torch.cat([old.row[start:], new.row]),
-            torch.cat([age[start:], new.age]),
-        )
+            front = self._front.put(new.vectors, old.vectors, kept)
+            return replace(_joined(new, old, front).part(0, kept), vectors=front)
+        old = old.part(max(len(old) + len(new) - size, 0), len(old))
+        joined = _joined(old, new, torch.cat([old.vectors, new.vectors]))
         return joined.part(max(len(joined) - size, 0), len(joined))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return vectors, corpus rows and ages; nothing before the first push."""
-        return {} if self.held is None else dict(vars(self.held))
+        """Return vectors, corpus rows, ages and what is beside; nothing before the first push."""
+        if self.held is None:
+            return {}
+        plain = {name: getattr(self.held, name) for name in ("vectors", "row", "age")}
+        return plain | {f"beside.{name}": values for name, values in self.held.beside.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what ``state_dict`` returned."""
-        empty = "vectors" not in state
-        self.held = None if empty else Held(state["vectors"], state["row"], state["age"])
+        if "vectors" not in state:
+            self.held = None
+            return
+        beside = {n[7:]: values for n, values in state.items() if n.startswith("beside.")}
+        self.held = Held(state["vectors"], state["row"], state["age"], beside)
+
+
+def _joined(first: Held, second: Held, vectors: Tensor) -> Held:
+    """Return one behind the other, with these vectors."""
+    beside = {}
+    for name in dict.fromkeys([*first.beside, *second.beside]):
+        like = first.beside.get(name, second.beside.get(name))
+        assert like is not None
+        empty = float("nan") if like.is_floating_point() else -1
+        parts = [
+            each.beside[name]
+            if name in each.beside
+            else like.new_full((len(each), *like.shape[1:]), empty)
+            for each in (first, second)
+        ]
+        beside[name] = torch.cat(parts)
+    row, age = torch.cat([first.row, second.row]), torch.cat([first.age, second.age])
+    return Held(vectors, row, age, beside)
 
 
 class _Front:

@@ -200,12 +200,18 @@ class StoreSpec(ComponentSpec):
     """A part that holds negatives beyond the batch, or weighs existing ones.
 
     It encodes the view of its options by default.
+
+    Attributes:
+        keeps: Whether it keeps vectors of that view, and ``ctx.beside`` with them.
+        side: Branches by which it weighs what others keep, or a function of the options.
     """
 
     kind: ClassVar[Kind] = "negatives"
 
     options: type[Options] = StoreOptions
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = lambda o: (o.view,)
+    keeps: bool = False
+    side: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,6 +128,8 @@ class Negatives:
         slot: ``[N]`` which row of its sentence it is, as in ``Embeddings``; -1 for none.
         blocks: Where the columns come from, in order: ``("in-batch", 63), ("queue", 512)``.
         views: The view that each block's vectors are of, by its name; left out where there is none.
+        side: ``[n, D']`` vectors of a block's rows by another branch, by ``(block, branch)``: kept
+            for stores that weigh by that branch (``StoreSpec.side``).
     """
 
     vectors: Tensor
@@ -138,6 +140,7 @@ class Negatives:
     slot: Tensor
     blocks: tuple[tuple[str, int], ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
+    side: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return N."""
@@ -162,6 +165,7 @@ class Negatives:
         row: Tensor | None = None,
         age: Tensor | None = None,
         slot: Tensor | None = None,
+        side: Mapping[tuple[str, str], Tensor] | None = None,
     ) -> Negatives:
         """Make negatives of ``[N, D]`` vectors; what is left out masks nothing, weighs nothing."""
         count, device = len(vectors), vectors.device
@@ -177,6 +181,7 @@ class Negatives:
             slot=torch.full((count,), -1, device=device) if slot is None else slot,
             blocks=((name, count),),
             views={} if view is None else {name: view},
+            side=side or {},
         )
 
     @staticmethod
@@ -193,6 +198,7 @@ class Negatives:
             slot=torch.cat([block.slot for block in several]),
             blocks=tuple(name for block in several for name in block.blocks),
             views=dict(ChainMap(*(dict(block.views) for block in several))),
+            side=dict(ChainMap(*(dict(block.side) for block in several))),
         )
 
 
@@ -319,6 +325,8 @@ class StepContext:
         vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient; by
             the view's own branch where ``branch`` is None, or by another that a record
             ``encodes``.
+        beside: ``beside(view, rows)`` are what a memory keeps beside a view's Embeddings for other
+            stores: their ``slot``, and their vectors by each branch of ``StoreSpec.side``.
         gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
             inputs of a view, or None where there is none (yet).
         texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
@@ -340,6 +348,7 @@ class StepContext:
     device: torch.device
     generator: Callable[..., torch.Generator]
     vectors: Callable[[str, str | None], Mapping[str, Embeddings]]
+    beside: Callable[[str, Embeddings], Mapping[str, Tensor]]
     gradient: Callable[[View, TokenBatch], Tensor | None]
     texts: Callable[[str], list[str]]
     values: Callable[[str], Tensor]

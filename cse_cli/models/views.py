@@ -99,7 +99,8 @@ def _context(
         rows=rows,
         device=device,
         generator=draws(seed, StepPosition(step, len(corpus), 0, 0), 0, path, VIEW.name),
-        vectors=lambda view, branch: {},
+        vectors=_not_here,
+        beside=_not_here,
         gradient=lambda view, tokens: None,
         texts=lambda column: corpus.column(column).take(rows.numpy()),
         values=_not_here,
@@ -121,4 +122,4 @@ def _before_the_round(model: SentenceModel, corpus: Corpus, seed: int) -> RoundC
 
 
 def _not_here(*_: object) -> Any:
-    raise RuntimeError("an augmenter of these texts has neither numbers nor negatives")
+    raise RuntimeError("an augmenter outside training has texts alone")

@@ -20,7 +20,7 @@ from cse_core.engine.input_gradients import (
     look_up,
 )
 from cse_core.engine.negatives import loss_negatives
-from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks
+from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks, number
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.functional import derive_seed
 from cse_core.models.sentence_encoder import SentenceEncoder
@@ -284,12 +284,23 @@ class StepPasses:
             device=self.device,
             generator=draws(self.train.seed, self.position, self.rank),
             vectors=self.vectors_of,
+            beside=self._beside,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
             texts=partial(self.setup.builder.rows.texts, index=seen),
             values=partial(self._values, seen),
             negatives=loss_negatives,
             log=self.logged.__setitem__,
         )
+
+    def _beside(self, view: str, rows: Embeddings) -> dict[str, Tensor]:
+        """Return the slots of a view's rows, and what other stores weigh their texts by."""
+        found = {"slot": rows.slot}
+        for branch in self.assembly.composition.side_branches:
+            other = self.vectors_of(view, branch)[SENTENCE]
+            ordered, order = torch.sort(number(other.owner, other.text))
+            place = torch.searchsorted(ordered, number(rows.owner, rows.text))
+            found[branch] = other.vectors[order[place]]
+        return found
 
     def _values(self, index: Tensor, column: str) -> Tensor:
         """Return ``[B]`` numbers of a column with a type."""

@@ -31,6 +31,7 @@ from cse_core.records import (
     Kind,
     MinerSpec,
     PoolSpec,
+    StoreSpec,
     ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
@@ -213,6 +214,12 @@ class Composition:
         """Yield the negative stores with their options."""
         for part in self.of("negatives"):
             yield part, cast(StoreOptions, part.options)
+
+    @cached_property
+    def side_branches(self) -> tuple[str, ...]:
+        """Return the branches by which stores weigh what other stores keep."""
+        asked = (store.spec.declared("side", options) for store, options in self.stores())
+        return tuple(dict.fromkeys(chain.from_iterable(asked)))
 
     @property
     def round_miners(self) -> list[PlannedPart]:
@@ -433,6 +440,10 @@ def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
             keeper = asked_branch or branch_of.get(view_name, "online")
             if view_name in branch_of and keeper != branch_of[view_name]:
                 extra.setdefault((keeper, view_name), []).append(part.path)
+    for store, options in run.stores():
+        for keeper in run.side_branches if cast(StoreSpec, store.spec).keeps else ():
+            if branch_of.get(options.view) != keeper:
+                extra.setdefault((keeper, options.view), []).append(store.path)
     passes: list[PlannedPass] = []
     for branch in run.of("branch"):
         name, trained = branch.name, cast(BranchSpec, branch.spec).trainable

@@ -6,24 +6,6 @@ from docs.packages import CONTRACT, ROOT, modules
 
 DOORS = {"cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in CONTRACT)}
 LEFT: dict[str, str] = {
-    "cse_study": """
-        cse_cli.machine.out_files
-        cse_cli.main
-        cse_cli.options.flags
-        cse_cli.plugins.folders
-        cse_cli.plugins.installed
-        cse_cli.terminal.console
-        cse_cli.training.resolving
-        cse_cli.training.train_checks
-        cse_core.data.files
-        cse_core.data.sources
-        cse_core.recipes.composition
-        cse_core.recipes.model_facts
-        cse_core.recipes.reading
-        cse_core.recipes.settings
-        cse_core.recipes.values
-        cse_core.registry.registry
-    """,
     "cse_testkit": """
         cse_cli.options.descriptions
         cse_cli.plugins.installed_commands

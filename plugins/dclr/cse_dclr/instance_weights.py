@@ -20,7 +20,7 @@ class InstanceWeights(NegativeStore):
     and the other sentence is above ``phi``, else 1. Weight 0 is the log-weight minus infinity, a
     factor of the paper's denominator; a loss that multiplies logits reads it itself. What is of the
     anchor's own sentence keeps weight 1, and so do columns that no sentence of the batch is behind:
-    noise, what other stores hold, and texts of their own, such as hard negatives.
+    noise, texts of their own, such as hard negatives, and, unless ``stored``, what stores keep.
 
     The second encoder reads whole sentences, whatever the level. The authors' code has its dropout
     on; here that is the branch's ``mode``.
@@ -33,19 +33,31 @@ class InstanceWeights(NegativeStore):
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
         """Set the log-weights of in-batch columns to 0 or minus infinity more."""
         blocks = [
-            slice(stop - count, stop)
-            for name, count, stop in _placed(negatives)
-            if count and name not in batch.stored and batch.roles.get(name) != "negative"
+            block
+            for name, block in negatives.spans()
+            if name not in (*batch.stored, "none") and batch.roles.get(name) != "negative"
         ]
-        if not blocks:
+        branch = self.options.branch
+        kept = [
+            (block, negatives.side[name, branch])
+            for name, block in negatives.spans()
+            if branch is not None and (name, branch) in negatives.side
+        ]
+        if not blocks and not kept:
             return negatives
-        false = self._false_negatives(batch, ctx)  # [B, B]
+        anchors, others = self._vectors(batch, ctx)
+        false = similarity(anchors, others) > self.options.phi  # [B, B]
         seen = (false if batch.view == "anchor" else false.T)[batch.owner]  # [A, B]
-        log_weights = negatives.log_weights.clone()
-        taken, known = [], []
+        judged = []
         for block in blocks:
             there, owner = _found(batch.rows, negatives.row[block])
-            here = seen[:, owner] & there
+            judged.append((block, seen[:, owner] & there))
+        for block, side in kept:
+            close = similarity(anchors, self._centered(side)) > self.options.phi
+            judged.append((block, close[batch.owner]))
+        log_weights = negatives.log_weights.clone()
+        taken, known = [], []
+        for block, here in judged:
             here = here & (negatives.row[block].unsqueeze(0) != batch.row.unsqueeze(1))
             log_weights[:, block] = log_weights[:, block].masked_fill(here, -torch.inf)
             taken.append((here & ~negatives.mask[:, block]).sum())
@@ -54,26 +66,17 @@ class InstanceWeights(NegativeStore):
         ctx.log(f"{self.name}.removed", share)
         return replace(negatives, log_weights=log_weights)
 
-    def _false_negatives(self, batch: Batch, ctx: StepContext) -> Tensor:
-        """Return ``[B, B]`` whether a sentence (column) is too similar to an anchor's (row)."""
+    def _vectors(self, batch: Batch, ctx: StepContext) -> tuple[Tensor, Tensor]:
+        """Return ``[B, D]`` the second encoder's vectors of the anchors, and of the others."""
         branch, count = self.options.branch, len(batch.rows)
         anchors, others = (
             self._centered(_by_owner(ctx.vectors(view, branch)[SENTENCE], count))
             for view in ("anchor", self.options.view)
         )
-        return similarity(anchors, others) > self.options.phi
+        return anchors, others
 
     def _centered(self, vectors: Tensor) -> Tensor:
         return vectors - vectors.mean(dim=0) if self.options.center else vectors
-
-
-def _placed(negatives: Negatives) -> list[tuple[str, int, int]]:
-    """Return name, number of columns and end of each block."""
-    placed, stop = [], 0
-    for name, count in negatives.blocks:
-        stop += count
-        placed.append((name, count, stop))
-    return placed
 
 
 def _by_owner(embeddings: Embeddings, count: int) -> Tensor:

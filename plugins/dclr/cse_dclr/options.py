@@ -35,6 +35,8 @@ class InstanceWeightsOptions(StoreOptions):
     phi: Annotated[float, Field(ge=-1)] = 0.9
     """Cosine above which another sentence counts as a false negative and gets weight 0; from 1 on
     none does."""
+    stored: bool = False
+    """Judge what other stores keep, too. Ours, not the paper's."""
     center: bool = False
     """Subtract the batch mean from the second encoder's vectors first: all cosines of an encoder
     that was never trained on sentences are high. Ours, not the paper's."""

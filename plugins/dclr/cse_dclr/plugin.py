@@ -44,6 +44,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             factory="cse_dclr.instance_weights:InstanceWeights",
             options=InstanceWeightsOptions,
             encodes=lambda options: tuple(dict.fromkeys(("anchor", options.view))),
+            side=lambda options: (options.branch,) if options.stored else (),
             plan_notes=_one_pass_would_do,
             plan_warnings=_judged_by_itself,
             paper=PAPER,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import make_batch, make_context, make_part
+from cse_testkit import make_batch, make_context, make_part, run_steps
 from torch import Tensor
 
 from cse_core.engine import negatives as core
@@ -116,3 +116,17 @@ def test_rows_of_the_second_encoder_are_met_by_owner() -> None:
     }
     found, _ = weighed(batch, replace(fixed, views=fewer))
     assert not found.log_weights.any()
+
+
+def test_what_a_queue_keeps_is_judged_by_the_vectors_beside_it() -> None:
+    removed = {}
+    for stored in ("true", "false"):
+        sets = [
+            f"negatives.instance-weights.stored={stored}", "negatives.instance-weights.phi=-0.999",
+            "negatives.momentum-queue.size=16", "train.batch_size=4",
+        ]  # fmt: skip
+        rig = run_steps({"negatives": ["momentum-queue", "+instance-weights"]}, sets, steps=3)
+        numbers = rig.scalars[-1]
+        assert numbers["infonce.negatives.momentum-queue"] == 8
+        removed[stored] = numbers["infonce.negatives.weight_zero"]
+    assert removed == {"false": 3, "true": 11}, "three of the batch, and eight of two steps before"

@@ -32,14 +32,13 @@ class MomentumQueue(NegativeStore):
         held = self.queue.held
         if not held:
             return None
-        return Negatives.of(
-            held.vectors, len(batch.anchors), name=self.name, row=held.row, age=held.age
-        )
+        return held.negatives(len(batch.anchors), name=self.name, view=self.options.view)
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Append this step's vectors and let the oldest go."""
         new = ctx.vectors(self.options.view, self.options.branch)[self.options.level]
-        self.queue.push(new.vectors, batch.rows[new.owner], self.options.size)
+        beside = ctx.beside(self.options.view, new)
+        self.queue.push(new.vectors, batch.rows[new.owner], self.options.size, **beside)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return vectors, corpus rows and ages."""

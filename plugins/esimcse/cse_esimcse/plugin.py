@@ -43,6 +43,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             summary="vectors of earlier batches, encoded by a moving average of the encoder",
             factory="cse_esimcse.momentum_queue:MomentumQueue",
             options=MomentumQueueOptions,
+            keeps=True,
             paper=PAPER,
         )
     ]

@@ -42,13 +42,10 @@ class Hippocampus(NegativeStore):
         ages = range(1, len(self.sizes) + 1)
         logs = torch.tensor([math.log(self._weight(age)) for age in ages], dtype=held.vectors.dtype)
         log_weights = logs.to(held.age.device, non_blocking=True)[held.age - 1]
-        return Negatives.of(
-            held.vectors,
-            len(batch.anchors),
-            name=self.name,
-            log_weights=log_weights.expand(len(batch.anchors), -1),
-            row=held.row,
-            age=held.age,
+        count = len(batch.anchors)
+        log_weights = log_weights.expand(count, -1)
+        return held.negatives(
+            count, name=self.name, view=self.options.view, log_weights=log_weights
         )
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
@@ -56,7 +53,8 @@ class Hippocampus(NegativeStore):
         own = ctx.vectors(self.options.view, self.options.branch)[batch.level]
         kept = self.sizes[: self.options.batches - 1]
         self.sizes = [len(own), *kept]
-        self.queue.push(own.vectors, batch.rows[own.owner], sum(self.sizes))
+        beside = ctx.beside(self.options.view, own)
+        self.queue.push(own.vectors, batch.rows[own.owner], sum(self.sizes), **beside)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return vectors, corpus rows and ages, and the rows of each batch."""

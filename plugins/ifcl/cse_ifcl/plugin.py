@@ -203,6 +203,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             summary="anchors of earlier batches, which weigh less the older they are",
             factory="cse_ifcl.hippocampus:Hippocampus",
             options=HippocampusOptions,
+            keeps=True,
             paper=PAPER,
         )
     ]

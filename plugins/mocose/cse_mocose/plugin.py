@@ -109,6 +109,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             summary="positives of earlier steps by a lagging branch, with a small first fill",
             factory="cse_mocose.queue:Queue",
             options=QueueOptions,
+            keeps=True,
             provides=lambda options: ("view:queued",) if options.update == "latest" else (),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -69,9 +70,7 @@ class Queue(NegativeStore):
         seen = keys.part(*self.growth.window(len(keys), self.entered))
         if not len(seen):
             return None
-        return Negatives.of(
-            seen.vectors, len(batch.anchors), name=self.name, row=seen.row, age=seen.age
-        )
+        return seen.negatives(len(batch.anchors), name=self.name, view=self.options.view)
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Put this step's keys in front, and let the oldest go."""
@@ -80,7 +79,8 @@ class Queue(NegativeStore):
         new = ctx.vectors(options.view, options.branch)[options.level]
         self.entered += len(new)
         kept = self.growth.kept(len(held) + len(new), self.entered, len(new))
-        self.keys.push(new.vectors, batch.rows[new.owner], kept)
+        beside = ctx.beside(options.view, new)
+        self.keys.push(new.vectors, batch.rows[new.owner], kept, **beside)
         if options.update == "latest":
             texts = ctx.texts(options.column or "text")
             self.texts = [*(texts[i] for i in new.owner.tolist()), *self.texts][:kept]
@@ -120,4 +120,4 @@ class Queue(NegativeStore):
         # Key k is text k // size of batch row k % size, and a row's slots count its texts.
         order = torch.argsort(found.slot * size + found.owner)
         vectors = found.vectors.detach().to(keys.vectors.dtype)[order]
-        return Held(torch.cat([vectors, keys.vectors[len(found) :]]), keys.row, keys.age)
+        return replace(keys, vectors=torch.cat([vectors, keys.vectors[len(found) :]]))

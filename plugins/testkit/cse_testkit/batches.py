@@ -174,6 +174,7 @@ def make_context(
         device=CPU,
         generator=draws,
         vectors=of_batch,
+        beside=lambda view, rows: {"slot": rows.slot},
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
         values=lambda column: torch.as_tensor((values or {})[column]),

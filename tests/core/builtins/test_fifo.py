@@ -40,3 +40,20 @@ def test_a_trace_beside_a_list(newest_first: bool) -> None:
     assert held.part(1, 3).row.tolist() == held.row.tolist()[1:3]
     fifo.load_state_dict({})
     assert fifo.held is None
+
+
+def test_what_is_kept_beside_goes_with_its_rows() -> None:
+    for newest_first, slots, teacher in (
+        (True, [3, 4, -1], [1.0, 2.0]), (False, [-1, 3, 4], [1.0, 2.0]),
+    ):  # fmt: skip
+        fifo = Fifo(newest_first=newest_first)
+        fifo.push(torch.zeros(2, 3), torch.tensor([7, 8]), 3)
+        beside = {"slot": torch.tensor([3, 4]), "teacher": torch.tensor([[1.0], [2.0]])}
+        held = fifo.push(torch.ones(2, 3), torch.tensor([9, 5]), 3, **beside)
+        again = Fifo(newest_first=newest_first)
+        again.load_state_dict(fifo.state_dict())
+        assert again.held is not None and again.held.beside["slot"].tolist() == slots
+        kept = held.negatives(4, name="queue", view="positive")
+        assert kept.slot.tolist() == slots and kept.views == {"queue": "positive"}
+        side = kept.side["queue", "teacher"].flatten()
+        assert side[~side.isnan()].tolist() == teacher and int(side.isnan().sum()) == 1

@@ -106,7 +106,7 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> Non
     shout = BoundAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
     texts, sentence_encoder = ["anna paints", "ben"], run.assembly.online
     given = View(view.name, view.role, "online", texts, sentence_encoder.tokenizer.content(texts))
-    ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 7)
+    ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 8)
     for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
         run.assembly.augmenters[:] = augmenters
         found = builder.prepare(given, torch.arange(2), 0, ctx, sentence_encoder).tokens
