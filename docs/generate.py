@@ -28,7 +28,7 @@ from cse_core.recipes.settings import (
     TrainOptions,
     ViewOptions,
 )
-from cse_core.recipes.values import field_accepts, plain, type_text
+from cse_core.recipes.values import as_typed, field_accepts, type_text
 from cse_core.records import COMPONENT_SPECS, ComponentSpec
 
 FOLDER = Path(__file__).parent
@@ -62,7 +62,7 @@ def options_rows(
         default = info.get_default(call_default_factory=True)
         if name in inherited and default == inherited[name].get_default(call_default_factory=True):
             continue
-        words = "required" if info.is_required() else f"`{plain(default)}`"
+        words = "required" if info.is_required() else f"`{as_typed(default)}`"
         yield (
             f"`{path}.{name}`",
             type_text(field_accepts(info)),

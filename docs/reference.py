@@ -60,7 +60,7 @@ IN_A_LINE: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
 """Sections of a line for each name: whence all of them are imported, and where they are defined."""
 FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.terminal.console": (
-        *("echo", "echo_err", "warn", "say_json", "plain_table", "say_table"),
+        *("echo", "echo_err", "warn", "fail", "say_json", "plain_table", "say_table"),
     ),
     "cse_cli.training.choosing": ("choice_flags", "Choice", "SHOWN"),
     "cse_cli.options.completion": ("complete_data", "complete_model", "complete_suite"),
@@ -74,6 +74,10 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.machine.out_files": ("out_file", "check_out_file", "check_out_folder"),
     "cse_cli.machine.processor": ("processor",),
     "cse_cli.cards.scores": ("keep_scores",),
+    "cse_cli.training.resolving": (
+        *("check_read", "absolute_path", "with_absolute_paths", "find_model"),
+        *("CORE_OPTIONS", "as_typed", "read_toml"),
+    ),
     "cse_core.runtime.hub": ("is_hub_reachable",),
 }
 """What commands use, all of it imported from ``cse_cli.api``, where the other functions are."""

@@ -101,7 +101,7 @@ def _capabilities(record: Any, field: str) -> list[str] | None:
 
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_cli.options.descriptions import describe
-    from cse_core.recipes.values import field_accepts, plain, type_text
+    from cse_core.recipes.values import as_typed, field_accepts, type_text
 
     return [
         {
@@ -109,7 +109,7 @@ def _options(record: Any) -> list[dict[str, Any]]:
             "type": type_text(field_accepts(info)),
             "default": None
             if info.is_required()
-            else plain(info.get_default(call_default_factory=True)),
+            else as_typed(info.get_default(call_default_factory=True)),
             "required": info.is_required(),
             "own": name not in type(record).options.model_fields,
             "description": describe(record.options, name),

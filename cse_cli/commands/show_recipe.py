@@ -101,19 +101,19 @@ def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, st
 
 def _blocks(document: Document) -> list[dict[str, Any]]:
     from cse_core.recipes.reading import CONDITIONS
-    from cse_core.recipes.values import plain
+    from cse_core.recipes.values import as_typed
 
     found = []
     for block in document.table.get("when", ()):
-        conditions = [f"{key} {plain(block[key])}" for key in CONDITIONS if key in block]
+        conditions = [f"{key} {as_typed(block[key])}" for key in CONDITIONS if key in block]
         changes = []
         for key, content in block.items():
             if key in CONDITIONS:
                 continue
             if isinstance(content, dict):
-                changes += [f"{key}.{name} = {plain(value)}" for name, value in content.items()]
+                changes += [f"{key}.{name} = {as_typed(value)}" for name, value in content.items()]
             elif isinstance(content, list):
-                changes += [f"{key} {plain(item)}" for item in content]
+                changes += [f"{key} {as_typed(item)}" for item in content]
             else:
                 changes.append(str(content))
         found.append({"when": ", ".join(conditions), "changes": changes})

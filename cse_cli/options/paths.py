@@ -9,7 +9,7 @@ from cse_cli.options.descriptions import describe
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from cse_core.recipes.values import field_accepts, plain, type_text
+from cse_core.recipes.values import as_typed, field_accepts, type_text
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:
         yield OptionPath(
             path=f"{path}.{name}",
             type=type_text(field_accepts(info)),
-            default=plain(getattr(options, name)),
+            default=as_typed(getattr(options, name)),
             description=describe(type(options), name),
             panel=heading,
         )

@@ -94,7 +94,7 @@ class Commands:
     """
 
     def __init__(self, left_out: Sequence[str] = (), own: Collection[str] = ()) -> None:
-        self.all = find_commands(left_out)
+        self.all, self.own = find_commands(left_out), own
         self.usable: dict[str, list[Command]] = {}
         for command in self.all:
             if not command.blocked_by and command.name not in own:
@@ -118,6 +118,15 @@ class Commands:
             if found:
                 return found[0].spec()
         return None
+
+    def known(self, words: Sequence[str]) -> bool:
+        """Tell whether a command line asks for a command, the command line's own or another.
+
+        Raises:
+            CseError: As :meth:`chosen`.
+        """
+        first = {name.split()[0] for name in self.own}
+        return bool(first.intersection(words[:1])) or self.chosen(words) is not None
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return what a command's record names for Python.

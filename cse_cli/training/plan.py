@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
-from cse_core.recipes.values import plain
+from cse_core.recipes.values import as_typed
 from cse_core.run_info import RunInfo
 from cse_core.training.recipe_file import as_recipe
 
@@ -150,13 +150,15 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
         f"recipe: {composition.recipe or 'default'}",
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
-        f"train: batches of {train.batch_size}, learning rate {plain(train.lr)}"
+        f"train: batches of {train.batch_size}, learning rate {as_typed(train.lr)}"
         f"{format_steps(composition)}, "
         f"seed {train.seed}, precision {train.precision}",
         *run,
     ]
     if composition.params:
-        text = ", ".join(f"{name} = {plain(value)}" for name, value in composition.params.items())
+        text = ", ".join(
+            f"{name} = {as_typed(value)}" for name, value in composition.params.items()
+        )
         lines.append(f"params: {text}")
     lines.append("parts:")
     lines += [f"  {_part(part)}" for part in composition.parts]
@@ -267,7 +269,7 @@ def _changed(options: Options) -> str:
     for name, info in type(options).model_fields.items():
         value = getattr(options, name)
         if value != info.get_default(call_default_factory=True):
-            text.append(f"{name} = {plain(value)}")
+            text.append(f"{name} = {as_typed(value)}")
     return ", ".join(text)
 
 

@@ -119,7 +119,7 @@ def _rows_and_columns(
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
     """Return the core's settings that differ from their defaults, and where each is from."""
     from cse_core.recipes.reading import default_document, read_recipe
-    from cse_core.recipes.values import plain
+    from cse_core.recipes.values import as_typed
 
     documents = [default_document(alone=choice.recipe is None)]
     if choice.recipe is not None:
@@ -139,7 +139,7 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
             source = "the command line" if given else ""
             for document in reversed(documents):
                 source = source or _origin(document, head, name, composition)
-            shown.append(f"{path} = {plain(value)}, from {source or 'the composer'}")
+            shown.append(f"{path} = {as_typed(value)}, from {source or 'the composer'}")
     return shown
 
 

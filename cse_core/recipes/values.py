@@ -94,7 +94,7 @@ def in_words(found: Accepts) -> str:
     """Return what is accepted with its article, as messages say it: an integer >= 1 or none."""
     words = []
     if found.choices:
-        choices = ", ".join(plain(choice) for choice in found.choices)
+        choices = ", ".join(as_typed(choice) for choice in found.choices)
         words.append(f"one of {choices}" if len(found.choices) > 1 else choices)
     bounds = f" {' and '.join(found.bounds)}" if found.bounds else ""
     if found.schedule:
@@ -127,7 +127,7 @@ def type_text(found: Accepts) -> str:
     return re.sub(r"(^| or )an? ", r"\1", in_words(found))
 
 
-def plain(value: object) -> str:
+def as_typed(value: object) -> str:
     """Return a value as a user would type it."""
     if value is None:
         return "none"
@@ -136,9 +136,9 @@ def plain(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     if isinstance(value, tuple | list):
-        return f"[{', '.join(plain(item) for item in value)}]"
+        return f"[{', '.join(as_typed(item) for item in value)}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {plain(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {as_typed(item)}" for key, item in value.items()) + "}"
     return str(value)
 
 
@@ -171,7 +171,7 @@ def _bounds(metadata: Sequence[Any]) -> list[str]:
         if isinstance(item, FieldInfo):
             words += _bounds(item.metadata)
         words += [
-            f"{word} {plain(getattr(item, kind.__name__.lower()))}"
+            f"{word} {as_typed(getattr(item, kind.__name__.lower()))}"
             for kind, word in _BOUNDS
             if isinstance(item, kind)
         ]

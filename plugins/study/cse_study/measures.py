@@ -92,8 +92,8 @@ def settings(point: Mapping[str, Any]) -> dict[str, Any]:
             that nothing sets is None.
     """
     from cse import plan
+    from cse_cli.api import CORE_OPTIONS
     from cse_core.errors import CseError, did_you_mean
-    from cse_core.recipes.settings import CORE_OPTIONS
     from cse_study.planning.composing import flat_options
 
     configuration = {

@@ -11,9 +11,16 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from cse_cli.machine.out_files import check_out_folder
-from cse_cli.plugins.installed import Installed
-from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table, warn
+from cse_cli.api import (
+    Installed,
+    check_out_folder,
+    echo,
+    echo_err,
+    plain_table,
+    say_json,
+    say_table,
+    warn,
+)
 from cse_core.errors import CseError
 from cse_core.files import writable_folder
 from cse_study.definition.reading import Definition

@@ -197,7 +197,7 @@ values = { recipe = ["simcse", "mocose"], more = [[], ["--seed", "2"]] }
     found = set()
     for content in ("one", "two"):
         (tmp_path / "a.txt").write_text(content)
-        inputs = Inputs.of((), ["a.txt"], ()).whole(plugins().registry)
+        inputs = Inputs.of((), ["a.txt"], ()).whole(plugins())
         found.add(planned(text, Wish(inputs=inputs)).cells[0].run.key)
     assert len(found) == 2, "a key is of what texts say"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.terminal.console import echo, plain_table, say_json, say_table, warn
+from cse_cli.api import echo, plain_table, say_json, say_table, warn
 from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
+from cse_cli.api import Installed, echo, echo_err, installed, plain_table, say_json, say_table
 from cse_core.errors import CseError
 
 _choose = partial(typer.Option, rich_help_panel="What is run")
@@ -140,7 +139,7 @@ def study(
     from cse_study.planning.scoring import showing
     from cse_study.session import Session
 
-    inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins.registry)
+    inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins)
     definition = showing(find_study(name, plugins), inputs)
     wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
                 data_dir)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -16,14 +16,16 @@ from pydantic import (
     model_validator,
 )
 
-from cse_cli.options.flags import PART_FLAGS
+from cse_cli.api import CORE_OPTIONS
 from cse_core.errors import did_you_mean
 from cse_core.loading import load_factory
-from cse_core.recipes.settings import CORE_OPTIONS
+from cse_core.records import Kind
 
-ARGUMENTS = ("recipe", "model", "data", "dev", *PART_FLAGS)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Kinds of parts."""
+ARGUMENTS = ("recipe", "model", "data", "dev", *KINDS)
 """Settings that are arguments of ``cse.plan``; every other one is the path of an option."""
-HEADS = (*CORE_OPTIONS, "views", "params", *PART_FLAGS)
+HEADS = (*CORE_OPTIONS, "views", "params", *KINDS)
 """First words of the paths of options."""
 _ELSEWHERE = {
     "seed": "seeds of a study are its key seeds",

@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,11 @@ def main(arguments: Sequence[str]) -> int:
     parent, what, *words = arguments
     _end_with(int(parent))
     if what == "cse":
-        from cse_cli import main as command_line
-
+        (script,) = entry_points(group="console_scripts", name="cse")
         sys.argv = ["cse", *words]
-        command_line.main()
+        script.load()()
         return 0
-    from cse_cli.terminal.console import fail
+    from cse_cli.api import fail
     from cse_core.errors import CseError
 
     try:

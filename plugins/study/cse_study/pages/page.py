@@ -10,7 +10,7 @@ from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 
-from cse_cli.machine.out_files import check_out_file
+from cse_cli.api import check_out_file
 from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.files import atomic_write, disk_errors, writable_folder

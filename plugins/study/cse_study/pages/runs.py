@@ -13,9 +13,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from cse_cli.api import read_toml
 from cse_core.errors import CseError
 from cse_core.files import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT, RUN_FILE
-from cse_core.recipes.reading import read_toml
 from cse_study.execution.folder import parsed, read_json
 from cse_study.pages.figures import Series
 from cse_study.planning.composing import NO_MATTER, flat_options

@@ -15,17 +15,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cse import as_recipe
-from cse_cli.options.flags import PART_FLAGS, Choice
-from cse_cli.plugins.installed import Installed
-from cse_cli.training.resolving import absolute_path, resolve_choice, with_absolute_paths
-from cse_cli.training.train_checks import check_read
+from cse import Composition, as_recipe
+from cse_cli.api import (
+    Choice,
+    Installed,
+    absolute_path,
+    check_read,
+    composition_of,
+    find_model,
+    with_absolute_paths,
+)
 from cse_core.errors import CseError, did_you_mean
-from cse_core.recipes.composition import Composition
-from cse_core.recipes.model_facts import find_model
-from cse_core.registry.registry import Registry
 from cse_study.definition.reading import RUN
-from cse_study.definition.schema import flat
+from cse_study.definition.schema import KINDS, flat
 
 STARTER = "starter"
 """Stands for every role that nothing was named for."""
@@ -77,8 +79,9 @@ class Inputs:
             files.setdefault(role, []).append(name)
         return Inputs(chosen, files, tuple(dev))
 
-    def whole(self, registry: Registry) -> Inputs:
+    def whole(self, plugins: Installed) -> Inputs:
         """Return them with files and folders by their whole paths, whose contents are in keys."""
+        registry = plugins.registry
         return replace(
             self,
             models={role: absolute_path(name, registry) for role, name in self.models.items()},
@@ -293,7 +296,7 @@ class Composer:
         """Return the composition of some settings, made once for all seeds."""
         key = json.dumps(settings, sort_keys=True, default=str)
         if key not in self._composed:
-            self._composed[key] = resolve_choice(self._choice(settings), self.plugins)
+            self._composed[key] = composition_of(self._choice(settings), self.plugins)
         found = self._composed[key]
         return replace(found, train=found.train.model_copy(update={"seed": seed}))
 
@@ -310,7 +313,7 @@ class Composer:
             model=None if model is None else str(model),
             data=_names(arguments.get("data")),
             dev=_names(arguments.get("dev")),
-            kinds={kind: names for kind in PART_FLAGS if (names := _names(arguments.get(kind)))},
+            kinds={kind: names for kind in KINDS if (names := _names(arguments.get(kind)))},
             sets=[f"{path}={_typed(value)}" for path, value in options.items()],
         )
 

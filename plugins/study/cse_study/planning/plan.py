@@ -8,19 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cse_cli.plugins.installed import OWN_COMMANDS
+from cse_cli.api import as_typed
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
 from cse_core.files import RESULT
 from cse_core.loading import load_factory
-from cse_core.recipes.values import plain
 from cse_study.definition.reading import RUN, Definition, Point, chosen_points, texts_of
 from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_json
 from cse_study.planning.composing import Composer, Inputs, PlannedRun, digest, filled, is_role
 
-_OWN = tuple(name.split()[0] for name in OWN_COMMANDS)
-"""First words of the command line's own commands."""
 _SET = re.compile(r"--set ([\w.]+)=(\w+)")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _FAILED = float("-inf")
@@ -312,7 +309,7 @@ def _call(
         command = _words(study.command, {"steps": None, "rows": None, **short, **given})
         commands = composer.plugins.commands
         first = command[0] if command else ""
-        if not (first in _OWN or commands.chosen(list(command)) is not None):
+        if not commands.known(command):
             raise CseError("no such command", where="command", value=first,
                            hint=commands.missing(first) or None)  # fmt: skip
     elif not callable(load_factory(study.call, where="call")):
@@ -344,13 +341,13 @@ def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ..
     for word in command:
         alone = _BRACES.fullmatch(word)
         if alone is None:
-            words.append(_BRACES.sub(lambda found: plain(value_of(found[1])), word))
+            words.append(_BRACES.sub(lambda found: as_typed(value_of(found[1])), word))
             continue
         value = value_of(alone[1])
         values = value if isinstance(value, list) else [] if value is None else [value]
         flag = [words.pop()] if words and words[-1].startswith("-") else []
         for each in values:
-            words += [*flag, plain(each)]
+            words += [*flag, as_typed(each)]
     return tuple(words)
 
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cse import table_name
-from cse_cli.plugins.folders import data_folder, known_set
-from cse_cli.plugins.installed import Installed
-from cse_core.data.files import open_file
-from cse_core.data.sources import hub_name
+from cse import hub_name, read_table, table_name
+from cse_cli.api import Installed, data_folder, known_set
 from cse_core.errors import CseError
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
@@ -125,7 +122,8 @@ def plan_scoring(
     for name in wish.pairs:
         file = known_set(name, plugins, "--pairs")
         if hub_name(file) is None:
-            file = str(open_file(file, Path(file)).path.absolute())
+            read_table(file)
+            file = str(Path(file).absolute())
         made.add("pairs", file, of="pairs")
     for name, value in scores.options.items():
         if asked and name in _TEXTS:

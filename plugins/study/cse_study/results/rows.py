@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from cse_cli.api import as_typed
 from cse_core.files import RESULT, RUN_FILE, atomic_file
-from cse_core.recipes.values import plain
 from cse_study.definition.reading import Point
 from cse_study.execution.folder import StudyFolder, read_json
 from cse_study.execution.jobs import Scoring
@@ -74,7 +74,7 @@ class Row:
             **self.facts,
             **{f"{AXIS}{name}": label for name, label in self.point.labels.items()},
             **{f"{COLUMN}{name}": value for name, value in self.point.columns.items()},
-            **{f"{OPTION}{path}": plain(value) for path, value in self.options.items()},
+            **{f"{OPTION}{path}": as_typed(value) for path, value in self.options.items()},
             **{f"{SCORE}{name}": value for name, value in self.scores.items()},
         }
 
