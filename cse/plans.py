@@ -146,6 +146,11 @@ def compose(
         return recipe.composition, choice, recipe.plugins
     if unknown := chosen.keys() - Chosen.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    files: Mapping[str, Any] = chosen
+    for name in ("data", "dev"):
+        if files.get(name) is not None and not _names(files[name]):
+            hint = "name a file; a pattern that matches none gives such a list"
+            raise CseError("is an empty list", where=name, hint=hint)
     report, model = chosen.get("report"), chosen.get("model")
     settings = {
         "train.seed": chosen.get("seed"),

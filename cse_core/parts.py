@@ -1,8 +1,9 @@
 """What a part of each kind must do. Subclass these; the defaults do nothing.
 
-Every part is called as ``Class(options, setup)`` and keeps what it needs of both itself
-(``self.options = options``). One that has parameters subclasses ``nn.Module`` first, then its kind:
-``class Mlp(nn.Module, Head)``; its parameters join the optimiser.
+Every part is called as ``Class(options, setup)`` and has ``self.options``. One that makes more of
+itself calls ``super().__init__(options, setup)``. One that has parameters subclasses ``nn.Module``
+first, then its kind, ``class Mlp(nn.Module, Head)``, and keeps what it needs of both itself after
+``super().__init__()``; its parameters join the optimiser.
 
 ``views``, ``mine``, ``candidates`` and ``weigh`` are pure: called twice they return the same and
 change nothing. Only ``after_step`` commits. State is tensors and JSON values, so nothing unpickles.
@@ -110,14 +111,19 @@ class Part:
     """A part of any kind.
 
     Attributes:
+        options: Its options; a class says of which model they are.
         name: Of the instance.
         path: Its place in the recipe: ``negatives.queue``.
         owner: The distribution that brings it, with its version.
     """
 
+    options: Any
     name: str
     path: str = "a part"
     owner: str = "no distribution"
+
+    def __init__(self, options: Any, setup: Setup) -> None:
+        self.options, self.name = options, setup.name
 
     def prepare(self, dataset: Corpus) -> None:
         """See the training rows once, before the first step."""

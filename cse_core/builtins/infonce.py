@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cse_core.builtins.options import InfonceOptions
 from cse_core.functional import infonce_terms, reduce_terms
-from cse_core.parts import Loss, Setup
+from cse_core.parts import Loss
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 
 
@@ -16,9 +16,7 @@ class Infonce(Loss):
     core options of every loss.
     """
 
-    def __init__(self, options: InfonceOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: InfonceOptions
 
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext

@@ -169,7 +169,7 @@ def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Check the columns of views; warn of negatives in the data that the run leaves aside."""
+    """Check the columns of views; warn of pairs in the data that the run leaves aside."""
     columns = run.facts.columns
     if columns is None:
         return
@@ -188,14 +188,14 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
             where=f"views.{view.name}.column" if named else f"data.columns.{view.column}",
             hint=close if named and close.startswith("did you mean") else hint,
         )
-    taken = any(view.column == "negative" for view in run.views) or any(
-        "column:negative" in flatten(part.requires) for part in run.parts
-    )
-    if "negative" in columns and not taken:
-        yield (
-            "the data has a column 'negative' that this run leaves aside: "
-            "--set views.negative.column=negative takes it in"
-        )
+    needs = {need for part in run.parts for need in flatten(part.requires)}
+    for view in run.declared.values():
+        left = view.column in columns and view.column not in ("text", *run.read_columns)
+        if left and view.role != "aux" and f"column:{view.column}" not in needs:
+            yield (
+                f"the data has a column {view.column!r} that this run leaves aside: "
+                f"--set views.{view.name}.column={view.column} takes it in"
+            )
 
 
 def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:

@@ -51,7 +51,7 @@ class Bound:
 
 BOUNDS = (
     Bound("cse_core", ("cse_core",), 11_000, held=15_410),
-    Bound("  contract", ("cse_core/*.py",), 2_450, held=3_090),
+    Bound("  contract", ("cse_core/*.py",), 2_450, held=3_095),
     Bound("  registry", ("cse_core/registry",), 600, held=850),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_320),
     Bound("  data", ("cse_core/data",), 1_300, held=1_550),
@@ -63,7 +63,7 @@ BOUNDS = (
     Bound("  runtime", ("cse_core/runtime",), 490, held=725),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=130),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=8_040),
-    Bound("plugins", ("plugins",), 23_740, held=24_280),
+    Bound("plugins", ("plugins",), 23_740, held=24_300),
     Bound("  study", ("plugins/study",), 5_000, held=5_390),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=3_620),
     Bound("  testkit", ("plugins/testkit",), 3_000, held=3_840),

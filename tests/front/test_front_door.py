@@ -91,6 +91,9 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
         cse.plan(data=sentences, options={"train.lr": object()})
     with pytest.raises(cse.CseError, match="seed cannot change it"):
         cse.train(cse.plan("simcse", data=sentences, options=SHORT), seed=3)
+    for name in ("data", "dev"):
+        with pytest.raises(cse.CseError, match=f"{name}: is an empty list"):
+            cse.plan("simcse", **{name: []})
 
 
 def test_a_run_is_that_of_the_command(

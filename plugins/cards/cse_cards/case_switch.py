@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cse_cards.options import CaseSwitchOptions
-from cse_core.parts import Augmenter, Setup
+from cse_core.parts import Augmenter
 from cse_core.types import StepContext, TokenBatch, View
 
 _WORDS = re.compile(r"\S+")
@@ -28,9 +28,7 @@ class CaseSwitch(Augmenter):
     ``model.max_length``.
     """
 
-    def __init__(self, options: CaseSwitchOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: CaseSwitchOptions
 
     def __call__(
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext

@@ -85,8 +85,7 @@ class Retrieved(NegativeStore):
     """
 
     def __init__(self, options: RetrievedOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.setup = setup
         self.where = f"negatives.{setup.name}.index"
         chosen_index(options.index, 0, 0, self.where)  # before anything is encoded

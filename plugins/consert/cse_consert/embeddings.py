@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cse_consert.options import EmbeddingDropoutOptions, FeatureCutoffOptions, TokenCutoffOptions
 from cse_core.functional import sample_in_rows
-from cse_core.parts import Augmenter, Setup
+from cse_core.parts import Augmenter
 from cse_core.types import StepContext, TokenBatch, View
 
 OptionsT = TypeVar("OptionsT", EmbeddingDropoutOptions, FeatureCutoffOptions, TokenCutoffOptions)
@@ -21,9 +21,7 @@ class EmbeddingAugmenter(Augmenter, Generic[OptionsT]):
     ConSERT, section 3.2. ``at`` says which embeddings.
     """
 
-    def __init__(self, options: OptionsT, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: OptionsT
 
     def __call__(
         self, x: Tensor, tokens: TokenBatch | None, view: View, ctx: StepContext

@@ -8,7 +8,7 @@ import torch
 
 from cse_consert.options import TokenShuffleOptions
 from cse_core.functional import sample_in_rows
-from cse_core.parts import Augmenter, Setup
+from cse_core.parts import Augmenter
 from cse_core.types import StepContext, TokenBatch, View
 
 
@@ -21,9 +21,7 @@ class TokenShuffle(Augmenter):
     8). A row pooler that reads the first token still reads the first one.
     """
 
-    def __init__(self, options: TokenShuffleOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: TokenShuffleOptions
 
     def __call__(
         self, x: TokenBatch, tokens: TokenBatch | None, view: View, ctx: StepContext

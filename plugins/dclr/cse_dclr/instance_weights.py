@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import similarity
-from cse_core.parts import NegativeStore, Setup
+from cse_core.parts import NegativeStore
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext
 from cse_dclr.options import InstanceWeightsOptions
 
@@ -26,9 +26,7 @@ class InstanceWeights(NegativeStore):
     on; here that is the branch's ``mode``.
     """
 
-    def __init__(self, options: InstanceWeightsOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: InstanceWeightsOptions
 
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
         """Set the log-weights of in-batch columns to 0 or minus infinity more."""

@@ -14,7 +14,7 @@ from cse_core.functional import (
     reduce_terms,
     similarity,
 )
-from cse_core.parts import Loss, Setup
+from cse_core.parts import Loss
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_dclr.options import DclrOptions
 
@@ -35,9 +35,7 @@ class Dclr(Loss):
     alone, and their weighted mean counts.
     """
 
-    def __init__(self, options: DclrOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: DclrOptions
 
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext

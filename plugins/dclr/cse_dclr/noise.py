@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import similarity, unit
-from cse_core.parts import NegativeStore, Setup
+from cse_core.parts import NegativeStore
 from cse_core.types import Batch, Negatives, StepContext
 from cse_dclr.options import NoiseOptions
 
@@ -21,9 +21,7 @@ class Noise(NegativeStore):
     carry no gradient, and nothing is kept.
     """
 
-    def __init__(self, options: NoiseOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: NoiseOptions
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
         """Return this step's noise, ``[int(A * times), D]``."""

@@ -23,8 +23,7 @@ class MomentumQueue(NegativeStore):
     """
 
     def __init__(self, options: MomentumQueueOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.queue = Fifo()
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:

@@ -54,8 +54,7 @@ class WordRepetition(Augmenter):
     """
 
     def __init__(self, options: WordRepetitionOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.seed = setup.seed
 
     def __call__(

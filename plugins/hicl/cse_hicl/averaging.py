@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.parts import NegativeStore, Setup
+from cse_core.parts import NegativeStore
 from cse_core.types import Batch, Negatives, StepContext
 from cse_hicl.options import AveragingOptions
 
@@ -20,9 +20,7 @@ class Averaging(NegativeStore):
     are those of equal corpus row and age in one block; what came from no row counts alone.
     """
 
-    def __init__(self, options: AveragingOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: AveragingOptions
 
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
         """Return the negatives with ``-log l_k`` added to their weights."""

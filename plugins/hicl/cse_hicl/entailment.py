@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from cse_core.functional import infonce_terms
-from cse_core.parts import Loss, Setup
+from cse_core.parts import Loss
 from cse_core.types import SENTENCE, Batch, LossOutput, Negatives, Positives, StepContext
 from cse_hicl.options import EntailmentOptions
 
@@ -18,9 +18,7 @@ class Entailment(Loss):
     joined of; ``sentences = "positive"`` takes the texts of the second view.
     """
 
-    def __init__(self, options: EntailmentOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: EntailmentOptions
 
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.parts import PositiveMiner, Setup
+from cse_core.parts import PositiveMiner
 from cse_core.types import Batch, Positives, StepContext
 from cse_hicl.options import SameSequenceOptions
 
@@ -23,9 +23,7 @@ class SameSequence(PositiveMiner):
 
     options: SameSequenceOptions
 
-    def __init__(self, options: SameSequenceOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: SameSequenceOptions
 
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, P, D]`` positives, the segment's own first, with weight 0 past its text."""

@@ -28,8 +28,7 @@ class Segments(SlicePooler):
     level = LEVEL
 
     def __init__(self, options: SegmentsOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.join_before_heads = options.join == "before-heads"
         if setup.encoder is not None:
             self._check_room(setup.encoder.max_positions, setup.tokenizer.special_count)

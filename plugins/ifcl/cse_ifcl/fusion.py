@@ -27,8 +27,7 @@ class Fusion(Augmenter):
     """
 
     def __init__(self, options: FusionOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.second = SecondEmbeddings(options, setup)
         self.parallel: ParallelTokens | None = None
 

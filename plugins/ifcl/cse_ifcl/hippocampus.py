@@ -26,8 +26,7 @@ class Hippocampus(NegativeStore):
     """
 
     def __init__(self, options: HippocampusOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.queue = Fifo(newest_first=True)
         self.sizes: list[int] = []
 

@@ -27,8 +27,7 @@ class MutualInformation(Metric):
     """
 
     def __init__(self, options: MutualInformationOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.device = setup.device
         self.held: dict[str, tuple[Tensor, Tensor]] = {}
 

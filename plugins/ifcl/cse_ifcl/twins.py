@@ -30,8 +30,7 @@ class Twins(Loss):
     """
 
     def __init__(self, options: TwinsOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.of_fraternal = options.model_copy(
             update={"target": options.twin, "negatives": "in-batch"}
         )

@@ -28,8 +28,7 @@ class WordAugmenter(Augmenter):
     """
 
     def __init__(self, options: WordOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.gap = " " if options.unit == "word" else ""
 
     def __call__(

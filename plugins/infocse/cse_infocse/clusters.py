@@ -50,8 +50,7 @@ class Clusters(PositiveMiner):
     options: ClusterOptions
 
     def __init__(self, options: ClusterOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.where = f"positives.{setup.name}"
         self.mined = 0
         self.before = 0

@@ -57,8 +57,7 @@ class Labels(PositiveMiner):
     options: LabelsOptions
 
     def __init__(self, options: LabelsOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.where = f"positives.{setup.name}"
         self.between = separator(setup, self.where) if options.document == "mean" else " "
         self.mined = 0
@@ -169,8 +168,7 @@ class IdcLabels(PositiveMiner):
     options: IdcLabelsOptions
 
     def __init__(self, options: IdcLabelsOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.clusters = Idc(options, setup)
         self.labels = Labels(options, setup)
         self.before = 0

@@ -27,8 +27,7 @@ class Sentences(SlicePooler):
     level = LEVEL
 
     def __init__(self, options: SentencesOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         found = setup.tokenizer.hf.sep_token_id
         if found is None:
             raise CseError("the tokenizer has no separator token", where=f"pool.{setup.name}",

@@ -18,8 +18,7 @@ class SpanMask(Augmenter):
     """
 
     def __init__(self, options: SpanMaskOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.token = setup.tokenizer.hf.mask_token
 
     def __call__(

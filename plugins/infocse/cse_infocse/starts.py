@@ -31,8 +31,7 @@ class WeakStart(PositiveMiner):
     options: PairOptions
 
     def __init__(self, options: PairOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.where = f"positives.{setup.name}"
         self.mined = False
 

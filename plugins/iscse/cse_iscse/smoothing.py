@@ -26,8 +26,7 @@ class Smoothing(PositiveMiner):
     options: SmoothingOptions
 
     def __init__(self, options: SmoothingOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.buffer = Fifo()
 
     def positives(self, batch: Batch) -> Tensor | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.parts import Augmenter, Setup
+from cse_core.parts import Augmenter
 from cse_core.types import StepContext, TokenBatch, View
 from cse_mocose.options import FgsmOptions
 
@@ -24,9 +24,7 @@ class Fgsm(Augmenter):
     embeddings, in the format in which the encoder multiplies: what is left of a small epsilon.
     """
 
-    def __init__(self, options: FgsmOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: FgsmOptions
 
     def __call__(
         self, x: Tensor, tokens: TokenBatch | None, view: View, ctx: StepContext

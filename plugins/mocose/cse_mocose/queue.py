@@ -32,8 +32,7 @@ class Queue(NegativeStore):
     """
 
     def __init__(self, options: QueueOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+        super().__init__(options, setup)
         self.growth = Growth.of(options)
         self.keys = Fifo(newest_first=True)
         self.entered = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.parts import Augmenter, Setup
+from cse_core.parts import Augmenter
 from cse_core.types import StepContext, TokenBatch, View
 from cse_mocose.options import TokenDropOptions
 
@@ -19,9 +19,7 @@ class TokenDrop(Augmenter):
     row that is longer than ``places`` counts its own length.
     """
 
-    def __init__(self, options: TokenDropOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: TokenDropOptions
 
     def __call__(
         self, x: Tensor, tokens: TokenBatch | None, view: View, ctx: StepContext

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from cse_core.parts import NegativeStore, Setup
+from cse_core.parts import NegativeStore
 from cse_core.types import Batch, Negatives, StepContext, View
 from cse_simcse.options import HardNegativesOptions
 
@@ -19,9 +19,7 @@ class HardNegatives(NegativeStore):
     logit is log alpha.
     """
 
-    def __init__(self, options: HardNegativesOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: HardNegativesOptions
 
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
         """Return the view of the column's texts."""

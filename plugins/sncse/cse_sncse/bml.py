@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import paired_similarity
-from cse_core.parts import Loss, Setup
+from cse_core.parts import Loss
 from cse_core.types import Batch, Embeddings, LossOutput, Negatives, Positives, StepContext
 from cse_sncse.options import BmlOptions
 
@@ -20,9 +20,7 @@ class Bml(Loss):
     an anchor without one, or without a positive, has loss zero and is not counted in the mean.
     """
 
-    def __init__(self, options: BmlOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: BmlOptions
 
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import distribution
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from cse_core.loading import load_factory, package_path
 from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
+from cse_testkit.doors import behind_the_doors
 from cse_testkit.promises import NotMeant, Suite
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pyarrow")
@@ -43,10 +44,12 @@ class PluginSuite(Suite):
     Attributes:
         distribution: Name of the distribution, as pip shows it.
         parts: Attributes of the suites of its parts by kind and name, as of ``part_suites``.
+        behind: Modules behind the toolkit's doors that it imports all the same.
     """
 
     distribution: ClassVar[str]
     parts: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    behind: ClassVar[Collection[str]] = ()
     last: ClassVar[tuple[str, ...]] = ("two_processes_train_as_one",)
 
     def infos(self) -> list[PluginInfo]:
@@ -102,6 +105,16 @@ class PluginSuite(Suite):
                 load_factory(record.factory)
             elif hasattr(record, "path"):
                 package_path(record.path)
+
+    def promise_it_imports_the_doors_alone(self) -> None:
+        """Of the toolkit it imports ``cse``, ``cse_cli.api`` and the root of ``cse_core``.
+
+        It imports no other plugin: what two share is a capability.
+        """
+        for package in {each.partition(".")[0] for each in self.modules()} - {"cse_core"}:
+            found = behind_the_doors(package)
+            wrong = [f"{found[name]} {name}" for name in found if name not in self.behind]
+            assert not wrong, f"imports what may change in any version: {', '.join(wrong[:5])}"
 
     def promise_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""

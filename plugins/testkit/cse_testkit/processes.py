@@ -23,8 +23,8 @@ Parts = Sequence[tuple[Kind, str]]
 Given = Mapping[str, Mapping[str, Any]]
 """Attributes of a part's suite by its path, of which these are read:"""
 READ = ("options", "sets", "columns")
-SECONDS = 60
-"""How long a process waits for the other in a step."""
+SECONDS = 120
+"""How long a process waits for the other, at the begin and in a step."""
 
 
 def difference(parts: Parts, given: Given) -> str:

@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 from cse_testkit import PluginSuite, checking, failures, installed_registry
+from cse_testkit.doors import behind_the_doors
 from cse_testkit.plugins import installed_plugins
 from hatchling.builders.wheel import WheelBuilder
 
@@ -26,6 +27,7 @@ NEED = "Requires-Dist: cse-toolkit<0.2,>=0.1"
 
 class TestPlugin(PluginSuite):
     distribution = "cse-testkit"
+    behind = behind_the_doors("cse_testkit")  # tests/architecture has the table
 
 
 @pytest.fixture(scope="module")

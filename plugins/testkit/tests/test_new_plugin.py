@@ -92,10 +92,15 @@ def test_names_of_all_lengths_are_in_form(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [*((kind,) for kind in KINDS), tuple(KINDS)], ids="-".join)
-def test_its_own_tests_and_promises_pass(kinds: tuple[str, ...], tmp_path: Path) -> None:
+def test_its_own_tests_and_promises_pass(
+    kinds: tuple[str, ...], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = write(tmp_path / "cse-every", "every", *kinds)
     in_form(folder)
-    said([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "mypy"], folder)
+    said(
+        [sys.executable, "-m", "mypy", "--cache-dir", tmp_path_factory.getbasetemp() / "mypy"],
+        folder,
+    )
     site = installed(folder, tmp_path / "site")
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     assert " passed" in said(pytest_, folder, site)

@@ -55,6 +55,8 @@ def test_columns_of_views() -> None:
         assert set(wanted) <= set(found), words
     assert len(made(columns=columns).views) == 2
     assert made("views.negative.column=negative", columns=columns).warnings == ()
+    (line,) = made("views.positive.column=text", columns=columns[:2]).warnings
+    assert line.endswith("--set views.positive.column=positive takes it in")
 
 
 PASSES: tuple[tuple[str, list[str]], ...] = (

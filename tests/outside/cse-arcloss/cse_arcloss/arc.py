@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 
 from cse_arcloss.options import ArcOptions
 from cse_core.functional import log_sum_exp, paired_similarity, reduce_terms, similarity
-from cse_core.parts import Loss, Setup
+from cse_core.parts import Loss
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 
 SMALLEST = 1e-7
@@ -31,9 +31,7 @@ class Arc(Loss):
     sentences is not here.
     """
 
-    def __init__(self, options: ArcOptions, setup: Setup) -> None:
-        self.options = options
-        self.name = setup.name
+    options: ArcOptions
 
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse_core.options import MetricOptions
-from cse_core.parts import Metric, Setup
+from cse_core.parts import Metric
 
 
 def isoscore(vectors: NDArray[Any]) -> float:
@@ -31,9 +30,6 @@ def isoscore(vectors: NDArray[Any]) -> float:
 
 class IsoScore(Metric):
     """IsoScore over the different texts of a set."""
-
-    def __init__(self, options: MetricOptions, setup: Setup) -> None:
-        self.name = setup.name
 
     def compute(self, encode: Callable[[Sequence[str]], Any], pairs: Any) -> dict[str, float]:
         """Return the score of the set's texts."""

@@ -1,0 +1,47 @@
+"""What a plugin may import of the toolkit: three doors, and no other plugin."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import cse_core
+
+
+def doors() -> frozenset[str]:
+    """Return the modules of the doors: ``cse``, ``cse_cli.api`` and the root of ``cse_core``."""
+    root = (each.name for each in pkgutil.iter_modules(cse_core.__path__) if not each.ispkg)
+    return frozenset(["cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in root)])
+
+
+def behind_the_doors(package: str) -> dict[str, str]:
+    """Return what a package imports of the toolkit or of other plugins beside the doors.
+
+    Returns:
+        Each module with the file and line that imports it first.
+    """
+    points = (*entry_points(group="cse"), *entry_points(group="cse.commands"))
+    plugins = {point.module.partition(".")[0] for point in points} - {package, "cse_core"}
+    ours, allowed = {"cse_core", "cse_cli", "cse", *plugins}, doors()
+    found: dict[str, str] = {}
+    spec = find_spec(package)
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        for path in sorted(Path(folder).rglob("*.py")):
+            for module, line in _imports(path):
+                if module.partition(".")[0] in ours and module not in allowed:
+                    place = f"{path.relative_to(Path(folder).parent)}:{line}"
+                    found.setdefault(module, place)
+    return found
+
+
+def _imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the modules that a file imports, those inside functions too, with their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, node.lineno) for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module, node.lineno
