@@ -108,9 +108,7 @@ class Model:
         from cse_cli.models.views import encode_view
 
         planned = None if aug is None else self._planned("aug", aug, options)
-        found = encode_view(self.loaded, columns, planned, dropout=dropout, seed=seed)
-        vectors: NDArray[np.float32] = found.numpy()
-        return vectors
+        return encode_view(self.loaded, columns, planned, dropout=dropout, seed=seed).numpy()
 
     def metric(self, name: str) -> Metric:
         """Return an installed metric, made for this model.

@@ -7,7 +7,7 @@ progress to stderr.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -94,9 +94,8 @@ def progress(
     """
     from cse_cli.terminal.progress import reporter_for, silence
 
-    opening: Callable[[], None] = lambda: None  # noqa: E731
     if plugins is not None:
         silence()
-        opening = plugins.warn_of_failed
+    opening = (lambda: None) if plugins is None else plugins.warn_of_failed
     with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
         yield reporter
