@@ -95,7 +95,7 @@ class ComponentSpec(NamedSpec):
     provides: Capabilities = ()
     requires: Capabilities = ()
     reads: Mapping[str, ColumnType] | Callable[[Any], Mapping[str, ColumnType]] = field(
-        default_factory=dict
+        default_factory=dict, hash=False
     )
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = ()
     paper: str = ""

@@ -65,8 +65,7 @@ def load(path: str | None, unit: str = "sentence") -> Corpus:
     from cse_core.recipes.compose import resolve
 
     options = resolve(registry(), data=[path or STARTER], sets=[f"data.unit={unit}"]).data
-    datasets = {each.name: each.spec for each in registry().datasets()}
-    return load_corpus(options, datasets=datasets)
+    return load_corpus(options, registry())
 
 
 def read(path: str | None, count: int, unit: str = "sentence") -> list[str]:

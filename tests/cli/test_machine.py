@@ -57,6 +57,9 @@ def test_a_bug_in_a_part_names_its_plugin(
     class Broken(Part):
         path, owner = "loss.broken", "cse-mine 0.1.0"
 
+        def __init__(self) -> None:
+            """Take no options."""
+
         def after_step(self, *_: object) -> None:
             raise RuntimeError("shapes")
 

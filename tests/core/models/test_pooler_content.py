@@ -19,6 +19,9 @@ class Backwards(RowPooler):
 
     dimension = 32
 
+    def __init__(self) -> None:
+        """Take no options."""
+
     def content(self, tokens: TokenBatch) -> TokenBatch:
         rows = [
             torch.arange(int(start), int(stop)).flip(0)
@@ -38,6 +41,9 @@ class Plain(Backwards):
 
 class Halves(SlicePooler):
     """Cuts each text into two slices of equal length."""
+
+    def __init__(self) -> None:
+        """Take no options."""
 
     def slices(self, tokens: TokenBatch) -> TokenBatch:
         lengths = (tokens.lengths // 2).repeat_interleave(2)
