@@ -11,6 +11,7 @@ from cse_core.data.columns import lacks_word_spaces, match_columns
 from cse_core.data.tables import Reading
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions, NeededColumns
+from cse_core.records import ColumnType
 from tests.fixtures.parts import made_up_registry
 
 USUAL = {
@@ -145,3 +146,29 @@ def test_a_required_column_has_no_gap(tmp_path: Path) -> None:
     assert len(load_corpus(options, needed=NeededColumns(("title",)))) == 3
     with pytest.raises(CseError, match="column title is blank in 1 of 3 rows"):
         load_corpus(options, needed=NeededColumns(("title",), ("title",)))
+
+
+def test_a_column_with_a_type_holds_what_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "graded.csv"
+    options = DataOptions(path=(str(path),))
+    path.write_text("text,score,level,topic\na,0.5,3,sport\n,x,,\nb,1e-3,-2,art\n")
+    types: dict[str, ColumnType] = {"score": "float", "level": "int", "topic": "label"}
+    corpus = load_corpus(options, needed=NeededColumns(("score", "level"), (), types))
+    assert corpus.values("score", "float").tolist() == [0.5, 0.001]
+    assert corpus.values("level", "int").tolist() == [3, -2]
+    assert corpus.values("topic", "label").tolist() == [1, 0], "by the order of the labels"
+    bad: tuple[tuple[str, ColumnType, str], ...] = (
+        ("good", "float", "finite numbers"), ("nan", "float", "finite numbers"),
+        ("1.5", "int", "integers"),
+    )  # fmt: skip
+    for cell, kind, noun in bad:
+        path.write_text(f"text,score\na,1\nb,{cell}\n")
+        with pytest.raises(CseError) as caught:
+            load_corpus(options, needed=NeededColumns(("score",), (), {"score": kind}))
+        assert str(caught.value) == (
+            f"{path}, row 2: column score must hold {noun} (got {cell!r}); correct it, or take "
+            "another column: --set data.columns.score=NAME"
+        )
+    path.write_text("text,score\na,1\nb,\n")
+    with pytest.raises(CseError, match="column score is blank in 1 of 2 rows, first in row 2"):
+        load_corpus(options, needed=NeededColumns(("score",), (), {"score": "float"}))
