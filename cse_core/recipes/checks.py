@@ -189,12 +189,12 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
             hint=close if named and close.startswith("did you mean") else hint,
         )
     needs = {need for part in run.parts for need in flatten(part.requires)}
-    for view in run.declared.values():
-        left = view.column in columns and view.column not in ("text", *run.read_columns)
-        if left and view.role != "aux" and f"column:{view.column}" not in needs:
+    for known in run.declared.values():
+        left = known.column in columns and known.column not in ("text", *run.read_columns)
+        if left and known.role != "aux" and f"column:{known.column}" not in needs:
             yield (
-                f"the data has a column {view.column!r} that this run leaves aside: "
-                f"--set views.{view.name}.column={view.column} takes it in"
+                f"the data has a column {known.column!r} that this run leaves aside: "
+                f"--set views.{known.name}.column={known.column} takes it in"
             )
 
 
