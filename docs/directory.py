@@ -1,6 +1,6 @@
 """Write docs/directory.md: the plugins that are on a package index, found by their names.
 
-    python docs/directory.py                     asks https://pypi.org/simple/
+    python docs/directory.py                     asks the index that pip asks by default
     python docs/directory.py --index URL --out FILE
 
 A plugin is a project ``cse-*`` whose newest wheel has an entry point of group ``cse`` or
@@ -26,8 +26,8 @@ from urllib.request import Request, urlopen
 from zipfile import BadZipFile, ZipFile
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from pip._internal.models.index import PyPI
 
-INDEX = "https://pypi.org/simple/"
 PREFIX = "cse-"
 GROUPS = ("cse", "cse.commands")
 BLOCK = 32_768
@@ -172,7 +172,7 @@ def page_of(plugins: list[Plugin]) -> str:
 def main(words: list[str] | None = None) -> int:
     """Write the page; return 1, and leave it as it is, where the index cannot be asked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--index", default=INDEX, help="address of a simple API")
+    parser.add_argument("--index", default=f"{PyPI.simple_url}/", help="address of a simple API")
     out = Path(__file__).with_name("directory.md")
     parser.add_argument("--out", type=Path, default=out, help="the page, docs/directory.md")
     given = parser.parse_args(words)
