@@ -26,7 +26,7 @@ def check_plugin(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DIST]",
+            metavar="DIST",
             help="An installed plugin or distribution; by default that of ./pyproject.toml.",
         ),
     ] = None,
@@ -38,8 +38,9 @@ def check_plugin(
 ) -> None:
     """Ask every promise of an installed plugin, and say what to fix in which file, a line each.
 
-    Its parts and recipes run some steps on a tiny random encoder and made-up texts, with the
-    columns of [tool.cse.columns] in its pyproject.toml. The exit code is 1 where a promise is
+    Its parts and recipes run some steps on a tiny random encoder and made-up texts. Its
+    pyproject.toml, in the working folder where it is not installed from one, may declare columns
+    in tool.cse.columns and options in tool.cse.options. The exit code is 1 where a promise is
     broken.
     """
     manager = installed(context).manager
@@ -87,7 +88,11 @@ def _show(part: str, asked: list[Asked]) -> None:
         line += f" ({refused} refused with a reason)"
     if count["broken"]:
         line += f", {count['broken']} broken, {count['not asked']} not asked until it is fixed"
-    echo(line)
+    unasked: dict[str, int] = {}
+    for each in asked:
+        if each.status == "not meant" and each.detail.startswith("an option has no default"):
+            unasked[each.detail] = unasked.get(each.detail, 0) + 1
+    echo("; ".join([line, *(f"{count} not asked: {why}" for why, count in unasked.items())]))
     for each in asked:
         if each.status == "broken":
             fix = f": fix {each.file}" if each.file else ""

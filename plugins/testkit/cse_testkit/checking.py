@@ -29,6 +29,7 @@ from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
 from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
+from cse_testkit.tiny import declared_options
 
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
@@ -161,7 +162,9 @@ def of_record(
     if isinstance(record, ComponentSpec):
         suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
         factory, options = _file(load_factory, record.factory), _file(_same, record.options)
-        for each in _of(suite, part, factory or module):
+        own = declared_options(info.distribution, f"{record.kind}.{record.name}")
+        given = {"options": own} if own else {}
+        for each in _of(suite, part, factory or module, **given):
             if "default" in each.name or "described" in each.name:
                 each = replace(each, file=options)
             elif f"promise_{each.name}" in vars(RecordSuite):

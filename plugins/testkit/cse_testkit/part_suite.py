@@ -59,7 +59,8 @@ class RecordSuite(Suite):
         spec = cls.found().spec
         options = spec.options(**cls.options) if cls.options else spec.default_options()
         if options is None:
-            raise NotMeant(f"{cls.part[1]} has an option without a default: give the suite options")
+            where = f"[tool.cse.options.{spec.kind}.{spec.name}]"
+            raise NotMeant(f"an option has no default: give one in {where}, or the suite options")
         return options
 
     def promise_its_options_are_described(self) -> None:
@@ -103,10 +104,12 @@ class Trial:
 
     def __init__(self, suite: type[PartSuite]) -> None:
         self.suite, self.registry = suite, suite.installed()
-        self.needed = complete(self.registry, [suite.part], {suite.part: suite.options})
+        kind, name = suite.part
+        options = {(kind, name.rpartition("/")[2]): suite.options}
+        self.needed = complete(self.registry, [suite.part], options)
         self.corpus: Corpus = self.needed.corpus(columns=suite.columns)
         self.composition = self.needed.compose(self.corpus, *suite.sets)
-        self.path = f"{suite.part[0]}.{suite.part[1].rpartition('/')[2]}"
+        self.path = f"{kind}.{name.rpartition('/')[2]}"
         self.rig = self.fresh(watch=True)
         self.error: Exception | None = None
         try:

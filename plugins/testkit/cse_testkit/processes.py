@@ -23,6 +23,8 @@ Parts = Sequence[tuple[Kind, str]]
 Given = Mapping[str, Mapping[str, Any]]
 """Attributes of a part's suite by its path, of which these are read:"""
 READ = ("options", "sets", "columns")
+STARTS = 2
+"""How often the processes are started where they do not find each other."""
 SECONDS = 120
 """How long a process waits for the other, at the begin and in a step."""
 
@@ -41,11 +43,17 @@ def difference(parts: Parts, given: Given) -> str:
     """
     plain = {path: {name: of[name] for name in READ if name in of} for path, of in given.items()}
     with tempfile.TemporaryDirectory(prefix="cse-processes-") as folder:
-        work = (folder, list(parts), plain)
-        try:
-            start_processes(_work, work, nprocs=2, start_method="spawn")  # type: ignore[no-untyped-call]
-        except ProcessRaisedException as error:
-            return str(error).strip().splitlines()[-1].removeprefix("RuntimeError: ")
+        for number in range(STARTS):
+            work = (str(Path(folder, str(number))), list(parts), plain)
+            Path(work[0]).mkdir()
+            try:
+                start_processes(_work, work, nprocs=2, start_method="spawn")  # type: ignore[no-untyped-call]
+                folder = work[0]
+                break
+            except ProcessRaisedException as error:
+                said = str(error).strip().splitlines()[-1]
+                if "Gloo" not in said or number == STARTS - 1:
+                    return said.removeprefix("RuntimeError: ")
         two = [torch.load(Path(folder, f"{rank}.pt"), weights_only=False) for rank in range(2)]
         one = _trained(Path(folder, "one"), parts, plain, watch=True)
     for path, (wanted, drawn) in one.items():

@@ -81,8 +81,12 @@ class RecipeSuite(Suite):
 
     def resolved(self, encoder: str) -> Composition:
         """Return the recipe resolved for an encoder of ``ENCODERS``."""
-        facts = replace(ENCODERS[encoder], columns=(*COLUMNS, *self.declared()))
-        registry = self.installed()
+        registry, read = self.installed(), list[str]()
+        for part in registry.parts():
+            options = part.spec.default_options()
+            read += () if options is None else part.spec.declared("reads", options)
+        columns = dict.fromkeys((*COLUMNS, *self.declared(), *read))
+        facts = replace(ENCODERS[encoder], columns=tuple(columns))
         return resolve(registry, recipe=self.recipe, model=facts.model, sets=self.sets, facts=facts)
 
     def declared(self) -> Mapping[str, str | Sequence[str]]:

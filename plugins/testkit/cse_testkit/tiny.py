@@ -97,20 +97,46 @@ def typed(columns: Columns) -> Mapping[str, str | Sequence[str]]:
 
 @cache
 def declared_columns(name: str) -> Mapping[str, str | Sequence[str]]:
-    """Return the columns of made-up corpora that a plugin's ``pyproject.toml`` declares.
+    """Return the columns of made-up corpora that a distribution's ``pyproject.toml`` declares.
 
-    It is the file of the folder that the distribution is installed from, or of the working folder;
-    a wheel has none::
+    For example::
 
         [tool.cse.columns]
         score = "float"
         topic = ["sport", "music"]
 
-    Args:
-        name: The distribution.
-
     Raises:
         CseError: If a column is neither a type nor a list of sample values.
+    """
+    path, declared = _declared(name)
+    found: dict[str, Any] = declared.get("columns", {})
+    for column, content in found.items():
+        cells = content if isinstance(content, list) else []
+        if str(content) not in CONTENT and {type(cell) for cell in cells} != {str}:
+            where = f"{path}: tool.cse.columns.{column}"
+            hint = f"{', '.join(CONTENT)}, or a list of sample values as texts"
+            raise CseError("is not a type", where=where, value=content, hint=hint)
+    return found
+
+
+def declared_options(name: str, part: str) -> Mapping[str, Any]:
+    """Return the options of a part, ``loss.NAME``, that its ``pyproject.toml`` declares.
+
+    For example::
+
+    [tool.cse.options.loss.distillation]
+    teacher = "starter"
+    """
+    kind, _, own = part.partition(".")
+    found: dict[str, Any] = _declared(name)[1].get("options", {}).get(kind, {}).get(own, {})
+    return found
+
+
+def _declared(name: str) -> tuple[Path, dict[str, Any]]:
+    """Return ``[tool.cse]`` of a distribution, and the file that has it.
+
+    It is that of the folder that the distribution is installed from, or of the working folder; a
+    wheel has none.
     """
     try:
         origin = json.loads(distribution(name).read_text("direct_url.json") or "{}").get("url", "")
@@ -120,15 +146,8 @@ def declared_columns(name: str) -> Mapping[str, str | Sequence[str]]:
         path = Path(folder, "pyproject.toml")
         read = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
         if canonical(str(read.get("project", {}).get("name", ""))) == canonical(name):
-            found: dict[str, Any] = read.get("tool", {}).get("cse", {}).get("columns", {})
-            for column, content in found.items():
-                cells = content if isinstance(content, list) else []
-                if str(content) not in CONTENT and {type(cell) for cell in cells} != {str}:
-                    where = f"{path}: tool.cse.columns.{column}"
-                    hint = f"{', '.join(CONTENT)}, or a list of sample values as texts"
-                    raise CseError("is not a type", where=where, value=content, hint=hint)
-            return found
-    return {}
+            return path, read.get("tool", {}).get("cse", {})
+    return Path("pyproject.toml"), {}
 
 
 def write_corpus(corpus: Corpus, path: Path) -> Path:

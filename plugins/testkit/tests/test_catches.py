@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cse_testkit import LossSuite, SuiteSuite, failures, suite_of
 from cse_testkit.checking import of_record
-from cse_testkit.tiny import declared_columns
+from cse_testkit.tiny import declared_columns, declared_options
 
 from cse_core.errors import CseError
 from cse_core.registry.plugin_info import PluginInfo
@@ -91,6 +91,10 @@ def test_a_declared_column_and_a_teacher_of_another_dimension(tmp_path: Path) ->
         (tmp_path / "pyproject.toml").write_text(text)
         with pytest.raises(CseError, match="tool.cse.columns.score: is not a type"):
             declared_columns("cse-x")
+    text = '[project]\nname = "cse-y"\n[tool.cse.options.loss.far]\nteacher = "starter"\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert declared_options("cse-y", "loss.far") == {"teacher": "starter"}
+    assert declared_options("cse-y", "loss.near") == {}
 
 
 def test_a_broken_suite_is_found_and_a_sound_one_passes(tmp_path: Path) -> None:
