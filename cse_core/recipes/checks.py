@@ -50,9 +50,16 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
 
 
 def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse two parts that make one view, one group of positives or one column."""
+    """Refuse two parts that make one view, group of positives or column, or read it otherwise."""
     owners: dict[str, PlannedPart] = {}
+    readers: dict[str, PlannedPart] = {}
     for part in run.parts:
+        for name, kind in part.reads.items():
+            other = readers.setdefault(name, part)
+            if other.reads[name] != kind:
+                what = f"reads {kind}, and {other.path} reads {other.reads[name]}"
+                hint = f"remove one, for instance --{part.kind} ~{part.name}"
+                yield CseError(what, where=part.path, value=f"column {name}", hint=hint)
         for capability in sorted(part.provides):
             prefix, _, name = capability.partition(":")
             if (

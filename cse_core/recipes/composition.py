@@ -98,10 +98,8 @@ class PlannedPart:
 
         Without one in its record this is the branch of its options, or None: the view's own.
         """
-        own, asked = (
-            getattr(self.options, "branch", None),
-            self.spec.declared("encodes", self.options),
-        )
+        own = getattr(self.options, "branch", None)
+        asked = self.spec.declared("encodes", self.options)
         return tuple((each, own) if isinstance(each, str) else each for each in asked)
 
     @cached_property

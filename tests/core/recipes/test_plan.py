@@ -250,6 +250,10 @@ def contract_registry() -> Registry:
             encodes=("positive", ("anchor", "frozen")), requires=("branch:frozen",),
         ),
         LossSpec(
+            name="ordinal", summary="x", factory="a:B", contrastive=False,
+            reads={"score": "int"},
+        ),
+        LossSpec(
             name="triplet", summary="x", factory="a:B", contrastive=False,
             requires=("column:negative",),
         ),
@@ -273,6 +277,8 @@ def test_a_grade_needs_the_pair_that_it_is_of() -> None:
     sets = ["views.positive.column=text"]
     with pytest.raises(CseError, match=r"--set views\.positive\.column=positive"):
         resolve(registry, kinds={"loss": ["graded"]}, sets=sets, facts=facts)
+    with pytest.raises(CseError, match=r"loss\.ordinal: reads int, and loss\.graded reads float"):
+        resolve(registry, kinds={"loss": ["graded", "+ordinal"]}, facts=facts)
     with pytest.raises(CseError, match=r"needs the column 'score'"):
         resolve(registry, kinds={"loss": ["graded"]}, facts=replace(BERT, columns=there[:2]))
 
