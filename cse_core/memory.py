@@ -11,6 +11,8 @@ from torch import Tensor
 
 from cse_core.types import Negatives
 
+Beside = Mapping[str, Tensor]
+
 
 @dataclass(frozen=True)
 class Held:
@@ -27,7 +29,7 @@ class Held:
     vectors: Tensor
     row: Tensor
     age: Tensor
-    beside: Mapping[str, Tensor] = field(default_factory=dict)
+    beside: Beside = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return N, without a look at the device."""
@@ -74,14 +76,14 @@ class Fifo:
         """Return how many vectors are held."""
         return 0 if self.held is None else len(self.held)
 
-    def push(self, vectors: Tensor, row: Tensor, size: int, **beside: Tensor) -> Held:
+    def push(self, vectors: Tensor, row: Tensor, size: int, beside: Beside | None = None) -> Held:
         """Store ``[B, D]`` vectors of rows ``[B]``, drop all but ``size``; return what is held."""
-        self.held = self.after(vectors, row, size, **beside)
+        self.held = self.after(vectors, row, size, beside)
         return self.held
 
-    def after(self, vectors: Tensor, row: Tensor, size: int, **beside: Tensor) -> Held:
+    def after(self, vectors: Tensor, row: Tensor, size: int, beside: Beside | None = None) -> Held:
         """Return what would be held after a push."""
-        new = Held(vectors.detach(), row, torch.ones_like(row), beside)
+        new = Held(vectors.detach(), row, torch.ones_like(row), beside or {})
         old = self.held or new.part(0, 0)
         old = replace(old, vectors=old.vectors.to(new.vectors.dtype), age=old.age + 1)
         if self.newest_first:

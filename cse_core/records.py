@@ -384,7 +384,7 @@ class ViewSpec(NamedSpec):
     """A view that recipes can name: what it is to the anchor, and the column of its texts.
 
     The core has ``anchor``, ``positive`` and ``negative``. A view with a hyphen and more behind its
-    name (``identical-2``) has the same role; one that nothing declares is auxiliary.
+    name (``positive-2``) has the same role; one that nothing declares is auxiliary.
 
     Attributes:
         role: ``positive`` is a positive of the anchor by its row, ``negative`` a negative of every

@@ -295,10 +295,8 @@ def clean_rows(
                 hint="fill or remove these rows",
             )
         if (kind := needed.types.get(name, "text")) != "text":
-            texts, there = (
-                columns[name].filter(pa.array(has_text)),
-                np.flatnonzero(has_text).tolist(),
-            )
+            texts = columns[name].filter(pa.array(has_text))
+            there = np.flatnonzero(has_text).tolist()
             read_values(texts.to_pylist(), kind, column=name, where=reading.name, rows=there)
         if name in reading.encoded and len(gaps) and every:
             del columns[name]

@@ -22,12 +22,7 @@ from cse_core.recipes.model_facts import model_facts
 from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
 from cse_core.recipes.values import OptionReader
-from cse_core.records import (
-    HeadSpec,
-    Kind,
-    RowPoolerSpec,
-    SliceSpec,
-)
+from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 

@@ -37,7 +37,7 @@ class MomentumQueue(NegativeStore):
         """Append this step's vectors and let the oldest go."""
         new = ctx.vectors(self.options.view, self.options.branch)[self.options.level]
         beside = ctx.beside(self.options.view, new)
-        self.queue.push(new.vectors, batch.rows[new.owner], self.options.size, **beside)
+        self.queue.push(new.vectors, batch.rows[new.owner], self.options.size, beside)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return vectors, corpus rows and ages."""

@@ -53,7 +53,7 @@ class Hippocampus(NegativeStore):
         kept = self.sizes[: self.options.batches - 1]
         self.sizes = [len(own), *kept]
         beside = ctx.beside(self.options.view, own)
-        self.queue.push(own.vectors, batch.rows[own.owner], sum(self.sizes), **beside)
+        self.queue.push(own.vectors, batch.rows[own.owner], sum(self.sizes), beside)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return vectors, corpus rows and ages, and the rows of each batch."""

@@ -79,7 +79,7 @@ class Queue(NegativeStore):
         self.entered += len(new)
         kept = self.growth.kept(len(held) + len(new), self.entered, len(new))
         beside = ctx.beside(options.view, new)
-        self.keys.push(new.vectors, batch.rows[new.owner], kept, **beside)
+        self.keys.push(new.vectors, batch.rows[new.owner], kept, beside)
         if options.update == "latest":
             texts = ctx.texts(options.column or "text")
             self.texts = [*(texts[i] for i in new.owner.tolist()), *self.texts][:kept]

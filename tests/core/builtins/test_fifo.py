@@ -49,7 +49,7 @@ def test_what_is_kept_beside_goes_with_its_rows() -> None:
         fifo = Fifo(newest_first=newest_first)
         fifo.push(torch.zeros(2, 3), torch.tensor([7, 8]), 3)
         beside = {"slot": torch.tensor([3, 4]), "teacher": torch.tensor([[1.0], [2.0]])}
-        held = fifo.push(torch.ones(2, 3), torch.tensor([9, 5]), 3, **beside)
+        held = fifo.push(torch.ones(2, 3), torch.tensor([9, 5]), 3, beside)
         again = Fifo(newest_first=newest_first)
         again.load_state_dict(fifo.state_dict())
         assert again.held is not None and again.held.beside["slot"].tolist() == slots
