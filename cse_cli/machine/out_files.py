@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from cse_core.errors import CseError
 
@@ -27,7 +28,7 @@ def out_file(path: Path, where: str = "--out", *, keep: bool = True) -> Iterator
     if path.is_dir():
         raise CseError("is a folder", where=where, value=str(path), hint="name a file")
     if not os.path.lexists(path.parent):
-        hint = f"make it: mkdir -p {path.parent}"
+        hint = f"make it: mkdir -p {quote(str(path.parent))}"
         raise CseError("its folder does not exist", where=where, value=str(path), hint=hint)
     try:
         with atomic_file(path, keep=keep) as made:

@@ -20,7 +20,6 @@ from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
-    Adapter,
     Augmenter,
     Branch,
     Loss,
@@ -125,8 +124,9 @@ def build(
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
     )
+    calls = PartCalls(device)
     for planned in composition.of("adapter"):
-        cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
+        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
     online = factory.sentence_encoder(composition.of("pool"), model.max_length)
     dimension = online.dimension
     inference_pool = None
@@ -175,8 +175,11 @@ def build(
         dropout=source,
         device=device,
         inference_pool=inference_pool,
+        calls=calls,
     )
     assembly.train_mode()
+    for part in factory.made.values():
+        calls.watch(part)
     return assembly
 
 

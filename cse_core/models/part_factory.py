@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.errors import CseError, PartError
+from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
@@ -144,8 +144,7 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
     except (Exception, SystemExit) as error:
         if choice.spec.factory.startswith("cse_core."):
             raise
-        said = " ".join(str(error).split())
-        raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
+        raise PartError(choice, "__init__", f"raised {describe(error)}") from error
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner
