@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
     Encode = Callable[[Sequence[str]], Vectors]
 
+
 @dataclass(frozen=True)
 class Given:
     """What a benchmark is given.
