@@ -221,15 +221,14 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
             f"the last batch of each epoch is a single row, which has no negative: {rows:,} rows "
             f"in batches of {size:,}; change train.batch_size or data.limit"
         )
-    for view in run.views if corpus is not None else ():
-        if view.role != "positive" or view.column in (None, "text", *run.mined_columns):
-            continue
-        counts = corpus.table.column(view.column).value_counts().field(1).to_pylist()
-        if max(counts) * size >= 2 * len(corpus):
+    own = {view.column for view in run.views if view.role == "positive"} - {None, "text"}
+    for column in own.intersection(corpus.names if corpus is not None else ()):
+        assert corpus is not None
+        most = max(corpus.table.column(column).value_counts().field(1).to_pylist())
+        if most * size >= 2 * len(corpus):
             yield (
-                f"{max(counts):,} of {len(corpus):,} rows have the same text in column "
-                f"{view.column!r}: in a batch each is a negative of the others, which same_text "
-                "does not mask (it compares the anchors)"
+                f"{most:,} of {len(corpus):,} rows have the same text in column {column!r}: in a "
+                "batch each is a negative of the others, for same_text compares the anchors alone"
             )
 
 
