@@ -179,9 +179,8 @@ def load_weights(part: nn.Module, name: str, folder: Path) -> None:
 
 def make_part(choice: PlannedPart, setup: Setup) -> Part:
     """Return a part as its record, options and setup make it, on the setup's device."""
-    make = load_factory(choice.spec.factory)
     try:
-        part = cast(Part, make(choice.options, setup))
+        part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
     except (CseError, MemoryError, torch.OutOfMemoryError):
         raise
     except (Exception, SystemExit) as error:
