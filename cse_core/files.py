@@ -240,7 +240,7 @@ def check_shape(content: Any, shape: Any, path: Path, hint: str, place: str = ""
     Raises:
         CseError: If it does not: the first place that is wrong.
     """
-    kind = type(shape) if isinstance(shape, list | dict) else shape
+    kind: Any = type(shape) if isinstance(shape, list | dict) else shape
     if not isinstance(content, kind):
         what = f"is damaged: {place.lstrip('.') or 'it'} is {truncate_repr(content, 40)}"
         raise CseError(what, where=str(path), hint=hint)
