@@ -61,7 +61,6 @@ SECTIONS = (
     Section("training", "Training", ("texts",)),
     Section("encoding", "Encoding", ("texts",)),
     Section("memory", "Memory against the batch", ("texts",)),
-    Section("mining", "Mining", ("articles",)),
     Section("parts", "What a part costs", ("texts",), "tests.benchmarks.parts"),
     Section("hicl", "HiCL at 512 tokens", ("texts", "articles")),
 )
