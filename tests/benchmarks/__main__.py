@@ -33,7 +33,7 @@ sentence-transformers, is a dependency of the benchmarks alone.
 
 What is compared runs in turn on one machine. Each repeat gives one ratio, after one repeat that
 warms up; tables have the median and, in brackets, the least and the largest. Of speeds more is
-better for cse; of seconds, memory and shares less is.
+better for cse; of seconds and memory less is.
 """
 QUICK = (
     "\n**A smoke run with tiny sizes: it shows that everything runs; its numbers mean nothing.**\n"
