@@ -411,16 +411,6 @@ def test_load_says_what_is_wrong_with_a_folder(folder, tmp_path):
         assert "\n" not in str(raised.value)
 
 
-def test_load_says_that_the_hub_is_offline(monkeypatch):
-    monkeypatch.setattr("cse_core.encoders.pretrained.is_hub_reachable", lambda: False)
-    for load in (
-        lambda: PackedEncoder.load("no-such-model-xyz", seed=0),
-        lambda: load_tokenizer("no-such-model-xyz"),
-    ):
-        with pytest.raises(CseError, match=r"hub cannot be reached.*no-such-model-xyz.*path of"):
-            load()
-
-
 def test_load_tokenizer_says_what_is_wrong(folder):
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(CseError, match="tokenizer"):
