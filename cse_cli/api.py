@@ -21,6 +21,7 @@ from cse_cli.models.loading import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
+    PromptOption,
     check_model,
 )
 from cse_cli.models.processes import shared
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "BatchTokensOption", "Choice", "DeviceOption",
     "Installed", "MaxLengthOption", "ModelArgument", "PoolingOption", "PrecisionOption",
+    "PromptOption",
     "absolute_path", "as_typed", "check_model", "check_out_file", "check_out_folder", "check_read",
     "choice_flags", "code", "complete_data", "complete_model", "complete_suite", "composition_of",
     "data_folder", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",

@@ -14,6 +14,8 @@ from cse_core.loading import package_path
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.records import COMPONENT_SPECS, Kind
 from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
+from cse_core.runtime.declared import Declared
 
 KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
 """Kinds of parts in the order in which recipes list them."""
@@ -67,6 +69,20 @@ def default_document(*, alone: bool = True) -> Document:
     if not alone:
         del table["when"]
     return Document("default", "the default recipe", table)
+
+
+def model_document(says: Declared, facts: RunInfo) -> Document:
+    """Return what a model says of how it encodes as a recipe, on which that of the run stands."""
+    inference = says.inference()
+    longest = min(facts.positions or 10**9, 10**9)
+    if inference.get("max_length", longest) >= longest:  # what the encoder takes: the default
+        inference.pop("max_length", None)
+    table: dict[str, Any] = {"inference": inference}
+    if says.default_prompt_name is not None:
+        table["model"] = {"prompt": says.default_prompt_name}
+    if says.row is not None:
+        table["pool"] = says.poolers()
+    return Document("model", "the model", table)
 
 
 def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:

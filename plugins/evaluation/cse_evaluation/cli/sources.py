@@ -60,6 +60,7 @@ class Request:
     seed: int = 1111
     pooling: str | None = None
     max_length: int | None = None
+    prompt: str | None = None
     device: str = "auto"
     precision: str = "fp32"
     batch_tokens: int | None = None
