@@ -13,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+import cse_cli.machine.environment  # noqa: F401
+from cse_cli.machine.out_files import typed
 from cse_cli.machine.refusals import (
     check_typed,
     exits_as_errors,
@@ -61,6 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         the reader of stdout has left.
     """
     debug, installed = False, Installed()
+    typed.set(tuple(arguments))
     try:
         check_typed(arguments)
         words, left_out = take_no_plugin(arguments)
@@ -90,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
         if refused is not None:
             fail(refused)
             return 2
-        line = None if debug else plugin_from_traceback(error, installed.owners(words))
+        line = None if debug else plugin_from_traceback(error, installed.owners(arguments))
         if line is None:
             raise
         fail(CseError(line, hint="this is a bug in the plugin; add --debug to see where"))
