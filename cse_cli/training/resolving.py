@@ -65,7 +65,8 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
                 dev_sets(TrainOptions(dev=tuple(dev)), (), installed.registry, lambda _: None)
         raise_all(errors)
         raise
-    check_config(composition.model.name, installed.registry)
+    for name in (composition.model.name, *composition.named):
+        check_config(name, installed.registry)
     corpus = installed.known_corpus(composition.data)
     lines = list(advice(composition, installed.registry, corpus))
     return replace(composition, warnings=(*composition.warnings, *lines))
