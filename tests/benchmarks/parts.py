@@ -26,11 +26,11 @@ from tests.benchmarks.sections import Given
 if TYPE_CHECKING:
     from cse_testkit.completion import Needed
 
-    from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition
 
 TOTAL = 100_000
 """Steps that schedules get, so that none of them is over."""
+ALONE = (f"train.max_steps={TOTAL}", "train.precision=fp32", "train.device=cpu")
 DOCUMENT = 8
 """Sentences of a synthetic document."""
 TRIES = 5
@@ -124,6 +124,8 @@ class Bench:
 
     def run(self, needed: Needed) -> Run:
         """Return a run of what is needed, on rows with the columns that it needs."""
+        from cse_testkit.tiny import data_file
+
         from cse_core.data import Corpus
         from cse_core.recipes.compose import resolve
         from cse_core.recipes.model_facts import model_facts
@@ -134,11 +136,12 @@ class Bench:
         composition = resolve(
             registry(),
             kinds=needed.kinds,
-            sets=[*needed.sets, f"train.batch_size={self.sizes.batch}"],
+            sets=[*needed.sets, *ALONE, f"train.batch_size={self.sizes.batch}"],
             model=self.model,
+            data=[str(data_file(corpus))],
             facts=replace(known, rows=len(corpus), columns=corpus.names),
         )
-        return Run(composition, corpus)
+        return Run(composition)
 
     def cost(self, path: str) -> Cost | None:
         """Measure a part; None where it needs a cased encoder or texts that are not here."""
@@ -165,7 +168,7 @@ class Bench:
             "part": partial(run.steps, self._places()),
         }
         if kind != "aug":
-            works["inside"] = partial(run.steps, self._places(), Inside(run.rig, path).seconds)
+            works["inside"] = partial(run.steps, self._places(), Inside(run.session, path).seconds)
         found = alternate(works, self.repeats, warm=0)
         inside = found.get("inside", [])
         shares = ratios(inside, found["part"]) if inside else []
@@ -203,18 +206,16 @@ class Run:
     """A composition that is stepped, without a folder, scores or checkpoints.
 
     Attributes:
-        rig: The parts and the engine.
+        session: The parts and the engine.
     """
 
-    def __init__(self, composition: Composition, corpus: Corpus) -> None:
-        from cse_testkit import Rig
-
+    def __init__(self, composition: Composition) -> None:
+        from cse import Session
         from cse_core.tokenization.training_rows import Batches
 
         self.composition = composition
-        self.rig = Rig(composition, corpus, total_steps=TOTAL)
-        self.rig.loop.before_update = None  # what the kit reads costs no part
-        rows = len(self.rig.loop.rows)
+        self.session = Session(composition).prepare()
+        rows = len(self.session.rows)
         size = min(composition.train.batch_size, rows)
         self.batches = Batches(rows - rows % size, size)
 
@@ -222,7 +223,7 @@ class Run:
         """Run a step on the batch at a place, and return its seconds."""
         index = self.batches.at(place)
         began = time.perf_counter()
-        self.rig.loop.step(index)
+        self.session.step(index)
         return time.perf_counter() - began
 
     def steps(
@@ -249,13 +250,13 @@ class Inside:
     """Time inside a store or miner of a run.
 
     Args:
-        rig: The run, begun.
+        session: The run.
         path: ``negatives.NAME`` or ``positives.NAME``.
     """
 
-    def __init__(self, rig: Any, path: str) -> None:
-        self.engine, self.assembly = rig.loop.engine, rig.assembly
-        self.part: Any = rig.assembly.parts[path]
+    def __init__(self, session: Any, path: str) -> None:
+        self.engine, self.assembly = session._loop.engine, session._loop.assembly
+        self.part: Any = session.parts[path]
         self.kind, _, self.name = path.partition(".")
         self._taken = 0.0
 

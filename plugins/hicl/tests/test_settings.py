@@ -48,7 +48,7 @@ def test_variants_differ_where_they_should() -> None:
         run = run_steps(recipe="hicl", kinds=kinds, sets=[SHORT, *sets], steps=1)
         first[variant] = run.losses[0]
         (seen,) = run.scalars
-        names = {choice.name for choice in run.composition.of("loss")}
+        names = {choice.name for choice in run.session.composition.of("loss")}
         assert {f"{name}.loss" for name in names} <= set(seen)
         if "local" in names:
             assert seen["local.negatives"] > 3, "segments, more than the three other sentences"
@@ -72,8 +72,8 @@ def test_no_work_is_done_on_padding() -> None:
     """Both views of five texts: their content, and two special tokens a segment."""
     texts = ["boat", "boat lamp " * 300, "drum " * 33, "kite clock " * 40, "bell " * 64]
     corpus = Corpus.from_columns({"text": texts})
-    made = Rig(compose(recipe="hicl", sets=["train.batch_size=5"], corpus=corpus), corpus)
-    lengths = made.assembly.online.tokenizer.content(texts, 512).lengths.tolist()
+    made = Rig(compose(recipe="hicl", sets=["train.batch_size=5"], corpus=corpus))
+    lengths = made.session.tokenizer().content(texts, 512).lengths.tolist()
     assert min(lengths) == 1 and max(lengths) == 512
     result = made.step(1)[0]
     segments = sum(1 + (length - 1) // 32 for length in lengths)
@@ -83,8 +83,8 @@ def test_no_work_is_done_on_padding() -> None:
 def test_a_text_without_a_token_of_content_trains() -> None:
     """The tokenizer drops a control character: its one segment is [CLS] [SEP]."""
     corpus = Corpus.from_columns({"text": ["\u200b", "boat " * 40, "the lamp", "drum"]})
-    made = Rig(compose(recipe="hicl", corpus=corpus), corpus)
-    assert made.assembly.online.tokenizer.content(["\u200b"]).rows == 1
+    made = Rig(compose(recipe="hicl", corpus=corpus))
+    assert made.session.tokenizer().content(["\u200b"]).rows == 1
     result = made.step(2)[-1]
     assert bool(result.loss.isfinite()) and not made.bad_gradients
 
@@ -145,8 +145,12 @@ def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
         sets=[SHORT, "negatives.queue.branch=ema", "negatives.queue.size=16"],
         steps=4,
     )
-    assert "negatives.queue (positive by branch ema) -> loss.global" in data_flow(run.composition)
-    assert not any("queue" in line and "local" in line for line in data_flow(run.composition))
+    assert "negatives.queue (positive by branch ema) -> loss.global" in data_flow(
+        run.session.composition
+    )
+    assert not any(
+        "queue" in line and "local" in line for line in data_flow(run.session.composition)
+    )
     assert run.scalars[-1]["global.negatives"] > 3, "more than the other texts of the batch"
 
 
@@ -164,6 +168,6 @@ def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:
     assert default["local.loss"] != pytest.approx(plain["local.loss"], rel=1e-5)
     assert literal["global.loss"] == pytest.approx(default["global.loss"], rel=1e-5)
     assert literal["global.loss"] != pytest.approx(plain["global.loss"], rel=1e-5)
-    found = data_flow(run.composition)
+    found = data_flow(run.session.composition)
     assert any(line.startswith("identical -> loss.local") for line in found)
     assert any(line.startswith("positive -> loss.global") for line in found)

@@ -223,12 +223,11 @@ def test_its_state_is_a_name_and_a_hash(encoder: PackedEncoder) -> None:
 
 def test_a_second_model_that_is_not_there(tmp_path: Path) -> None:
     for name in (str(tmp_path / "none"), "no-such-model-of-any-hub"):
-        corpus = tiny_corpus(columns=("fraternal",))
+        made = compose(kinds={"aug": ["fusion"]}, corpus=tiny_corpus(columns=("fraternal",)))
+        for part in made.of("aug"):
+            vars(part)["options"] = part.options.model_copy(update={"model": name})
         with pytest.raises(CseError) as caught:
-            made = compose(
-                kinds={"aug": ["fusion"]}, sets=[f"aug.fusion.model={name}"], corpus=corpus
-            )
-            Rig(made, corpus)
+            Rig(made).step()
         line = str(caught.value)
         assert "\n" not in line and line.startswith("aug.fusion") and name in line
 

@@ -19,10 +19,13 @@ def clustered(own: Path, annotator: Path | None = None) -> list[set[tuple[int, i
     sets += [] if annotator is None else [f"positives.idc.annotator={annotator}"]
     kinds: Any = {"positives": ["~neighbour"]}
     made = compose(recipe="infocse", kinds=kinds, sets=sets, corpus=corpus, encoder=own)
-    rig, found = Rig(made, corpus), []
-    for current in rig.rounds.each(False):
+    session, found = Rig(made).session.prepare(), []
+    rounds = session._trainer.rounds
+    found.append(session.rows.pairs)
+    rounds.scores.append(None)
+    for current in rounds.each(False):
         found.append(current.pairs)
-        rig.rounds.scores.append(None)
+        rounds.scores.append(None)
     assert len(found) == 2
     return [
         set(zip(*(list(pairs[name]) for name in ("text", "positive")), strict=True))

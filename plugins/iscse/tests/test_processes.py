@@ -31,10 +31,15 @@ def run(encoder: str) -> dict[str, Any]:
         encoder=Path(encoder),
         corpus=corpus,
     )
-    rig = Rig(composition, corpus)
+    rig = Rig(composition)
     losses = [float(rig.step(1, rows=size)[0].loss) for size in BATCHES]
-    tensors, _ = rig.state()
-    return {"losses": losses, **{name: value.tolist() for name, value in tensors.items()}}
+    held = {
+        f"{path}.{name}": value.tolist()
+        for path in ("positives.knn-smoothing", "positives.kmeans-smoothing")
+        for name, value in rig.session.parts[path].state_dict().items()
+        if isinstance(value, torch.Tensor)
+    }
+    return {"losses": losses, **held}
 
 
 def test_two_processes_hold_the_same_buffers_and_clusters(two_processes: TwoProcesses) -> None:

@@ -113,7 +113,7 @@ def test_the_seed_alone_draws_its_matrices() -> None:
     for number, seed in enumerate((1, 1, 2)):
         torch.manual_seed(number)
         made = compose(kinds={"adapter": ["lora"]}, sets=[f"train.seed={seed}"])
-        state = Rig(made, tiny_corpus()).assembly.online.encoder.state_dict()
+        state = Rig(made).session.encoder().state_dict()
         assert not any(value.any() for name, value in state.items() if "lora_B" in name)
         found.append({name: value for name, value in state.items() if "lora_A" in name})
     one, same, other = found

@@ -99,7 +99,7 @@ def test_both_views_take_the_online_gradient() -> None:
         least = 0.04 if gradient == "fresh" else 0.01
         for name in ("fgsm.anchor.size", "fgsm.positive.size"):
             assert least < second[name] <= 0.0501, name
-        assert len(run.composition.passes) == (4 if gradient == "fresh" else 2)
+        assert len(run.session.composition.passes) == (4 if gradient == "fresh" else 2)
 
 
 def test_the_step_goes_up_the_loss() -> None:
@@ -108,7 +108,7 @@ def test_the_step_goes_up_the_loss() -> None:
 
     def loss(epsilon: float) -> float:
         sets = [f"aug.fgsm.epsilon={epsilon}", "aug.fgsm.views=[anchor, positive]"]
-        rig = Rig(compose(kinds={"aug": ["fgsm"]}, sets=sets, corpus=corpus), corpus)
+        rig = Rig(compose(kinds={"aug": ["fgsm"]}, sets=sets, corpus=corpus))
         return float(rig.step(1)[0].loss)
 
     assert loss(1e-9) < loss(0.01) < loss(0.05)

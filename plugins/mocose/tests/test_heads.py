@@ -83,13 +83,13 @@ def test_the_dimension_is_the_encoders_or_the_parameter() -> None:
 def test_the_pooler_is_linear_and_the_predictor_the_online_branchs_alone() -> None:
     """Queries are behind tanh, keys are not; the target's heads are copies that follow."""
     corpus = tiny_corpus()
-    rig = Rig(compose(recipe="mocose", corpus=corpus), corpus)
-    online, target = (rig.assembly.encoders[name] for name in ("online", "target"))
+    rig = Rig(compose(recipe="mocose", corpus=corpus))
+    online, target = (rig.session._loop.assembly.encoders[name] for name in ("online", "target"))
     assert list(online.heads) == ["pooler", "projector", "predictor"]
     assert list(target.heads) == ["pooler", "projector"]
     assert kinds_of(online.heads["pooler"]) == ["Linear", "Identity"], "no activation"
     assert target.heads["projector"] is not online.heads["projector"]
-    trained = {id(p) for group in rig.loop.optimizer.adamw.param_groups for p in group["params"]}
+    trained = {id(p) for p in rig.session.trained.values()}
     own = [*target.encoder.parameters(), *target.heads["projector"].parameters()]
     table = online.encoder.model.get_input_embeddings().weight
     assert [p for p in own if id(p) in trained] == [table], "the shared table, and nothing else"

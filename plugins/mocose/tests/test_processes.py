@@ -28,9 +28,9 @@ def run(encoder: str, update: str) -> dict[str, Any]:
         encoder=Path(encoder),
         corpus=corpus,
     )
-    rig = Rig(composition, corpus)
+    rig = Rig(composition)
     losses = [float(rig.step(1, rows=size)[0].loss) for size in BATCHES]
-    state = rig.assembly.parts["negatives.queue"].state_dict()
+    state = rig.session.parts["negatives.queue"].state_dict()
     plain = {name: v.tolist() if hasattr(v, "tolist") else v for name, v in state.items()}
     return {"losses": losses, **plain}
 
