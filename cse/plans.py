@@ -73,6 +73,7 @@ class Chosen(TypedDict, total=False):
 
     Attributes:
         model: The encoder to start from: an installed one, a folder, a run, or a hub name.
+        prompt: What stands before every text: the name of one of the model's prompts, or a text.
         data: Training texts: files, installed data sets, or names of the hub.
         dev: Graded pairs that choose the checkpoint; ``"none"`` for none.
         aug: Augmenters. As on the command line ``"fgsm"`` replaces those of the recipe, ``"+fgsm"``
@@ -92,6 +93,7 @@ class Chosen(TypedDict, total=False):
     """
 
     model: File | None
+    prompt: str | None
     data: Files
     dev: Files
     aug: Names
@@ -153,6 +155,7 @@ def compose(
             raise CseError("is an empty list", where=name, hint=hint)
     report, model = chosen.get("report"), chosen.get("model")
     settings = {
+        "model.prompt": chosen.get("prompt"),
         "train.seed": chosen.get("seed"),
         "train.report": None if report is None else _names(report),
     }
@@ -195,7 +198,8 @@ def _value(value: Any, path: str) -> str:
     if value is None:
         return "none"
     if isinstance(value, str | PathLike):
-        return fspath(value)
+        text = fspath(value)
+        return text if text == text.strip() else json.dumps(text, ensure_ascii=False)
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError):

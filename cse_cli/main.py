@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+import cse_cli.machine.environment  # noqa: F401
+from cse_cli.machine.out_files import typed
 from cse_cli.machine.refusals import (
     check_typed,
     exits_as_errors,
@@ -60,6 +62,7 @@ def run(arguments: Sequence[str]) -> int:
         the reader of stdout has left.
     """
     debug = False
+    typed.set(tuple(arguments))
     try:
         check_typed(arguments)
         words, left_out = take_no_plugin(arguments)

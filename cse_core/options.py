@@ -52,6 +52,9 @@ class AugmenterOptions(Options):
 class PoolerOptions(Options):
     """What every pooler stage accepts."""
 
+    weights: Literal["new", "model"] = "new"
+    """Where weights of its own begin: new, or those that the model's folder has for its name."""
+
 
 class HeadOptions(PoolerOptions):
     """What every head accepts."""

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import Distribution
 from traceback import walk_tb
 from typing import Any
 
@@ -65,6 +66,15 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
         return CseError(
             "another process of this run has ended",
             hint="what it printed says why; start all processes again",
+        )
+    if (frames := list(walk_tb(error.__traceback__))) and (
+        frames[-1][0].f_globals.get("__name__", "").startswith("importlib.metadata")
+    ):  # libraries look through every distribution, torch as soon as it is imported
+        known = {each.metadata["Name"] for frame, _ in frames for each in frame.f_locals.values()
+                 if isinstance(each, Distribution)}  # fmt: skip
+        return CseError(
+            f"the metadata of {' or '.join(sorted(known)) or 'a distribution'} cannot be read",
+            hint="install that distribution again, or remove it",
         )
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         name = error.filename if isinstance(error.filename, str) else None

@@ -118,10 +118,11 @@ def _rows_and_columns(
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
     """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_core.recipes.reading import default_document, read_recipe
+    from cse_core.recipes.reading import default_document, model_document, read_recipe
     from cse_core.recipes.values import as_typed
 
     documents = [default_document(alone=choice.recipe is None)]
+    documents.append(model_document(composition.says, composition.facts))
     if choice.recipe is not None:
         documents += read_recipe(choice.recipe, installed.registry)
     typed = {text.partition("=")[0].strip() for text in choice.sets}

@@ -64,7 +64,7 @@ def _visible(path: Path) -> list[str] | None:
 
 
 def check_links(folder: Path, where: str) -> None:
-    """Refuse links among a run's own files: what is written or removed there lies elsewhere.
+    """Refuse links and pipes among a run's own files: what is written there lies elsewhere.
 
     Raises:
         CseError: If there is one; ``where`` names the flag.
@@ -75,9 +75,10 @@ def check_links(folder: Path, where: str) -> None:
     walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
     inside = (Path(at, each) for walk in walks for at, *names in walk for each in sum(names, []))
     for each in chain(own, inside):
-        if each.is_symlink():
+        what = "a link" if each.is_symlink() else "a pipe or a device"
+        if each.is_symlink() or (each.exists() and not (each.is_file() or each.is_dir())):
             raise CseError(
-                f"{each.relative_to(folder)} is a link, and a run never writes through links",
+                f"{each.relative_to(folder)} is {what}, and a run writes to files of its own",
                 where=where,
                 value=str(folder),
                 hint="replace it by the file it points to, or remove it",
@@ -289,6 +290,7 @@ def save_recipe(composition: Composition, path: Path) -> None:
     """
     from cse_core.training.recipe_file import dump_recipe
 
-    with out_file(path, "--save-recipe") as made:
+    inputs = (*composition.data.path, *composition.train.dev)
+    with out_file(path, "--save-recipe", inputs=inputs) as made:
         made.write_text(dump_recipe(composition), encoding="utf-8")
     echo_err(f"the resolved recipe is in {path}")

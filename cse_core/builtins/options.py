@@ -32,10 +32,20 @@ class MlpOptions(HeadOptions):
     """Linear layers, each followed by the activation."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Size of its output; by default that of its input."""
-    activation: Literal["tanh", "relu", "gelu", "none"] = "tanh"
+    activation: Literal[
+        "tanh", "relu", "gelu", "none", "sigmoid", "silu", "elu", "leaky-relu", "softplus"
+    ] = "tanh"
     """Function after each linear layer."""
+    bias: bool = True
+    """Whether the linear layers have a bias."""
     start: Literal["random", "pooler"] = "random"
     """Weights of the first layer: random, or those of the encoder's own trained pooler."""
+
+    @model_validator(mode="after")
+    def _pooler_has_a_bias(self) -> MlpOptions:
+        if self.start == "pooler" and not self.bias:
+            raise ValueError("start = pooler needs bias = true: the encoder's pooler has one")
+        return self
 
 
 class InfonceOptions(LossOptions):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -111,6 +112,7 @@ def build(
     encoder, tokenizer = load(
         model.name,
         derive_seed(train.seed, "model"),
+        prompt=model.prompt or "",
         from_scratch=model.from_scratch,
         dropout=model.dropout,
         attention=model.attention,
@@ -120,11 +122,14 @@ def build(
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
     factory = PartFactory(
-        encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
-    )
+        encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source,
+        folder=Path(resolve_model(model.name)),
+    )  # fmt: skip
     for planned in composition.of("adapter"):
         cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
-    online = factory.sentence_encoder(composition.of("pool"), model.max_length)
+    online = factory.sentence_encoder(
+        composition.of("pool"), model.max_length, composition.inference
+    )
     dimension = online.dimension
     inference_pool = None
     if composition.inference_pool is not None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import PartError
@@ -27,6 +28,8 @@ class SentenceEncoder:
         online_only: Names of the heads that only the online branch has.
         max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
         width: Of the states that ``pooler.dimension`` is said for; None is not known.
+        normalize: Whether :meth:`encode` scales vectors to length 1.
+        truncate_dim: How many numbers of a vector it then keeps; None all.
     """
 
     encoder: PackedEncoder
@@ -37,6 +40,8 @@ class SentenceEncoder:
     slicer: SlicePooler | None = None
     online_only: frozenset[str] = frozenset()
     width: int | None = None
+    normalize: bool = False
+    truncate_dim: int | None = None
     _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
@@ -57,7 +62,7 @@ class SentenceEncoder:
 
     @property
     def dimension(self) -> int:
-        """Return the dimension of its vectors, where the encoder is as wide as the online one."""
+        """Return the dimension of vectors in training, for an encoder as wide as the online one."""
         last: Any = [self.pooler, *self.heads.values()][-1]
         return int(last.dimension)
 
@@ -225,8 +230,9 @@ class SentenceEncoder:
             with _in_mode(self.modules(), training=False):
                 for rows in calls[rank::size]:
                     tokens = self.rows(table.rows(rows), "anchor")
-                    levels = self.embed(tokens, device, len(rows))
-                    vectors.append(levels[SENTENCE].vectors.float().cpu())
+                    made = self.embed(tokens, device, len(rows))[SENTENCE].vectors.float()
+                    made = normalize(made, dim=-1) if self.normalize else made
+                    vectors.append(made[:, : self.truncate_dim].cpu())
             return torch.cat(vectors[1:] or vectors)
 
         vectors = made() if share == "alone" else gather_rows(made, share)

@@ -18,13 +18,20 @@ from cse_core.recipes.composition import (
     plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
-from cse_core.recipes.model_facts import model_facts
-from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
+from cse_core.recipes.model_facts import declared_by, model_facts
+from cse_core.recipes.reading import (
+    KINDS,
+    Document,
+    default_document,
+    model_document,
+    read_recipe,
+)
 from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
-from cse_core.recipes.values import OptionReader
+from cse_core.recipes.values import OptionReader, as_typed
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
+from cse_core.runtime.declared import Declared
 
 DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
 """Returns the rows and columns of the data, None where it does not know them without reading."""
@@ -57,13 +64,14 @@ def resolve(
     chain = read_recipe(recipe, registry) if recipe is not None else ()
     documents = (default_document(alone=not chain), *chain)
     errors: list[CseError] = []
+    says = Declared()
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts = model_facts(facts.model, registry)
-    draft = merge_documents(documents, facts)
+            facts, says = model_facts(facts.model, registry), declared_by(facts.model, registry)
+    draft = merge_documents((documents[0], model_document(says, facts), *chain), facts)
     with collect_errors(errors):
-        apply_kinds(draft, kinds or {})
+        apply_kinds(draft, kinds or {}, says.poolers())
     if model is not None:
         draft.tables["model"]["name"] = model
     if data:
@@ -72,7 +80,11 @@ def resolve(
         draft.tables["train"]["dev"] = list(dev)
     with collect_errors(errors):
         apply_sets(draft, sets, registry)
-    run = _typed(draft, registry, facts, chain, errors)
+    run = replace(_typed(draft, registry, facts, chain, errors), says=says)
+    with collect_errors(errors):
+        text = says.prompt(run.model.prompt or "")
+        if text or says.default_prompt_name is not None:
+            run = replace(run, model=run.model.model_copy(update={"prompt": text}))
     if not any((error.where or "").startswith("data.") for error in errors):
         with collect_errors(errors):
             run = replace(run, facts=_facts_of_data(run, lookup))
@@ -188,12 +200,38 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
+    kept, changed = _of_the_model(run)
     return replace(
         run,
         passes=plan_passes(run),
-        notes=tuple(dict.fromkeys([*run.notes, *_lines_of_parts(run, "plan_notes")])),
-        warnings=tuple(dict.fromkeys([*warnings, *_lines_of_parts(run, "plan_warnings")])),
+        notes=tuple(dict.fromkeys([*run.notes, *kept, *_lines_of_parts(run, "plan_notes")])),
+        warnings=tuple(
+            dict.fromkeys([*warnings, *changed, *_lines_of_parts(run, "plan_warnings")])
+        ),
     )
+
+
+def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
+    """Return what of the model's own way to encode the trained model keeps, and what it changes."""
+    says, row, heads = run.says, *run.inference_parts[:2]
+    own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
+    prompt = says.prompts.get(says.default_prompt_name or "", "")
+    settings = model_document(says, run.facts).table["inference"]
+    kept, changed = ["lower-casing"] if says.do_lower_case else [], []
+    for what, before, now in (
+        ("pool", ", ".join(own), ", ".join([row.use, *(head.name for head in heads)])),
+        ("model.prompt", prompt and repr(prompt), repr(run.model.prompt)),
+        *((f"inference.{k}", as_typed(v), as_typed(getattr(run.inference, k)))
+          for k, v in settings.items()),
+    ):  # fmt: skip
+        if before == now:
+            kept.append(f"{what} {before}")
+        elif before:
+            how = "--pool" if what == "pool" else f"--{what}"
+            word = "model" if what == "pool" else before
+            line = f"{what} is {before} in the model, and {now} here: {how} {word} keeps it"
+            changed.append(line)
+    return [f"as in the model: {'; '.join(kept)}"] if kept else [], changed
 
 
 def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
-from cse_core.options import LossOptions, Options, StoreOptions
+from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions
 from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
@@ -28,14 +28,18 @@ from cse_core.records import (
     BranchSpec,
     ColumnType,
     ComponentSpec,
+    HeadSpec,
     Kind,
     MinerSpec,
     PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
     StoreSpec,
     ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
+from cse_core.runtime.declared import Declared
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
@@ -174,6 +178,7 @@ class Composition:
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
         declared: The views that a recipe can name.
+        says: What the model says of how it encodes.
     """
 
     recipe: str | None
@@ -194,6 +199,7 @@ class Composition:
     declared: Mapping[str, ViewSpec] = field(
         default_factory=lambda: {view.name: view for view in CORE_VIEWS}
     )
+    says: Declared = field(default_factory=Declared)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -202,6 +208,15 @@ class Composition:
     def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
         """Return the parts with a record of a class of poolers, in recipe order."""
         return [part for part in self.parts if isinstance(part.spec, record)]
+
+    @property
+    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
+        """Return the row pooler, heads and slicer that encode after training."""
+        slices = self.pools(SliceSpec)
+        row = self.inference_pool or self.pools(RowPoolerSpec)[0]
+        heads = self.pools(HeadSpec)
+        kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
+        return row, kept, slices[0] if slices and self.inference.slice else None
 
     def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
         """Yield the losses with their options."""

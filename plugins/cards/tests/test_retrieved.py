@@ -77,14 +77,6 @@ def test_the_table_holds_the_nearest_other_texts() -> None:
             assert text not in wanted[text]
 
 
-def test_faiss_that_is_not_installed_is_said_before_anything_is_encoded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("cse_cards.approximate.find_spec", lambda name: None)
-    with pytest.raises(CseError, match="negatives.retrieved.index: faiss is not installed.*pip"):
-        rig("index=faiss").session.prepare()
-
-
 def drawn_texts(part: Retrieved, rows: list[int], step: int) -> tuple[list[str], Tensor]:
     ctx = replace(make_context(step=step), rows=torch.tensor(rows))
     (view,) = part.views(torch.tensor(rows), ctx)
@@ -122,19 +114,6 @@ def test_the_nearest_can_be_left_out() -> None:
     assert set(found[3:]) == set(wanted[texts[4]][4:])
     with pytest.raises(CseError, match="23 distinct texts: none is left to retrieve after 22"):
         rig("knn=30", "skip=22", corpus=corpus).session.prepare()
-
-
-def test_a_process_draws_for_its_rows_what_the_whole_batch_draws() -> None:
-    made = rig("knn=6", "take=2")
-    made.session.prepare()
-    part, whole = part_of(made), torch.tensor([7, 4, 0, 9])
-    ctx = replace(make_context(), rows=whole)
-    (all_rows,), (later,) = part.views(whole, ctx), part.views(whole[2:], ctx)
-    assert all_rows.texts is not None and later.texts is not None and later.tokens is not None
-    assert list(all_rows.texts)[4:] == list(later.texts)
-    tokenized = made.session.tokenizer().content(list(later.texts), 32)
-    assert torch.equal(later.tokens.ids, tokenized.ids)
-    assert torch.equal(later.tokens.offsets, tokenized.offsets)
 
 
 @pytest.mark.parametrize("shared", [True, False])
