@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from cse_core.protocols import Encoder, Tokenizer
 
 
+_UNSCORED: dict[str, Any] = {"dev": (), "select": None, "report": ()}
+"""What ``train.*`` has where nothing is scored."""
+
+
 class Session:
     """A training run in steps, which writes, scores and logs nothing by itself.
 
@@ -104,8 +108,8 @@ class Session:
         if self._closed:
             raise CseError("is closed", where="cse.Session", hint="make another")
         composition, plugins = self.composition, self._plugins
-        unscored = {"dev": (), "select": None, "report": ()}
-        alone = replace(composition, train=composition.train.model_copy(update=unscored))
+        absolute = with_absolute_paths(composition, plugins.registry)
+        alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         read = plugins.known_corpus(composition.data)
         with libraries_quiet():
             return Prepared(alone, plugins.registry, self._reporter, read)
@@ -214,8 +218,9 @@ class Session:
             CseError: If the folder holds other things, or a weight is not finite.
         """
         trainer, folder = self.prepare()._trainer, RunFolder(Path(path))
-        recorded = with_absolute_paths(self.composition, self._plugins.registry)
-        trainer.settings = self._prepared.record(recorded).encode()
+        scored = with_absolute_paths(self.composition, self._plugins.registry).train
+        kept = {name: getattr(scored, name) for name in _UNSCORED}
+        trainer.settings = self._prepared.record(**kept).encode()
         made, new = trainer.checkpoint(self._loop), folder.path not in self._written
         if not self._prepared.main:
             return

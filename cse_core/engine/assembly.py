@@ -21,7 +21,6 @@ from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
-    Adapter,
     Augmenter,
     Branch,
     Loss,
@@ -117,16 +116,33 @@ def build(
         dropout=model.dropout,
         attention=model.attention,
     )
+    named: dict[int, SentenceEncoder] = {}
+
+    def load_named(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+        """Load a second model, which encodes as its folder says where that was read."""
+        says = composition.named.get(name)
+        loaded, own = load(name, prompt="" if says is None else says.prompt)
+        if says is not None:
+            most = loaded.max_positions
+            own.longest = longest = min(says.inference.max_length or most, most)
+            made = PartFactory(loaded, own, device, folder=Path(resolve_model(name)))
+            found = made.sentence_encoder(says.parts, longest, says.inference)
+            for head in found.heads.values():
+                head.requires_grad_(False)
+            named[id(loaded)] = replace(found, finished=True)
+        return loaded, own
+
     if model.gradient_checkpointing:
         recompute_layers(encoder.model, source)
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
     factory = PartFactory(
-        encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source,
-        folder=Path(resolve_model(model.name)),
+        encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
+        folder=Path(resolve_model(model.name)), named=named,
     )  # fmt: skip
+    calls = PartCalls(device)
     for planned in composition.of("adapter"):
-        cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
+        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
     online = factory.sentence_encoder(
         composition.of("pool"), model.max_length, composition.inference
     )
@@ -145,7 +161,9 @@ def build(
         for head in branch.heads.values():
             replace_dropout(head, source)
     encoders = {
-        name: online if branch.encoder is encoder else online.with_branch(branch)
+        name: online
+        if branch.encoder is encoder
+        else online.with_branch(branch, named.get(id(branch.encoder)))
         for name, branch in branches.items()
     }
 
@@ -177,8 +195,11 @@ def build(
         dropout=source,
         device=device,
         inference_pool=inference_pool,
+        calls=calls,
     )
     assembly.train_mode()
+    for part in factory.made.values():
+        calls.watch(part)
     return assembly
 
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
+from cse_core.options import models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
+    NamedModel,
     PlannedPart,
     Problem,
     plan_passes,
     plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
-from cse_core.recipes.model_facts import declared_by, model_facts
+from cse_core.recipes.model_facts import declared_by, model_facts, saved_parts
 from cse_core.recipes.reading import (
     KINDS,
     Document,
@@ -64,7 +66,7 @@ def resolve(
     chain = read_recipe(recipe, registry) if recipe is not None else ()
     documents = (default_document(alone=not chain), *chain)
     errors: list[CseError] = []
-    says = Declared()
+    says, given = Declared(), facts is not None
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
@@ -89,6 +91,8 @@ def resolve(
         with collect_errors(errors):
             run = replace(run, facts=_facts_of_data(run, lookup))
     raise_all(errors)
+    if not given:
+        run = replace(run, named=_named_models(run, registry))
     run = _completed(run, registry)
     return replace(
         run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
@@ -201,6 +205,7 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
     kept, changed = _of_the_model(run)
+    kept += [f"{name} encodes as it says itself: {how}" for name, how in run.named.items()]
     return replace(
         run,
         passes=plan_passes(run),
@@ -209,6 +214,24 @@ def _completed(run: Composition, registry: Registry) -> Composition:
             dict.fromkeys([*warnings, *changed, *_lines_of_parts(run, "plan_warnings")])
         ),
     )
+
+
+def _named_models(run: Composition, registry: Registry) -> dict[str, NamedModel]:
+    """Return how the models encode that options of parts name."""
+    found, errors = {}, list[CseError]()
+    for part in run.parts:
+        for option, name in models_named(part.options).items():
+            try:
+                says = declared_by(name, registry)
+                parts, inference = saved_parts(says, registry)
+                found[name] = NamedModel(parts=parts, inference=inference, prompt=says.prompt())
+                if inference.slice:
+                    raise CseError("slices its texts, which only the run's own model does")
+            except CseError as error:
+                where = f"{part.path}.{option}"
+                errors.append(CseError(error.what, where=where, value=name, hint=error.hint))
+    raise_all(errors)
+    return found
 
 
 def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:

@@ -211,10 +211,10 @@ def _load_encoder(model: str, option: str = "model") -> tuple[Encoder, Tokenizer
     return session.encoder(), session.tokenizer()
 
 
-def _text_encoder(model: str | None, pooling: str = "mean", option: str = "model") -> Any:
+def _text_encoder(model: str | None, pooling: str | None = None, option: str = "model") -> Any:
     def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
         most = f"model.max_length={longest or POSITIONS}"
-        session = _tiny_run(model, kinds={"pool": [pooling]}, sets=[most])
+        session = _tiny_run(model, kinds={"pool": [pooling or "mean"]}, sets=[most])
         return torch.from_numpy(session.encode(texts))
 
     return encode

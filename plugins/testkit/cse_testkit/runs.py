@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from cse import Composition, Session, StepResult, StoredRun
 from cse_cli.api import Installed, Registry, resolve
-from cse_core.options import is_location
+from cse_core.options import models_named
 from cse_core.protocols import Corpus
 from cse_core.records import Kind
 from cse_core.run_info import RunInfo
@@ -29,8 +28,6 @@ SETTINGS = (
     *(f"train.batch_size={BATCH}", "train.lr=0.001", "train.max_steps=10", "data.shuffle=false"),
     *("train.precision=fp32", "train.device=cpu"),
 )
-TEACHERS = ("model", "teacher", "teachers")
-"""Options that name a part's second encoder; for any that is no folder stands a tiny one."""
 
 
 def compose(
@@ -56,23 +53,25 @@ def compose(
     Raises:
         CseError: If the composer refuses it.
     """
-    corpus = corpus or tiny_corpus()
-    facts = replace(_facts(encoder or shared_encoder()), rows=len(corpus), columns=corpus.names)
+    corpus, folder = corpus or tiny_corpus(), encoder or shared_encoder()
+    facts = replace(_facts(folder), rows=len(corpus), columns=corpus.names)
 
-    def composed(*teachers: str) -> Composition:
+    def composed(facts: RunInfo | None, *teachers: str) -> Composition:
         return resolve(
             registry or installed_registry(),
             recipe=recipe,
             kinds=kinds,
             sets=[*SETTINGS, *sets, *teachers],
-            model=facts.model,
+            model=str(folder),
             data=[str(data_file(corpus))],
             facts=facts,
         )
 
-    made = composed()
-    teachers = [*_teachers(made)]
-    return composed(*teachers) if teachers else made
+    made = composed(facts)
+    if any(models_named(part.options) for part in made.parts):
+        teachers = [*_teachers(made)]
+        made = replace(composed(facts, *teachers), named=composed(None, *teachers).named)
+    return made
 
 
 @cache
@@ -83,19 +82,11 @@ def _facts(encoder: Path) -> RunInfo:
 
 
 def _teachers(made: Composition) -> Iterator[str]:
-    """Yield the settings by which second encoders that are not here are tiny ones, and wider."""
+    """Yield the settings by which a tiny model stands for each other model that is no folder."""
     for part in made.parts:
-        for name, info in type(part.options).model_fields.items():
-            given = getattr(part.options, name)
-            named = [given] if isinstance(given, str) else given
-            if name not in TEACHERS or not is_location(info) or not named or given == "self":
-                continue
-            tiny = str(shared_encoder(hidden=TEACHER))
-            here = [Path(each).is_absolute() or Path(each).is_dir() for each in named]
-            folders = [each if there else tiny for each, there in zip(named, here, strict=True)]
-            if folders != [*named]:
-                value = folders[0] if isinstance(given, str) else json.dumps(folders)
-                yield f"{part.path}.{name}={value}"
+        for name, model in models_named(part.options).items():
+            if not Path(model).is_absolute() and not Path(model).is_dir():
+                yield f"{part.path}.{name}={shared_encoder(hidden=TEACHER)}"
 
 
 class Rig:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cse_core.functional import row_means
-from cse_core.options import Location, LossOptions
+from cse_core.options import LossOptions, ModelName
 from cse_core.parts import (
     Augmenter,
     Branch,
@@ -137,7 +137,7 @@ class Kept(Made, NegativeStore):
 
 
 class GradedOptions(LossOptions):
-    teacher: Location = "a-teacher"
+    teacher: ModelName = "a-teacher"
     """The wider encoder."""
 
 
