@@ -106,9 +106,8 @@ class Session:
         composition, plugins, run = self.composition, self._plugins, self._run
         unscored = {"dev": (), "select": None, "report": ()}
         alone = replace(composition, train=composition.train.model_copy(update=unscored))
-        read = plugins.known_corpus(composition.data)
         with libraries_quiet():
-            self._prepared = Prepared(alone, plugins.registry, self._reporter, read)
+            self._prepared = Prepared(alone, plugins.registry, self._reporter)
         self.device, self.corpus = self._prepared.device, self._prepared.corpus
         self._temporary = TemporaryDirectory(prefix="cse-session-")  # what miners bring
         folder, checkpoint = Path(self._temporary.name), None

@@ -110,7 +110,6 @@ def run(
                     plugins.registry,
                     out=folder,
                     reporter=heard_by,
-                    corpus=plugins.known_corpus(composition.data),
                     recorded=with_absolute_paths(composition, plugins.registry),
                     replace_run=force,
                     attach_callbacks=attach,

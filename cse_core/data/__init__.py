@@ -5,6 +5,8 @@ read.
 """
 
 from cse_core.data.corpus import Corpus, FileReport, LoadReport, TextColumn
-from cse_core.data.load import load_corpus, peek_columns
+from cse_core.data.load import Data, load_corpus, read_data
 
-__all__ = ["Corpus", "FileReport", "LoadReport", "TextColumn", "load_corpus", "peek_columns"]
+__all__ = [
+    "Corpus", "Data", "FileReport", "LoadReport", "TextColumn", "load_corpus", "read_data",
+]  # fmt: skip

@@ -27,7 +27,7 @@ class FileReport:
 
     Attributes:
         blank: Rows and lines dropped because their text is blank.
-        incomplete: Rows dropped because a text to encode beside ``text`` is blank.
+        incomplete: Rows dropped because another column that the run needs is blank.
         columns: Its columns, by the core's names.
     """
 
@@ -40,15 +40,30 @@ class FileReport:
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What was seen in loading a corpus: by file, if texts are made up, what to tell a user.
+    """What was seen in loading a corpus.
 
-    ``commits`` has that of each data set of the hub, where it is known.
+    Attributes:
+        files: What each file gave.
+        made_up: Names of sources whose texts are made up, or nothing.
+        messages: What a user should know of the data, a line each.
+        commits: That of each data set of the hub, where it is known.
     """
 
     files: tuple[FileReport, ...] = ()
-    synthetic: bool = False
+    made_up: str = ""
     messages: tuple[str, ...] = ()
     commits: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def synthetic(self) -> bool:
+        """Tell whether texts are made up."""
+        return bool(self.made_up)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return the messages, and whether texts are made up."""
+        made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
+        return (*self.messages, made_up) if self.made_up else self.messages
 
     @property
     def blank_dropped(self) -> int:
@@ -57,7 +72,7 @@ class LoadReport:
 
     @property
     def incomplete_dropped(self) -> int:
-        """Return the rows dropped because a text to encode beside ``text`` is blank."""
+        """Return the rows dropped because another column that the run needs is blank."""
         return sum(file.incomplete for file in self.files)
 
 

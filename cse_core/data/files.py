@@ -1,4 +1,4 @@
-"""Text files on disk, plain or gzip: their lines, and their rows as Arrow tables of text.
+"""Text files on disk, compressed or not: their lines, and their rows as Arrow tables of text.
 
 A reader holds some thousand rows at a time. What it drops or leaves out it notes in a ``Reading``.
 """
@@ -13,21 +13,32 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cse_core.data.tables import Reading, Unit, arrow_text, record_tables, text_table
+from cse_core.data.tables import (
+    ROWS,
+    Reading,
+    Unit,
+    arrow_text,
+    is_number,
+    record_tables,
+    text_table,
+)
 from cse_core.errors import CseError, did_you_mean
 
-FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
-"""Endings that can be read, each also with ``.gz`` behind it."""
-_GZIP_MAGIC = b"\x1f\x8b"
+FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet", "arrow")
+"""Endings that can be read, each also with one of ``COMPRESSIONS`` behind it."""
+COMPRESSIONS = {"gz": b"\x1f\x8b", "zst": b"\x28\xb5\x2f\xfd"}
+"""How compressed files end, and what they begin with."""
+SAVED = ("state.json", "dataset_dict.json")
+"""What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE_BYTES = 2**28
 _BLOCK = 2**16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LOOKED_AT = 1000
 
 
 if TYPE_CHECKING:
@@ -36,20 +47,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of texts that is there; its name is as the user gave it."""
+    """A file of texts that is there; its name is as the user gave it.
+
+    A folder that ``save_to_disk`` wrote has the format ``saved``.
+    """
 
     name: str
     path: Path
     format: str
-    gzipped: bool
+    compression: str
 
 
-def format_of(name: str) -> tuple[str, bool] | None:
+def format_of(name: str) -> tuple[str, str] | None:
     """Return format and compression by the ending of a file's name, None where it is unknown."""
-    lowered = name.lower()
-    gzipped = lowered.endswith(".gz")
-    ending = lowered.removesuffix(".gz").rpartition(".")[2]
-    return (ending, gzipped) if "." in lowered and ending in FORMATS else None
+    stem, _, ending = name.lower().rpartition(".")
+    compression = ending if ending in COMPRESSIONS else ""
+    if compression:
+        stem, _, ending = stem.rpartition(".")
+    return (ending, compression) if (stem or name[0] == ".") and ending in FORMATS else None
 
 
 def open_file(name: str, path: Path) -> TextFile:
@@ -62,6 +77,8 @@ def open_file(name: str, path: Path) -> TextFile:
         raise CseError("the file name is empty", hint="name a file")
     try:
         if path.is_dir():
+            if any((path / saved).is_file() for saved in SAVED):
+                return TextFile(name, path, "saved", "")
             names = loadable_names(path)
             shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
             hint = f"name a file in it: {shown}"
@@ -78,7 +95,7 @@ def open_file(name: str, path: Path) -> TextFile:
     known = format_of(path.name)
     if known is None:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
-        hint = f"supported are {endings}, each also with .gz: rename the file"
+        hint = f"these are read: {endings}, each also with .gz or .zst; convert it to one of them"
         raise CseError("unknown file type", where=name, value=path.suffix, hint=hint)
     return TextFile(name, path, *known)
 
@@ -119,24 +136,29 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
     """
     try:
         with open(file.path, "rb") as raw:
-            magic = raw.read(2)
+            magic = raw.read(4)
             raw.seek(0)
             if not magic:
                 raise CseError("the file is empty", where=file.name, hint="name a file with texts")
-            if file.gzipped != (magic == _GZIP_MAGIC):
-                negated, change = ("not ", "remove") if file.gzipped else ("", "add")
-                what = f"{negated}compressed with gzip, unlike its name says"
-                raise CseError(what, where=file.name, hint=f"{change} .gz at the end of its name")
-            if file.gzipped:
+            found = [end for end, first in COMPRESSIONS.items() if magic.startswith(first)]
+            if [file.compression] != (found or [""]):
+                state = f"compressed as .{found[0]}" if found else "not compressed"
+                hint = f"end its name in .{found[0]}" if found else f"remove .{file.compression}"
+                raise CseError(f"is {state}, unlike its name says", where=file.name, hint=hint)
+            if file.compression == "gz":
                 yield io.BufferedReader(gzip.GzipFile(fileobj=raw))
+            elif file.compression == "zst":
+                import pyarrow as pa
+
+                yield io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
             else:
                 yield raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # which damages have not
+            raise read_error(file.name, error) from error
         what = f"the compressed file is cut short or damaged ({error})"
-        hint = "copy or download it again; `gzip -t FILE` checks it"
+        hint = "copy or download it again"
         raise CseError(what, where=file.name, hint=hint) from error
-    except OSError as error:
-        raise read_error(file.name, error) from error
 
 
 def file_lines(file: TextFile) -> Iterator[str]:
@@ -195,33 +217,48 @@ def _line_blocks(source: IO[bytes], name: str, longest: int | None) -> Iterator[
 
 
 def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    lines = file_lines(file)
-    while batch := list(islice(lines, reading.batch)):
+    for batch in reading.batches(_filled(file_lines(file), reading)):
         yield text_table({"text": batch})
+
+
+def _filled(lines: Iterator[str], reading: Reading) -> Iterator[str]:
+    """Yield the lines that are not blank, and count the others."""
+    for line in lines:
+        if reading.exact or line.strip():
+            yield line
+        else:
+            reading.blank += 1
 
 
 def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     reading.from_header = True
     records = separated(file, reading)
     names = next(records, (0, []))[1]
-    while rows := [fields for _, fields in islice(records, reading.batch)]:
+    for rows in reading.batches(fields for _, fields in records):
         yield _row_table(names, rows)
     yield _row_table(names, [])
 
 
 def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of a tsv or csv file that are not blank, the header first.
+    """Yield the records of a tsv or csv file, the header first; a blank line is none.
+
+    The fields of a tsv file are read with quotes where all that are no numbers stand in some.
 
     Yields:
         The number of a record's first line, and its fields, as many as the header has.
     """
     names: list[str] = []
-    tsv = ((number, line.split("\t")) for number, line in enumerate(file_lines(file), 1))
-    for number, fields in tsv if file.format == "tsv" else _csv(file):
-        if not any(map(str.strip, fields)):
-            reading.blank += 1
+    tabs, gap, doubled = file.format == "tsv", 0, 0
+    quoted = tabs and _all_quoted(file)
+    if quoted:
+        reading.say("its fields stand in quotes, which are left out")
+    split = ((number, line.split("\t")) for number, line in enumerate(file_lines(file), 1))
+    for number, fields in split if tabs and not quoted else _csv(file, "\t" if tabs else ","):
+        blank = not any(map(str.strip, fields))
+        if blank and (len(fields) != len(names) or (tabs and len(names) == 1)):
+            reading.blank, gap = reading.blank + 1, gap or number
         elif not names:
-            names = [name.strip() for name in fields]
+            names, gap = [name.strip() for name in fields], 0
             twice = sorted({name for name in names if name and names.count(name) > 1})
             if twice:
                 what = f"the header has the column {twice[0]!r} twice"
@@ -229,7 +266,6 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
                 raise CseError(what, where=f"{file.name}, line 1", hint=hint)
             yield number, names
         elif len(fields) != len(names):
-            tabs = file.format == "tsv"
             raise CseError(
                 f"{len(fields)} fields where the header has {len(names)} ({', '.join(names)[:80]})",
                 where=f"{file.name}, line {number}",
@@ -237,13 +273,38 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
                 if tabs
                 else 'separate fields by commas; put a field that has a comma in "…"',
             )
+        elif gap and reading.exact and len(names) == 1:
+            what = "is blank: a row without text, or no row"
+            hint = "remove the line, or write the rows as csv, a blank text as two quotes"
+            raise CseError(what, where=f"{file.name}, line {gap}", hint=hint)
         else:
+            doubled += sum(map(_has_doubled_quotes, fields)) if tabs and not quoted else 0
             yield number, fields
+    if doubled:
+        reading.say(
+            f"{doubled} fields stand in quotes and have doubled ones inside, and are read as they "
+            "stand (as csv such quotes are left out)"
+        )
 
 
-def _csv(file: TextFile) -> Iterator[tuple[int, list[str]]]:
+def _all_quoted(file: TextFile) -> bool:
+    """Tell whether the first fields below the header stand in quotes, numbers left aside."""
+    lines = islice(file_lines(file), 1, _LOOKED_AT)
+    fields = [field for line in lines for field in line.split("\t") if field.strip()]
+    texts = [field for field in fields if not is_number(field)]
+    return bool(texts) and all(len(text) > 1 and text[0] == text[-1] == '"' for text in texts)
+
+
+def _has_doubled_quotes(field: str) -> bool:
+    """Tell whether a field is written as csv writes one with quotes inside."""
+    inside = field[1:-1]
+    return field[:1] == field[-1:] == '"' and '""' in inside and '"' not in inside.replace('""', "")
+
+
+def _csv(file: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-    records = csv.reader((line + "\n" for line in file_lines(file)), strict=True)
+    lines = (line + "\n" for line in file_lines(file))
+    records = csv.reader(lines, delimiter=delimiter, strict=True)
     start = 1
     try:
         for record in records:
@@ -301,25 +362,65 @@ def _json_problem(error: Exception, *, lines: bool = False) -> str:
     return f"{error.msg} at {line}column {error.colno}"
 
 
-def parquet_tables(
-    file: TextFile, reading: Reading, convert: Callable[[Any], Any] = lambda table: table
-) -> Iterator[Any]:
-    """Yield a parquet file as ``pyarrow.Table``s, first an empty one with its columns."""
+def arrow_tables(file: TextFile) -> Iterator[Any]:
+    """Yield a parquet or arrow file as ``pyarrow.Table``s, first an empty one with its columns.
+
+    So is a folder that ``save_to_disk`` wrote; of one with splits those of ``train``.
+    """
+    import pyarrow as pa
+
+    if file.format == "saved":
+        yield from _saved_tables(file)
+        return
+    with open_bytes(file) as source:
+        data = io.BytesIO(source.read()) if file.compression else source
+        try:
+            schema, batches = _batches(data, file.format)
+            yield schema.empty_table()
+            for batch in batches:
+                batch.validate(full=True)
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            hint = "copy, download or write it again"
+            what = f"not a complete {file.format} file: {error}"
+            raise CseError(what, where=file.name, hint=hint) from error
+
+
+def _batches(data: IO[bytes], form: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the columns and the record batches of a parquet file, an arrow file or a stream."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open_bytes(file) as source:
-        data = io.BytesIO(source.read()) if file.gzipped else source
-        try:
-            whole = pq.ParquetFile(data)
-            yield convert(whole.schema_arrow.empty_table())
-            for batch in whole.iter_batches(batch_size=reading.batch):
-                batch.validate(full=True)
-                yield convert(pa.Table.from_batches([batch]))
-        except (pa.ArrowException, OSError) as error:
-            hint = "copy, download or write it again"
-            what = f"not a complete parquet file: {error}"
-            raise CseError(what, where=file.name, hint=hint) from error
+    if form == "parquet":
+        whole = pq.ParquetFile(data)
+        return whole.schema_arrow, whole.iter_batches(batch_size=ROWS)
+    try:
+        file = pa.ipc.open_file(data)
+    except pa.ArrowInvalid:
+        data.seek(0)
+        stream = pa.ipc.open_stream(data)
+        return stream.schema, iter(stream)
+    return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+
+
+def _saved_tables(file: TextFile) -> Iterator[Any]:
+    import datasets
+
+    try:
+        found = datasets.load_from_disk(str(file.path))
+    except Exception as error:  # of several libraries; all mean that it is not whole
+        what = f"cannot be read as a data set that save_to_disk wrote: {error}"
+        raise CseError(what, where=file.name, hint="save it again") from error
+    if isinstance(found, datasets.DatasetDict):
+        if "train" not in found:
+            hint = f"name one of its splits: {', '.join(str(file.path / name) for name in found)}"
+            raise CseError("has no split train", where=file.name, hint=hint)
+        found = found["train"]
+    yield from found.with_format("arrow").iter(batch_size=ROWS)
+
+
+def _read_arrow(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    return (arrow_text(table, reading) for table in reading.first(arrow_tables(file)))
 
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
@@ -328,8 +429,8 @@ READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     "csv": _read_separated,
     "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),
     "json": _read_json,
-    "parquet": lambda file, unit, reading: parquet_tables(
-        file, reading, partial(arrow_text, reading=reading)
-    ),
+    "parquet": _read_arrow,
+    "arrow": _read_arrow,
+    "saved": _read_arrow,
 }
 """The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""

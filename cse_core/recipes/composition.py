@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
@@ -46,6 +46,21 @@ BASE_LEVELS = ("sentence", "input")
 """Levels that every run has."""
 OTHERS = 3
 """Place in the plan of views that are no positives of the anchor, or that nothing declares."""
+
+
+class ReadData(Protocol):
+    """What ``data.*`` names, where it was read."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return its columns."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return those that hold texts of more than a word."""
+
+    def corpus(self, needed: NeededColumns) -> Sized:
+        """Return the rows that a run can use, or raise a ``CseError``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +189,7 @@ class Composition:
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
         declared: The views that a recipe can name.
+        read: The data, where it was read.
     """
 
     recipe: str | None
@@ -194,6 +210,7 @@ class Composition:
     declared: Mapping[str, ViewSpec] = field(
         default_factory=lambda: {view.name: view for view in CORE_VIEWS}
     )
+    read: ReadData | None = field(default=None, repr=False, compare=False)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -379,8 +396,10 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     for name, settings in run.view_options.items():
         if settings.column is not None and _place(name, run.declared) == OTHERS:
             names.setdefault(name)
+    there = {*run.mined_columns, *(run.facts.columns or ())}
     for view in run.declared.values():
-        if view.role == "negative" and view.column in run.mined_columns:
+        wanted = run.mined_columns if view.name not in run.view_options else there
+        if view.role == "negative" and view.column in wanted:
             names.setdefault(view.name)
     for loss, wanted in run.losses():
         if wanted.target not in run.groups:
@@ -411,7 +430,8 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             what = f"{maker.path} makes this view, which reads no column"
             where, hint = f"views.{name}.column", f"remove it, or the part: --{maker.kind} ~NAME"
             problems.append(CseError(what, where=where, value=settings.column, hint=hint))
-        if name not in names and not run.can_have_view(name):
+        optional = name in run.declared and run.declared[name].role == "negative"
+        if name not in names and not run.can_have_view(name) and not optional:
             hint = did_you_mean(name, run.possible_views())
             error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
             problems.append(error)
