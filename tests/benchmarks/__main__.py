@@ -145,11 +145,9 @@ def page(results: Sequence[Mapping[str, Any]], *, quick: bool = False) -> str:
         lines.append(table(("", ""), [*results[-1]["machine"].items(), ("threads", threads)]))
     compared = []
     for row in ROWS:
-        of_row = found.get(row.key.partition(".")[0], {"values": {}, "skipped": {}, "notes": {}})
-        why = of_row["skipped"].get(row.key)
-        missing = f"left out: {why}" if why else NOT_YET
+        of_row = found.get(row.key.partition(".")[0], {"values": {}, "notes": {}})
         note = of_row["notes"].get(row.key, "")
-        compared.append(row.cells(of_row["values"].get(row.key, []), missing, note))
+        compared.append(row.cells(of_row["values"].get(row.key, []), NOT_YET, note))
     lines += ["", "## Comparisons", "", table(HEAD, compared), ""]
     for section in SECTIONS:
         result = found.get(section.name)

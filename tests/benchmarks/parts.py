@@ -2,9 +2,7 @@
 
 Each is composed in the least run that takes it, and its steps are timed in turn with those of plain
 simcse on the same rows, in one process. Beside the ratio stand the views that the plan sends
-through the encoder, and for stores and miners the time inside them: the difference of two
-objectives from the same vectors, one with the part and one without it, forward and backward to the
-vectors, and the part's ``views`` and ``after_step``.
+through the encoder.
 """
 
 from __future__ import annotations
@@ -13,11 +11,10 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.inputs import load, read, registry, silence
 from tests.benchmarks.report import Report, alternate, ratios, spread
@@ -33,9 +30,6 @@ TOTAL = 100_000
 """Steps that schedules get, so that none of them is over."""
 DOCUMENT = 8
 """Sentences of a synthetic document."""
-TRIES = 5
-"""Objectives with and without the part in a step, in turn. The least of each counts: what else a
-machine does makes one longer, never shorter."""
 
 
 @dataclass(frozen=True)
@@ -63,49 +57,17 @@ def parts(report: Report, given: Given) -> None:
         f"{given.repeats} repeats of {sizes.steps} steps in turn with plain simcse, after "
         f"{sizes.warm} that fill buffers. Miners of rounds work between steps and are left out."
     )
-    found = []
+    lines = []
     for path in every:
         if (cost := bench.cost(path)) is not None:
-            found.append(cost)
-            print(f"{path}: {spread(cost.ratios)}", flush=True)
-    head = [
-        "part",
-        "views trained / for input gradients / without gradient",
-        "a step of plain simcse's",
-        "inside, ms a step",
-        "inside, % of its steps",
-    ]
-    report.table("Stores, miners and augmenters", head, [each.line() for each in found])
-    for kind, row in (("negatives", "stores"), ("positives", "miners")):
-        of_kind = [each for each in found if each.path.startswith(kind)]
-        most = max(of_kind, key=lambda each: statistics.median(each.shares))
-        report.add(row, [100 * share for share in most.shares], most.path)
-    report.add("fgsm", next(each.ratios for each in found if each.path == "aug.fgsm"))
-
-
-@dataclass
-class Cost:
-    """What a part costs.
-
-    Attributes:
-        path: Its path.
-        views: Views that the plan sends through the encoder.
-        ratios: Seconds of a step over plain simcse's in each repeat.
-        inside: Seconds inside it in a step, in each repeat; empty for augmenters.
-        shares: The same over the seconds of its steps.
-    """
-
-    path: str
-    views: str
-    ratios: list[float]
-    inside: list[float]
-    shares: list[float]
-
-    def line(self) -> list[str]:
-        """Return it as a line of the table."""
-        inside = spread([1000 * value for value in self.inside]) if self.inside else "-"
-        share = spread([100 * value for value in self.shares]) if self.shares else "-"
-        return [self.path, self.views, spread(self.ratios), inside, share]
+            views, found = cost
+            lines.append([path, views, spread(found)])
+            print(f"{path}: {spread(found)}", flush=True)
+            if path == "aug.fgsm":
+                report.add("fgsm", found)
+    views = "views trained / for input gradients / without gradient"
+    head = ["part", views, "a step of plain simcse's"]
+    report.table("Stores, miners and augmenters", head, lines)
 
 
 class Bench:
@@ -140,8 +102,11 @@ class Bench:
         )
         return Run(composition, corpus)
 
-    def cost(self, path: str) -> Cost | None:
-        """Measure a part; None where it needs a cased encoder or texts that are not here."""
+    def cost(self, path: str) -> tuple[str, list[float]] | None:
+        """Return a part's views, and in each repeat the seconds of its steps over plain simcse's.
+
+        None where it needs a cased encoder or texts that are not here.
+        """
         from cse_testkit import complete
 
         from cse_core.errors import CseError
@@ -164,15 +129,11 @@ class Bench:
             "plain": partial(plain.steps, self._places()),
             "part": partial(run.steps, self._places()),
         }
-        if kind != "aug":
-            works["inside"] = partial(run.steps, self._places(), Inside(run.rig, path).seconds)
         found = alternate(works, self.repeats, warm=0)
-        inside = found.get("inside", [])
-        shares = ratios(inside, found["part"]) if inside else []
-        cost = Cost(path, run.views(), ratios(found["part"], found["plain"]), inside, shares)
+        views = run.views()
         del run, works
         gc.collect()
-        return cost
+        return views, ratios(found["part"], found["plain"])
 
     def _places(self) -> Iterator[range]:
         """Yield the places of each repeat's batches, the same for whoever asks."""
@@ -225,12 +186,9 @@ class Run:
         self.rig.loop.step(index)
         return time.perf_counter() - began
 
-    def steps(
-        self, places: Iterator[range], measure: Callable[[Any], float] | None = None
-    ) -> float:
-        """Return the mean seconds of the next steps, or of what is measured in them."""
-        steps: Sequence[Any] = [partial(self.step, place) for place in next(places)]
-        return statistics.mean(step() if measure is None else measure(step) for step in steps)
+    def steps(self, places: Iterator[range]) -> float:
+        """Return the mean seconds of the next steps."""
+        return statistics.mean(self.step(place) for place in next(places))
 
     def views(self) -> str:
         """Return the views that are trained, encoded for their inputs' gradient, and without."""
@@ -243,95 +201,3 @@ class Run:
             else:
                 trained += len(each.views)
         return f"{trained} / {inputs} / {without}"
-
-
-class Inside:
-    """Time inside a store or miner of a run.
-
-    Args:
-        rig: The run, begun.
-        path: ``negatives.NAME`` or ``positives.NAME``.
-    """
-
-    def __init__(self, rig: Any, path: str) -> None:
-        self.engine, self.assembly = rig.loop.engine, rig.assembly
-        self.part: Any = rig.assembly.parts[path]
-        self.kind, _, self.name = path.partition(".")
-        self._taken = 0.0
-
-    def seconds(self, step: Callable[[], object]) -> float:
-        """Return the seconds inside the part during a step."""
-        self._taken = 0.0
-        objectives, whole = self.engine.objectives, type(self.engine.objectives).__call__
-
-        def compared(own: Any, *given: Any, **named: Any) -> Any:
-            found = whole(own, *given, **named)
-            type(own).__call__ = whole
-            self._taken += self._difference(objectives, *given)
-            type(own).__call__ = compared
-            return found
-
-        type(objectives).__call__ = compared
-        self.part.after_step = self._timed(self.part.after_step)
-        self.part.views = self._timed(self.part.views)
-        try:
-            step()
-        finally:
-            type(objectives).__call__ = whole
-            del self.part.after_step, self.part.views
-        return self._taken
-
-    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*given: Any, **named: Any) -> Any:
-            began = time.perf_counter()
-            found = function(*given, **named)
-            self._taken += time.perf_counter() - began
-            return found
-
-        return timed
-
-    def _difference(self, objectives: Any, vectors: Any, *given: Any) -> float:
-        """Return what the part adds to the objective and its backward pass."""
-        self._objective(objectives, vectors, *given)  # warm
-        whole, bare = [], []
-        for _ in range(TRIES):
-            whole.append(self._objective(objectives, vectors, *given))
-            with self._without():
-                bare.append(self._objective(objectives, vectors, *given))
-        return min(whole) - min(bare)
-
-    def _objective(self, objectives: Any, vectors: Any, *given: Any) -> float:
-        import torch
-
-        def leaf(each: Any) -> Any:
-            needs = each.vectors.requires_grad
-            return replace(each, vectors=each.vectors.detach().requires_grad_(needs))
-
-        leaves = {
-            view: {level: leaf(each) for level, each in levels.items()}
-            for view, levels in vectors.items()
-        }
-        wanted = [each.vectors for levels in leaves.values() for each in levels.values()]
-        for path, module in self.assembly.modules():
-            if path.startswith(("loss.", "negatives.", "positives.")):
-                wanted.extend(module.parameters())
-        wanted = [each for each in wanted if each.requires_grad]
-        began = time.perf_counter()
-        found = objectives(leaves, *given)
-        if found.value is not None and wanted:
-            torch.autograd.grad(found.value, wanted, allow_unused=True)
-        return time.perf_counter() - began
-
-    @contextmanager
-    def _without(self) -> Iterator[None]:
-        """Take the part away; a loss over positives that it finds is away then too."""
-        from cse_core.parts import NegativeStore, PositiveMiner
-
-        stores = self.kind == "negatives"
-        parts: Any = self.assembly.stores if stores else self.assembly.miners
-        whole = parts[self.name]
-        parts[self.name] = NegativeStore() if stores else PositiveMiner()
-        try:
-            yield
-        finally:
-            parts[self.name] = whole

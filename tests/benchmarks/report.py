@@ -66,7 +66,6 @@ _TRAIN = "sentences/s in training"
 _FP32, _BF16 = (f"{PEER}' trainer, {precision}" for precision in ("fp32", "bf16"))
 _PROMISE = "over what its fewer operations promise"
 _NOT_PADDED = "simcse, which is not padded either"
-_STEPS = "the steps of the same run"
 _MIXED = "rows of mixed lengths"
 ROWS = tuple(
     Row(*each)
@@ -90,17 +89,12 @@ ROWS = tuple(
         ("hicl.memory", "peak memory of hicl's steps, sentences, max_length 512",
          f"{PEER}' trainer"),
         ("hicl.memory-full", "peak memory of hicl's steps, every text of 512 tokens", "simcse"),
-        ("parts.stores", "time inside the most expensive store", _STEPS, "<= 3", "%"),
-        ("parts.miners", "time inside the most expensive miner", _STEPS, "<= 3", "%"),
         ("parts.fgsm", "seconds of a step of simcse with fgsm, fresh gradients",
          "a step of plain simcse", "<= 2.1"),
         ("memory.chunked", "peak memory, largest batch, in chunks of 64",
          "batch 64, the same chunk size", "<= 1.5"),
         ("mining.clustering", "clustering documents (idc), all but the encoder",
          "encoding them", "<= 10", "%"),
-        ("mining.whole", "the same, all documents of the file", "the same", "<= 10", "%"),
-        ("mining.memory", "peak memory of a process that mines all documents",
-         "a quarter of the documents", "<= 1.1"),
         ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
         ("startup.list", "`cse list-plugins`", "nothing", "<= 0.5", "s"),
         ("startup.import", "`cse list-plugins`", "python with `import sentence_transformers`"),
@@ -151,7 +145,6 @@ class Report:
         section: Its name.
         values: Values of a row in each repeat, by key.
         notes: What a row's number is of, by key: ``queue``.
-        skipped: Why a row was not measured, by key.
         said: What was compared, in sentences.
         tables: Details: ``title``, ``head`` and ``lines`` of cells in words.
         began: When it began, seconds since 1970.
@@ -161,7 +154,6 @@ class Report:
     section: str
     values: dict[str, list[float]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.time)
@@ -172,10 +164,6 @@ class Report:
         key = BY_KEY[f"{self.section}.{what}"].key
         self.values[key] = [float(f"{value:.5g}") for value in values]
         self.notes[key] = note
-
-    def skip(self, what: str, why: str) -> None:
-        """Note why a row is not measured."""
-        self.skipped[BY_KEY[f"{self.section}.{what}"].key] = why
 
     def say(self, sentence: str) -> None:
         """Note what was compared, and print it."""

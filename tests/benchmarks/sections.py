@@ -5,7 +5,6 @@ Each is given a report and the files and sizes of ``Given``; parts.py has the on
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -33,12 +32,8 @@ from tests.benchmarks.inputs import (
 from tests.benchmarks.report import PEER, Report, alternate, ratios, spread
 from tests.benchmarks.work import (
     Work,
-    child,
-    forget_peak,
     in_process,
     mean_seconds,
-    peak,
-    resident,
     tokenising,
 )
 
@@ -48,8 +43,6 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
     Encode = Callable[[Sequence[str]], Vectors]
-
-NO_BF16 = "this processor has no bf16 instructions (avx512_bf16 or amx_bf16)"
 
 
 @dataclass(frozen=True)
@@ -172,9 +165,6 @@ def _compare_speeds(
     if own := seconds.get("simcse bf16"):
         report.add(f"{key}bf16", ratios(plain, own), note)
         report.add(f"{key}bf16-bf16", ratios(seconds[f"{PEER} bf16"], own), note)
-    else:
-        for left_out in ("bf16", "bf16-bf16"):
-            report.skip(f"{key}{left_out}", NO_BF16)
     lines = [
         [
             name.replace("simcse", "cse"),
@@ -247,8 +237,6 @@ def encoding(report: Report, given: Given) -> None:
             )
     if "encoding.bf16" in report.values:
         report.say(f"In bf16 {PEER} holds its weights in bf16; cse keeps them and casts.")
-    else:
-        report.skip("bf16", NO_BF16)
 
 
 def _encode(encoder: Any, texts: Sequence[str]) -> Vectors:
@@ -348,10 +336,9 @@ def _memory_columns(found: Sequence[dict[str, float]]) -> list[str]:
 
 
 def mining(report: Report, given: Given) -> None:
-    """Seconds and memory of mining positives from documents (idc of cse-infocse).
+    """Seconds of mining positives from documents (idc of cse-infocse).
 
-    All seconds that are not the encoder's are clustering. Memory is that of a process of its own,
-    for all documents and for a quarter of them. Of a file of documents one more pass takes all.
+    All seconds that are not the encoder's are clustering.
     """
     count, shard = (40, 200) if given.quick else (1000, 5000)
     found = mine(given.articles, count, shard, given.repeats + 1)[1:]
@@ -371,35 +358,9 @@ def mining(report: Report, given: Given) -> None:
     ]
     report.table("Mining", ["", "s", "sentences/s"], lines)
 
-    def alone(documents: int) -> dict[str, float]:
-        words = [given.articles or "", str(documents), str(shard)]
-        printed = child("tests.benchmarks.sections", *words)
-        mined: dict[str, float] = json.loads(printed.splitlines()[-1])
-        return mined
 
-    tasks = {str(each): partial(alone, each) for each in (count, max(count // 4, 1))}
-    of_size = alternate(tasks, given.repeats, warm=0)
-    lines = [
-        [f"{int(each):,}", f"{int(of_count[0]['sentences']):,}", *_memory_columns(of_count)]
-        for each, of_count in of_size.items()
-    ]
-    head = ["documents", "sentences", "MB before", "peak MB", "added MB"]
-    report.table("Memory of mining", head, lines)
-    whole, part = of_size.values()
-    report.add("memory", ratios(_of(whole, "most"), _of(part, "most")))
-    if given.articles is None:
-        report.skip("whole", "needs a file of documents")
-        return
-    every = alone(sys.maxsize)
-    said = f"{every['documents']:,} documents of {every['sentences']:,} sentences, one pass"
-    report.add("whole", [100 * every["clustering"] / every["encoding"]], said)
-    names = ("pairs", "encoding", "clustering", "before", "most")
-    head = ["pairs", "s of encoding", "s of clustering", "MB before", "peak MB"]
-    report.table(f"The whole file: {said}", head, [[f"{every[name]:,.0f}" for name in names]])
-
-
-def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[dict[str, Any]]:
-    """Mine rounds; return what was mined, the seconds, and the memory of this process in MB."""
+def mine(articles: str | None, count: int, shard: int, rounds: int) -> list[dict[str, Any]]:
+    """Mine rounds; return what was mined, and the seconds."""
     import torch
     from cse_testkit import make_setup
 
@@ -431,8 +392,6 @@ def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[
         progress=lambda *_: None,
     )
     found = []
-    before = resident()
-    forget_peak()
     for _ in range(rounds):
         miner = load_factory(spec.factory)(
             spec.options.model_validate({"shard": shard}), make_setup("idc")
@@ -442,8 +401,8 @@ def mine(articles: str | None, count: int, shard: int, rounds: int = 1) -> list[
         mined = miner.next_round(context)
         taken = time.perf_counter() - began
         found.append({
-            "documents": len(set(names)), "sentences": len(corpus), "before": before,
-            "pairs": len(mined.pairs["text"]), "most": peak(), "encoding": seconds[-1],
+            "documents": len(set(names)), "sentences": len(corpus),
+            "pairs": len(mined.pairs["text"]), "encoding": seconds[-1],
             "clustering": taken - seconds[-1],
         })  # fmt: skip
     return found
@@ -555,7 +514,3 @@ def rows_of(who: str, lengths: Sequence[int], work: Work) -> list[int]:
         else:
             rows += [max(batch) + 2] * len(batch)
     return rows
-
-
-if __name__ == "__main__":  # one round of mining in a process of its own
-    print(json.dumps(mine(sys.argv[1] or None, int(sys.argv[2]), int(sys.argv[3]))[-1]))

@@ -8,10 +8,10 @@ import pytest
 from tests.benchmarks import __main__ as whole
 from tests.benchmarks import report as reports
 from tests.benchmarks import work as works
-from tests.benchmarks.inputs import Shape, full_rows, mix_lengths
+from tests.benchmarks.inputs import Shape
 from tests.benchmarks.report import BY_KEY, ROOT, ROWS, Row, alternate, machine, ratios, spread
 from tests.benchmarks.sections import rows_of
-from tests.benchmarks.work import Work, child, forget_peak, peak, resident
+from tests.benchmarks.work import Work
 
 
 def test_repeats_alternate_and_ratios_are_of_the_same_repeat() -> None:
@@ -33,15 +33,6 @@ def test_repeats_alternate_and_ratios_are_of_the_same_repeat() -> None:
     assert Row("training.x", "w", "a").cells([], "none yet")[2:] == ["none yet", "none", "-"]
 
 
-def test_inputs_are_made_of_the_texts_words() -> None:
-    words = [f"w{number}" for number in range(5000)]
-    for tokens, low, high in ((1, 12, 22), (2, 5, 12)):
-        rows = mix_lengths([" ".join(words)], 100, lambda each, n=tokens: [n] * len(each))  # type: ignore[misc]
-        assert " ".join(rows).split() == words[: sum(len(row.split()) for row in rows)]
-        assert low < sorted(len(row.split()) for row in rows)[len(rows) // 2] < high
-    assert [len(row.split()) for row in full_rows(["a b c"], 2, words=7)] == [7, 7]
-
-
 def test_rows_and_operations_are_counted_by_hand() -> None:
     work = Work("hicl", "", "", length=512, batch=2, steps=1)
     lengths = [70, 10, 600]
@@ -55,19 +46,6 @@ def test_rows_and_operations_are_counted_by_hand() -> None:
     assert Shape(layers=2, hidden=4).operations([3]) == 2 * (linear + attention)
 
 
-def test_memory_is_that_since_the_peak_was_forgotten() -> None:
-    held = bytearray(200 << 20)
-    del held
-    before = peak()
-    if not forget_peak():
-        pytest.skip("this system does not let a process forget its peak")
-    assert peak() < before - 100 and abs(peak() - resident()) < 20
-    held = bytearray(100 << 20)
-    assert peak() > resident() - 5 and len(held)
-    with pytest.raises(SystemExit, match=r"failed: tests.benchmarks.nothing 1"):
-        child("tests.benchmarks.nothing", "1")
-
-
 def test_results_become_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,7 +55,6 @@ def test_results_become_a_page(
             raise SystemExit("failed: mining")
         report.say("What was compared.")
         report.add("fp32", [1.7, 1.9, 2.0], "of a file")
-        report.skip("bf16", "no bf16 here")
         report.table("Speeds", ["a", "b"], [["1|2", "3"]])
         with pytest.raises(KeyError, match="training.nothing"):
             report.add("nothing", [1.0])
@@ -94,7 +71,7 @@ def test_results_become_a_page(
     line = next(line for line in text.splitlines() if line.startswith(f"| {ROWS[0].what}"))
     assert "(of a file)" in line and line.endswith("| 1.90 [1.70-2.00] | at least 1.75 | yes |")
     rows = [line for line in text.splitlines() if "sentences/s in training, bf16" in line]
-    assert "left out: no bf16 here" in rows[0] and "not measured yet" in rows[1]
+    assert rows and all("not measured yet" in row for row in rows)
     assert "Speeds:\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |" in text
     assert "`it`" in text and "commit 0123abc." in text
     assert "**Others used 40% of the processor when it began" in text

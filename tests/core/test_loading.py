@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -63,14 +62,3 @@ def test_package_path_errors(package: Path) -> None:
     }.items():
         with pytest.raises(CseError, match=message):
             package_path(path)
-
-
-def test_modules_import_nothing_heavy() -> None:
-    heavy = {"torch", "transformers", "datasets", "scipy", "numpy", "sklearn", "packaging", "rich"}
-    modules = "cse_core.loading, cse_core.registry.registry, cse_core.registry.manager, "
-    modules += "cse_core.registry.discovery, cse_core.registry.record_checks"
-    script = f"import sys, {modules}; print(*sorted({heavy!r} & set(sys.modules)))"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.split() == []

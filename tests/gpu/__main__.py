@@ -27,9 +27,7 @@ SECTIONS = (
     Section("kernels", "Attention for rows of any length", 60, kernels.run),
     Section("parts", "Every part, and what waits for the device", 120, parts.run),
     Section("resume", "Resumed runs", 70, runs.resumed),
-    Section("scores", "Scores in bf16", 60, runs.scores),
-    Section("speed", "Speed", 160, runs.speed),
-    Section("memory", "Peak memory", 70, runs.memory),
+    Section("speed", "Speed", 290, runs.speed),
 )
 """In the order in which they run."""
 OUT, PAGE = ROOT / "runs/gpu", ROOT / "docs/gpu.md"

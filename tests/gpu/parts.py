@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,7 +17,6 @@ from torch.overrides import TorchFunctionMode
 from cse_core.registry.registry import Registry
 from tests.device.cases import CASES, JOINED, Case, composed, cpu_generators, draws_dropout
 from tests.device.cases import named as name_of
-from tests.gpu.runs import simcse
 from tests.gpu.setting import Setting, exact
 
 FAR = 1e-4
@@ -70,9 +67,6 @@ def run(setting: Setting) -> None:
     """
     exact()
     registry = installed_registry()
-    for precision in ("fp32",) if setting.small else ("fp32", "bf16"):
-        with setting.trying("waits", part=f"a run in {precision}"):
-            whole(setting, precision)
     for case in CASES:
         if setting.small and name_of(case) not in FEW:
             continue
@@ -109,22 +103,3 @@ def steps(setting: Setting, case: Case, registry: Registry) -> None:
         for _ in range(2):
             rig.loop.step()
     setting.keep("waits", not waits or name_of(case) in JOINED, part=name_of(case), waits=waits)
-
-
-def whole(setting: Setting, precision: str) -> None:
-    """Watch steps 4 to 7 of a run, with what the trainer does between them."""
-    waits: list[str] = []
-    with tempfile.TemporaryDirectory() as out, ExitStack() as watching:
-
-        def done(step: int) -> None:
-            if step == 3:
-                watching.enter_context(watched(setting, waits))
-            elif step == 7:
-                watching.close()
-
-        simcse(
-            setting, Path(out) / "run", f"train.precision={precision}", "train.max_steps=8",
-            "train.batch_size=8", "train.log_steps=1000", "train.eval_steps=0",
-            "train.save_steps=0", "train.dev=[none]", done=done,
-        )  # fmt: skip
-    setting.keep("waits", not waits, part=f"a run in {precision}", waits=waits)

@@ -1,4 +1,4 @@
-"""Whole runs of simcse: resumed ones, scores, speed and memory."""
+"""Whole runs of simcse: resumed ones, and their speed."""
 
 from __future__ import annotations
 
@@ -112,29 +112,6 @@ def resumed(setting: Setting) -> None:
             setting.keep("resume", all(same.values()), **about, **same)
 
 
-def scores(setting: Setting) -> None:
-    """Dev scores of short runs in bf16 beside those in fp32, over seeds.
-
-    Other kernels draw other dropout masks: the means must lie within a deviation of the seeds.
-    """
-    exact()
-    steps, batch, seeds = (2, 8, 2) if setting.small else (60, 64, 5)
-    found: dict[str, list[float]] = {"fp32": [], "bf16": []}
-    with tempfile.TemporaryDirectory() as folder:
-        for seed, precision in product(range(seeds), found):
-            outcome = simcse(
-                setting, Path(folder) / f"{precision}-{seed}", f"train.precision={precision}",
-                f"train.seed={seed}", f"train.max_steps={steps}", f"train.batch_size={batch}",
-                "train.lr=1e-4", f"train.eval_steps={steps}", "train.save_steps=0",
-            )  # fmt: skip
-            name = outcome.chosen_by or next(iter(outcome.scores))
-            found[precision].append(outcome.scores[name])
-    means = {precision: statistics.mean(each) for precision, each in found.items()}
-    deviation = max(statistics.stdev(each) for each in found.values())
-    ok = abs(means["bf16"] - means["fp32"]) <= max(deviation, 0.1)
-    setting.keep("scores", ok, deviation=deviation, **means)
-
-
 def speed(setting: Setting) -> None:
     """Sentences a second and peak memory beside sentence-transformers' trainer.
 
@@ -155,18 +132,3 @@ def speed(setting: Setting) -> None:
                     took = statistics.mean(watch.seconds) + (tokens if who == "simcse" else 0.0)
                     facts = {"sentences_a_second": batch / took, "peak_mb": watch.most}
                     setting.keep("speed", None, who=who, **about, padding=padding, **facts)
-
-
-def memory(setting: Setting) -> None:
-    """Peak memory in chunks: a batch four times as large may take half as much again at most."""
-    cells = (("BERT-base", 32, 1024, 64), ("BERT-base", 512, 64, 16))
-    with tempfile.TemporaryDirectory() as folder:
-        for name, length, batch, chunk in (("tiny", 16, 8, 4),) if setting.small else cells:
-            about = {"encoder": name, "tokens": length, "batch": batch, "chunk": chunk}
-            with setting.trying("memory", **about):
-                small, large = (
-                    measured(work(setting, Path(folder), name, length, each, chunk, 1)).most
-                    for each in (batch, 4 * batch)
-                )
-                ok = large < 1.5 * small
-                setting.keep("memory", ok, **about, peak_mb=small, of_four_times_mb=large)

@@ -21,27 +21,22 @@ from cse_cli.main import run
 from cse_core.errors import CseError
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
-from tests.fixtures.packages import check_tests, installed
+from tests.fixtures.packages import installed
 
 HERE = Path(__file__).parent
 PARTS = {
-    "cse-arcloss": {"loss": "arc", "recipe": "arcloss"},
     "cse-distinct": {"negatives": "distinct", "metric": "isoscore", "recipe": "distinct"},
     "cse-adapter": {"branch": "adapter", "aug": "frequent-words", "recipe": "adapter"},
 }
 """What each package brings, by kind."""
 TOGETHER: dict[str, Any] = {
     "recipe": "adapter",
-    "kinds": {"loss": ["arc"], "negatives": ["distinct"]},
+    "kinds": {"negatives": ["distinct"]},
     "sets": ["negatives.distinct.threshold=0.999", "negatives.distinct.size=7"],
 }
-"""A run with parts of all three."""
+"""A run with parts of both."""
 WITH_OTHERS: list[dict[str, Any]] = [
-    {
-        "kinds": {"loss": ["arc"], "negatives": ["queue"], "aug": ["fgsm"]},
-        "sets": ["loss.arc.directions=both"],
-    },
-    {"kinds": {"loss": ["arc", "twins"], "pool": ["segments", "cls"]}},
+    {"kinds": {"aug": ["frequent-words", "fgsm"], "pool": ["segments", "cls"]}},
     {
         "kinds": {"negatives": ["distinct", "hippocampus"], "positives": ["knn-smoothing"]},
         "sets": ["negatives.distinct.branch=ema"],
@@ -93,11 +88,13 @@ def test_they_train_with_parts_of_papers(registry: Registry) -> None:
 
 
 def test_an_option_that_a_part_narrowed_is_refused_in_plain_words(registry: Registry) -> None:
-    with pytest.raises(CseError, match=re.escape("loss.arc.similarity: must be cosine (got 'dot'")):
-        compose(kinds={"loss": ["arc"]}, sets=["loss.arc.similarity=dot"], registry=registry)
+    narrowed = re.escape("branch.adapter.copies: must be encoder (got 'encoder+heads'")
+    with pytest.raises(CseError, match=narrowed):
+        sets = ["branch.adapter.copies=encoder+heads"]
+        compose(recipe="adapter", sets=sets, registry=registry)
 
 
-def test_a_stopped_run_of_all_three_goes_on_bit_for_bit(registry: Registry, tmp_path: Path) -> None:
+def test_a_stopped_run_of_both_goes_on_bit_for_bit(registry: Registry, tmp_path: Path) -> None:
     made = compose(**TOGETHER, registry=registry)
     whole, first, second = (Rig(made, tiny_corpus()) for _ in range(3))
     whole.step(4)
@@ -114,8 +111,3 @@ def test_the_kit_finds_no_broken_promise(registry: Registry) -> None:
         for kind, name in parts.items():
             if kind != "recipe":
                 assert failures(suite_of(kind, name, registry)) == {}  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-def test_the_tests_of_a_package_pass(folders: dict[str, Path]) -> None:
-    check_tests(folders["cse-arcloss"] / "tests")

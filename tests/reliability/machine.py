@@ -1,8 +1,8 @@
 """The table of what a machine says no to, and what has to come of it.
 
-Full disks, files that grow too large, folders that may not be written, too little memory, too few
-files and threads, streams that are closed, full or without a reader, a working folder that is gone,
-a locale without UTF-8, and names that no file can have.
+Files that grow too large, folders that may not be written, too little memory, too few files,
+streams that are closed, full or without a reader, a working folder that is gone, a locale without
+UTF-8, and names that no file can have. A full disk is in the table of kills.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,11 +62,6 @@ class Trouble:
     cwd: str = "here"
 
     @property
-    def mounted(self) -> bool:
-        """Return whether it needs a disk of its own."""
-        return "disk" in self.name
-
-    @property
     def label(self) -> str:
         """Return a short name."""
         words = " ".join(self.words).encode("ascii", "backslashreplace").decode()
@@ -89,27 +83,21 @@ TRAINING: tuple[tuple[str, ...], ...] = (
 NAMED: tuple[tuple[str, ...], ...] = (
     ("train", "--data", "{}"), ("train", "--model", "{}"), ("train", "--dev", "{}"),
     ("train", "--data", "ok.txt", "--dev", "none", "--out", "{}"), ("train", "--resume", "{}"),
-    ("train", "--recipe", "{}"), ("train", "--recipe", "{}.toml"), ("train", "--loss", "{}"),
-    ("train", "--report", "{}"), ("train", "--dry-run", "--save-recipe", "{}"),
-    ("train", "--set", "data.path={}"), ("train", "--train.select", "{}"), ("train", "--{}"),
-    ("encode", "{}", "ok.txt"), ("encode", "starter", "{}"), ("encode", "starter", "{}.jsonl"),
-    ("encode", "starter", "ok.txt", "--out", "{}.npy"), ("encode", "starter", "--pooling", "{}"),
-    ("encode", "./{}", "ok.txt"), ("encode", "starter", "ok.txt", "--device", "{}"),
-    ("search", "{}", "boat", "--data", "ok.txt"), ("search", "starter", "boat", "--data", "{}"),
-    ("eval", "{}", "--pairs", "pairs.tsv"), ("eval", "starter", "--pairs", "{}"),
+    ("train", "--recipe", "{}.toml"), ("train", "--report", "{}"),
+    ("train", "--dry-run", "--save-recipe", "{}"), ("train", "--set", "data.path={}"),
+    ("encode", "{}", "ok.txt"), ("encode", "starter", "{}.jsonl"),
+    ("encode", "starter", "ok.txt", "--out", "{}.npy"),
     ("eval", "starter", "--pairs", "{}/{}.tsv"), ("eval", "starter", "--suite", "{}"),
     ("eval", "starter", "--pairs", "pairs.tsv", "--pairs-out", "{}"),
     ("eval", "starter", "--suite", "sts", "--data-dir", "{}"), ("data", "stats", "{}"),
-    ("data", "show", "{}"), ("data", "stats", "{}.jsonl"), ("show-plugin", "{}"),
-    ("show-recipe", "{}"), ("{}",), ("--no-plugin", "{}", "show-plugin", "{}"), ("data", "{}"),
+    ("show-recipe", "{}"), ("{}",), ("--no-plugin", "{}", "show-plugin", "{}"),
 )  # fmt: skip
 
 
 def troubles() -> Iterator[Trouble]:
     """Yield the table, without what this user has no right to make."""
-    mounts, changes = can_mount(), os.geteuid() == 0
     for trouble in _disks():
-        if (mounts or not trouble.mounted) and (changes or trouble.user is None):
+        if os.geteuid() == 0 or trouble.user is None:
             yield trouble
     yield from _limits()
     yield from _streams()
@@ -122,16 +110,10 @@ def _disks() -> Iterator[Trouble]:
         for size in (1000, 3000, 8000, 12_000, 16_000):
             limits = {"RLIMIT_FSIZE": size}
             yield Trouble(f"files of {size} bytes at most", words, then, ("run",), limits=limits)
-        for size in (8, 40, 60, 80, 100, 120):
-            yield Trouble(f"a disk of {size} kB more", words, then, ("No space left on device",),
-                          before=_small(size))  # fmt: skip
-    yield Trouble("a read-only disk", ("resume",), then, ("Read-only",), before=_read_only)
-    yield Trouble("a read-only disk", ("train",), says=("written",), before=_read_only)
     yield Trouble("another user's folder", ("resume",), then, ("denied",), user=NOBODY)
     yield Trouble("another user's folder", ("train",), says=("written",), user=NOBODY)
-    for name in ("checkpoints", "rounds", "model", "result.json"):
-        if name in ("checkpoints", "model"):
-            yield Trouble(f"{name} is a file", ("train",), says=(name,), before=_file(name))
+    for name in ("checkpoints", "model"):
+        yield Trouble(f"{name} is a file", ("train",), says=(name,), before=_file(name))
 
 
 def _limits() -> Iterator[Trouble]:
@@ -207,43 +189,11 @@ def _places() -> Iterator[Trouble]:
                           ("not text",) * bytes_of_text, env=env, real=True)  # fmt: skip
 
 
-def _small(kilobytes: int) -> Callable[[Path], None]:
-    def before(folder: Path) -> None:
-        pages = sum(-(-path.stat().st_size // 4096) for path in folder.rglob("*") if path.is_file())
-        _mount(folder, "-t", "tmpfs", "-o", f"size={4 * pages + kilobytes}k", "tmpfs")
-
-    return before
-
-
-def _read_only(folder: Path) -> None:
-    subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
-    subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
-
-
-def _mount(folder: Path, *words: str) -> None:
-    kept = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*")
-            if path.is_file()}  # fmt: skip
-    subprocess.run(["mount", *words, str(folder)], check=True)
-    for name, content in kept.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-
-
 def _file(name: str) -> Callable[[Path], None]:
     def before(folder: Path) -> None:
         (folder / name).write_text("mine\n")
 
     return before
-
-
-def can_mount() -> bool:
-    """Return whether this user may mount a small disk."""
-    with TemporaryDirectory() as folder:
-        words = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder]
-        done = subprocess.run(words, capture_output=True)
-        if done.returncode == 0:
-            subprocess.run(["umount", folder], check=True)
-        return done.returncode == 0
 
 
 def tried(trouble: Trouble, server: Server) -> tuple[Outcome, Answer, str]:
@@ -266,32 +216,10 @@ def tried(trouble: Trouble, server: Server) -> tuple[Outcome, Answer, str]:
             words = ["train", "--resume", str(run) if trouble.user else "run", *words[1:]]
         elif words[0] == "train" and not set(words[1:]) - {"--quiet", "--json"}:
             words = ["train", *start.words, "--out", "run", *words[1:]]
-        mounted = trouble.mounted
-        try:
-            if trouble.before is not None:
-                trouble.before(run)
-            answer = _called(words, here, trouble, server)
-            if mounted:
-                with suppress(OSError):
-                    _umount(run, keep=trouble.before is not _read_only)
-                mounted = False
-        finally:
-            if mounted:
-                subprocess.run(["umount", str(run)], check=False)
+        if trouble.before is not None:
+            trouble.before(run)
+        answer = _called(words, here, trouble, server)
         return _judged(trouble, answer, run, start, server)
-
-
-def _umount(folder: Path, *, keep: bool) -> None:
-    """Take a small disk away, and put what was on it into the folder below."""
-    kept = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*")
-            if path.is_file()} if keep else {}  # fmt: skip
-    subprocess.run(["umount", str(folder)], check=True)
-    if keep:
-        for path in sorted(folder.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-    for name, content in kept.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
 
 
 def _called(words: list[str], here: Path, trouble: Trouble, server: Server) -> Answer:

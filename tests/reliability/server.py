@@ -66,7 +66,6 @@ class Server:
         user: int | None = None,
         gone: bool = False,
         umask: int = 0o022,
-        packages: Path | None = None,
     ) -> Answer:
         """Run ``cse`` with ``words``.
 
@@ -79,7 +78,6 @@ class Server:
             user: Number of the user who runs it; only root may choose another.
             gone: Whether the working folder is removed before it begins.
             umask: The umask of the process.
-            packages: One more folder of installed packages.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +86,7 @@ class Server:
                 "words": list(words), "cwd": str(cwd), "env": dict(env or {}), "folder": folder,
                 "seconds": seconds, "limits": dict(limits or {}), "streams": dict(streams or {}),
                 "fault": fault and fault.model_dump(), "user": user, "gone": gone,
-                "umask": umask, "packages": packages and str(packages),
+                "umask": umask,
             }  # fmt: skip
             print(json.dumps(job), file=self._process.stdin, flush=True)
             done = json.loads(self._process.stdout.readline())
@@ -145,8 +143,6 @@ def _child(job: Mapping[str, Any]) -> None:
         os.setuid(job["user"])
     if job["fault"] is not None:
         Fault(**job["fault"]).install()
-    if job["packages"]:
-        sys.path.insert(0, job["packages"])
     sys.argv = ["cse", *job["words"]]
     from cse_cli.main import main
 

@@ -122,16 +122,6 @@ def test_a_recipe_with_something_else_in_a_place(
         check(server.call(["train", "--recipe", "r.toml", "--data", "ok.txt", "--dry-run"], folder))
 
 
-@MANY
-@given(text=st.text(alphabet="[]=\"'\n.#{}, abloss01use-infonce", max_size=80))
-def test_a_recipe_of_drawn_letters(text: str, server: Server) -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
-        (folder / "r.toml").write_text(text, encoding="utf-8")
-        check(server.call(["train", "--recipe", "r.toml", "--data", "ok.txt", "--dry-run"], folder))
-
-
 @FEW
 @given(
     name=st.sampled_from(["a.txt", "a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.txt.gz", "a.json"]),

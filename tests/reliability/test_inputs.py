@@ -9,7 +9,7 @@ from tests.reliability.outcomes import GOOD
 from tests.reliability.server import the_server
 
 CASES = input_cases()
-EVERY = 20
+EVERY = 23
 """One case in so many is in the sample."""
 
 

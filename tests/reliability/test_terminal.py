@@ -12,7 +12,7 @@ from tests.reliability.outcomes import GOOD
 from tests.reliability.server import the_server
 from tests.reliability.terminal import MARK, TerminalCase, steering, terminal_cases, tried
 
-EVERY = 80
+EVERY = 30
 """One case in so many is in the sample."""
 
 

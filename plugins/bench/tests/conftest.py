@@ -1,15 +1,4 @@
-from __future__ import annotations
+from tests.core.conftest import encoder
+from tests.fixtures.command_line import cse, sentences
 
-import pytest
-import torch
-
-from tests.fixtures.command_line import cse, sentences, starter_copy
-from tests.fixtures.tiny import make_encoder
-
-__all__ = ["cse", "sentences", "starter_copy"]
-
-
-@pytest.fixture(scope="session")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    torch.set_num_threads(1)
-    return make_encoder(tmp_path_factory.mktemp("tiny"))
+__all__ = ["cse", "encoder", "sentences"]

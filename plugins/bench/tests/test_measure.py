@@ -86,10 +86,12 @@ def test_two_precisions_in_turn(
 
 
 def test_any_composition_is_measured(encoder: str, tmp_path: Path) -> None:
-    for number, (recipe, sets) in enumerate((
-        (EVERYTHING, ("train.chunk_size=3",)), (ROUNDS, ("model.attention=padded",)),
-        ("", ("train.batch_size=100", "model.dropout=0")),
-    )):  # fmt: skip
+    for number, (recipe, sets) in enumerate(
+        (
+            (EVERYTHING, ("train.chunk_size=3",)),
+            (ROUNDS, ("model.attention=padded", "train.batch_size=100", "model.dropout=0")),
+        )
+    ):
         folder = tmp_path / str(number)
         report, _ = measured(encoder, folder, recipe, *sets)
         assert report.gain is None

@@ -65,13 +65,6 @@ def test_letters_without_another_case_stay() -> None:
     assert switched(["ßa 中文 ǆ éa"], rate=1.0)[0] == "ßa 中文 Ǆ Éa"
 
 
-def test_it_is_new_in_each_step_and_the_same_twice() -> None:
-    texts = [TEXT] * 4
-    one, again, other = (switched(texts, step, variant="v1") for step in (0, 0, 1))
-    assert one == again and one != other
-    assert len(set(one)) > 1, "each text draws for itself"
-
-
 def test_asked_for_by_name_it_refuses_an_uncased_vocabulary() -> None:
     for recipe in ("simcse", "cards"):
         with pytest.raises(CseError) as caught:

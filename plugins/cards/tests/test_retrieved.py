@@ -77,14 +77,6 @@ def test_the_table_holds_the_nearest_other_texts() -> None:
             assert text not in wanted[text]
 
 
-def test_faiss_that_is_not_installed_is_said_before_anything_is_encoded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("cse_cards.approximate.find_spec", lambda name: None)
-    with pytest.raises(CseError, match="negatives.retrieved.index: faiss is not installed.*pip"):
-        rig("index=faiss")
-
-
 def drawn_texts(part: Retrieved, rows: list[int], step: int) -> tuple[list[str], Tensor]:
     ctx = replace(make_context(step=step), rows=torch.tensor(rows))
     (view,) = part.views(torch.tensor(rows), ctx)

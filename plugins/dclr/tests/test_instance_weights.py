@@ -57,12 +57,6 @@ def test_weights_in_loops() -> None:
         assert removed and float(log["instance-weights.removed"]) == pytest.approx(share)
 
 
-def test_the_same_sentence_keeps_its_weight_however_similar() -> None:
-    same = torch.ones(4, 6, dtype=torch.float64)
-    found, _ = weighed(make_batch(), make_batch({"anchor": same, "positive": same}))
-    assert torch.equal(found.log_weights.isinf(), ~torch.eye(4, dtype=torch.bool))
-
-
 def test_only_columns_of_the_batch_are_judged() -> None:
     """Noise, stored rows and hard negatives have weight 1, even of a sentence of the batch."""
     queue = Negatives.of(torch.ones(2, 8), 4, name="queue", row=torch.tensor([1, 40]))

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
-from cse_testkit import Rig, compose, make_batch, make_context, make_part, tiny_corpus
+from cse_testkit import Rig, compose, tiny_corpus
 from torch import Tensor
 
 STORE = "negatives.momentum-queue"
-
-
-def test_trace_against_a_list() -> None:
-    """Order, ages, rows and count of every step, beside a list that one can read."""
-    store = make_part("negatives", "momentum-queue", size=7)
-    held: list[list[Any]] = []  # vector, corpus row, age; the oldest first
-    for step, count in enumerate([4, 2, 5, 1, 3]):
-        rows = list(range(10 * step, 10 * step + count))
-        batch = make_batch(sentences=count, rows=rows, seed=step)
-        ctx = make_context(batch, step=step)
-        found = store.candidates(batch, ctx)
-        if step == 0:
-            assert found is None
-        else:
-            assert found.vectors.tolist() == [vector for vector, _, _ in held]
-            assert found.row.tolist() == [row for _, row, _ in held]
-            assert found.age.tolist() == [age for _, _, age in held]
-            assert found.blocks == (("momentum-queue", len(held)),)
-            assert not found.mask.any() and not found.log_weights.any()
-        store.after_step(batch, ctx)
-        held = [[vector, row, age + 1] for vector, row, age in held]
-        anchors = batch.views["anchor"]["sentence"].vectors.tolist()
-        held += [[vector, row, 1] for vector, row in zip(anchors, rows, strict=True)]
-        held = held[-7:]
 
 
 def test_keys_are_plain_texts_without_dropout_through_the_online_head() -> None:

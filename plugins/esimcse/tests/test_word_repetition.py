@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from itertools import groupby, product
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from cse_testkit import make_context, make_part, make_setup
 
 from cse_core.types import StepContext, TokenBatch, View
-from tests.fixtures.seconds import least_seconds
 from tests.fixtures.token_rows import token_rows
 
 VIEW = View("positive", "positive", "online")
@@ -108,13 +106,6 @@ def test_each_content_token_is_as_likely_as_another() -> None:
         assert all(share == pytest.approx(mean, abs=0.02) for share in shares)
 
 
-def test_fresh_draws_differ_from_step_to_step() -> None:
-    before = token_rows(*[20] * 50)
-    one, same, other = (repeated(before, make_context(step=step)) for step in (3, 3, 4))
-    assert torch.equal(one.ids, same.ids)
-    assert added(before, one) != added(before, other)
-
-
 def test_once_depends_on_the_text_and_the_seed_alone() -> None:
     before = token_rows(*[20] * 50)
     one = repeated(before, make_context(step=3, epoch=0), when="once")
@@ -155,12 +146,3 @@ def test_permuted_positions_stay_in_their_order() -> None:
             assert first == of_row(before, row)[::-1], "the mirrored order of those that were there"
             if unit == "token":
                 assert ids == sorted(ids, key=first.index), "a copy beside its original"
-
-
-def test_no_loop_over_rows() -> None:
-    """Two thousand rows of 32 tokens in a few milliseconds, a small part of a step of 64."""
-    before = token_rows(*[30] * 2000)
-    for when in ("step", "once"):
-        part = make_part("aug", "word-repetition", when=when)
-        part(before, before, VIEW, make_context())
-        assert least_seconds(partial(part, before, before, VIEW, make_context())) < 1.0

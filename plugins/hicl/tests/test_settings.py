@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -58,28 +57,6 @@ def test_variants_differ_where_they_should() -> None:
     assert len(set(first.values())) == len(first) and all(loss > 0 for loss in first.values())
 
 
-def test_hicl_of_short_texts_is_simcse_at_both_levels() -> None:
-    """Where no text has a second segment both losses are that of simcse."""
-    wide = ["model.max_length=30", "pool.segments.length=32"]
-    run = run_steps(recipe="hicl", sets=wide, steps=1).scalars[0]
-    # Without a recipe: cls, mlp, infonce. max_length counts special tokens there.
-    simcse = run_steps(sets=["model.max_length=32"], steps=1)
-    assert run["local.loss"] == pytest.approx(simcse.losses[0], rel=1e-6)
-    assert run["global.loss"] == run["local.loss"]
-
-
-def test_no_work_is_done_on_padding() -> None:
-    """Both views of five texts: their content, and two special tokens a segment."""
-    texts = ["boat", "boat lamp " * 300, "drum " * 33, "kite clock " * 40, "bell " * 64]
-    corpus = Corpus.from_columns({"text": texts})
-    made = Rig(compose(recipe="hicl", sets=["train.batch_size=5"], corpus=corpus), corpus)
-    lengths = made.assembly.online.tokenizer.content(texts, 512).lengths.tolist()
-    assert min(lengths) == 1 and max(lengths) == 512
-    result = made.step(1)[0]
-    segments = sum(1 + (length - 1) // 32 for length in lengths)
-    assert result.tokens == 2 * (sum(lengths) + 2 * segments)
-
-
 def test_a_text_without_a_token_of_content_trains() -> None:
     """The tokenizer drops a control character: its one segment is [CLS] [SEP]."""
     corpus = Corpus.from_columns({"text": ["\u200b", "boat " * 40, "the lamp", "drum"]})
@@ -114,17 +91,6 @@ def test_slicing_is_saved_with_the_model(tmp_path: Path) -> None:
     assert not (run / "model" / "modules.json").exists()
 
 
-def test_a_model_encodes_whole_texts_by_default(tmp_path: Path) -> None:
-    """Trained on texts longer than the encoder takes, it says how long whole ones may be."""
-    run = trained(tmp_path, "model.max_length=1024")
-    model = load(str(run), installed_registry())
-    assert model.sentence_encoder.slicer is None
-    assert (run / "model" / "modules.json").exists()
-    config = (run / "model" / "sentence_bert_config.json").read_text(encoding="utf-8")
-    assert json.loads(config)["max_seq_length"] == 512
-    assert model.encode(["boat " * 900]).shape[0] == 1
-
-
 def test_what_cannot_be_is_refused_before_anything_is_loaded() -> None:
     for recipe, setting, words in (
         ("hicl", "pool.segments.length=600", "longer than the 512 that the encoder takes"),
@@ -135,19 +101,6 @@ def test_what_cannot_be_is_refused_before_anything_is_loaded() -> None:
 
 
 # -- with the parts of other plugins --------------------------------------------------------------
-
-
-def test_a_queue_of_sentences_serves_the_global_loss_alone() -> None:
-    """Segments in the batch, a queue of whole texts."""
-    run = run_steps(
-        recipe="hicl",
-        kinds={"negatives": ["+queue"], "branch": ["+ema"]},
-        sets=[SHORT, "negatives.queue.branch=ema", "negatives.queue.size=16"],
-        steps=4,
-    )
-    assert "negatives.queue (positive by branch ema) -> loss.global" in data_flow(run.composition)
-    assert not any("queue" in line and "local" in line for line in data_flow(run.composition))
-    assert run.scalars[-1]["global.negatives"] > 3, "more than the other texts of the batch"
 
 
 def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:

@@ -14,7 +14,6 @@ from torch import Tensor
 from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
-from tests.fixtures.seconds import least_seconds
 from tests.fixtures.token_rows import spans, token_rows
 
 
@@ -185,17 +184,6 @@ def test_segments_weigh_by_the_tokens_of_their_text() -> None:
     assert torch.allclose(levels["sentence"].vectors, wanted, atol=1e-6)
 
 
-def test_repeated_tokens_weigh_as_often_as_they_stand_there() -> None:
-    sentence_encoder = rig("pool.segments.length=4").assembly.online
-    rows = sentence_encoder.rows(sentence_encoder.tokenizer.content(["boat " * 6]), "anchor")
-    doubled = rows.take_tokens(
-        torch.tensor([0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9]), torch.tensor([7, 4])
-    )
-    with torch.no_grad():
-        levels = sentence_encoder.embed(doubled, torch.device("cpu"), 1)
-    assert levels["segment"].length.tolist() == [5, 2]
-
-
 def test_slices_of_a_wrapped_sentence_weigh_by_all_that_was_cut() -> None:
     """That reading counts [CLS] and [SEP], so they weigh: the last segment may be [SEP] alone."""
     sets = ("pool.segments.length=4", "pool.segments.wrap=sentence", "model.dropout=0")
@@ -209,13 +197,3 @@ def test_slices_of_a_wrapped_sentence_weigh_by_all_that_was_cut() -> None:
     assert levels["segment"].length.tolist() == [4, 1, 3, 4, 4, 1]
     wanted = (4 * segments[0] + segments[1]) / 5
     assert torch.allclose(levels["sentence"].vectors[0], wanted, atol=1e-6)
-
-
-def test_slicing_costs_little_at_size() -> None:
-    """4,096 texts of up to 512 tokens are cut by a handful of tensor operations."""
-    draws = torch.Generator().manual_seed(0)
-    tokens = texts(torch.randint(1, 513, (4096,), generator=draws).tolist())
-    pooler = make_part("pool", "segments")
-    assert least_seconds(lambda: pooler.slices(tokens)) < 1.0
-    sliced = pooler.slices(tokens)
-    assert sliced.ids is tokens.ids, "no token is moved"

@@ -12,7 +12,6 @@ import torch
 from cse_ifcl.fusion import Fusion
 from cse_ifcl.options import FusionOptions
 from cse_testkit import (
-    Rig,
     compose,
     make_context,
     make_setup,
@@ -219,18 +218,6 @@ def test_its_state_is_a_name_and_a_hash(encoder: PackedEncoder) -> None:
     part.load_state_dict(state)
     with pytest.raises(CseError, match=r"aug\.fusion\.model: its embeddings are not the ones"):
         other.load_state_dict(state)
-
-
-def test_a_second_model_that_is_not_there(tmp_path: Path) -> None:
-    for name in (str(tmp_path / "none"), "no-such-model-of-any-hub"):
-        corpus = tiny_corpus(columns=("fraternal",))
-        with pytest.raises(CseError) as caught:
-            made = compose(
-                kinds={"aug": ["fusion"]}, sets=[f"aug.fusion.model={name}"], corpus=corpus
-            )
-            Rig(made, corpus)
-        line = str(caught.value)
-        assert "\n" not in line and line.startswith("aug.fusion") and name in line
 
 
 def test_without_the_column_it_is_refused() -> None:

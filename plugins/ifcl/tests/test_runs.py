@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pytest
 from cse_testkit import (
     ENCODERS,
     compose,
     installed_registry,
-    shared_encoder,
     tiny_corpus,
-    write_corpus,
 )
 
-from cse_cli.main import run as cse
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
-
-
-def test_a_metric_is_scored_on_the_dev_pairs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    data = write_corpus(tiny_corpus(columns=("fraternal",)), tmp_path / "parallel.csv")
-    dev, out = tmp_path / "dev.tsv", tmp_path / "run"
-    rows = [f"{score}\ttext {n}\tother {n}" for n, score in enumerate([5.0, 5.0, 5.0, 1.0, 0.0])]
-    dev.write_text("\n".join(["score\tsentence1\tsentence2", *rows]), encoding="utf-8")
-    words = [
-        "train", "--recipe", "ifcl", "--model", str(shared_encoder()), "--data", str(data),
-        "--dev", str(dev), "--out", str(out), "-q", "--metric", "mutual-information",
-        "--train.batch_size", "4", "--train.precision", "fp32", "--train.device", "cpu",
-        "--train.max_steps", "3", "--aug.fusion.epsilon", "0.5",
-    ]  # fmt: skip
-    assert cse(words) == 0
-    numbers: dict[str, Any] = {}
-    for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-        numbers |= json.loads(line)
-    for name, count in (("task", 3), ("identical", 12), ("fraternal", 12)):
-        assert numbers[f"dev.mutual-information.{name}_n"] == count
-        assert f"dev.mutual-information.{name}" in numbers
-    assert numbers["twins.negatives"] > 9, "in the batch and in the queue"
-    assert numbers["twins.innate_margin"] > 0, "fusion moves the input embeddings away"
 
 
 def planned(recipe: str, encoder: str, *sets: str, **changes: Any) -> Composition:

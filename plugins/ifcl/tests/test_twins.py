@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
-from cse_testkit import make_batch, make_context, make_part, run_steps
+from cse_testkit import make_batch, make_context, make_part
 
 from cse_core.engine import negatives as core
 from cse_core.types import Batch, LossOutput, Negatives, Positives
@@ -96,15 +95,6 @@ def test_an_absent_identical_twin_does_not_count() -> None:
     assert torch.equal(with_twins_of()["fraternal"], value_of(batch).parts["fraternal"])
 
 
-def test_the_innate_margin_follows_the_sentence_not_the_place() -> None:
-    batch = batch_of()
-    order = torch.tensor([2, 0, 3, 1])
-    views = {
-        name: {**view, "input": view["input"].take(order)} for name, view in batch.views.items()
-    }
-    assert torch.equal(value_of(replace(batch, views=views)).value, value_of(batch).value)
-
-
 def test_segments_have_the_margin_of_their_sentence() -> None:
     batch = make_batch(sentences=3, segments=2, views=VIEWS, level="segment", levels=("input",))
     innate = value_of(batch, level="segment").parts["innate_margin"]
@@ -113,14 +103,6 @@ def test_segments_have_the_margin_of_their_sentence() -> None:
     views = {name: {**view, "input": inputs[name]} for name, view in sentences.views.items()}
     wanted = value_of(replace(sentences, views=views)).parts["innate_margin"]
     assert torch.allclose(innate, wanted)
-
-
-def test_without_fraternal_terms_it_is_infonce() -> None:
-    """The paper's Table 2: without the queue, the fraternal twin and the margin it is SimCSE."""
-    sets = ["model.dropout=0", "loss.twins.fraternal=0", "loss.twins.margin=0"]
-    twins = run_steps(kinds={"loss": ["twins"]}, sets=sets)
-    infonce = run_steps(kinds={"loss": ["infonce"]}, sets=["model.dropout=0"])
-    assert twins.losses == pytest.approx(infonce.losses, rel=1e-5)
 
 
 def test_both_directions_see_the_twins_from_either_side() -> None:

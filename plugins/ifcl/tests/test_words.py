@@ -92,15 +92,6 @@ def test_characters_are_inserted_without_blanks() -> None:
     assert len(text) == 5 and " " not in text and text.endswith("。")
 
 
-def test_the_same_step_draws_the_same() -> None:
-    for name in ("random-deletion", "synonym", "random-insertion"):
-        options: Any = {"rate": 0.4}
-        options |= {} if name == "random-deletion" else {"lexicon": str(LEXICON)}
-        one, same, other = (changed(name, [TEXT] * 5, step, **options) for step in (0, 0, 1))
-        assert one == same != other
-        assert len(set(one)) > 1, "each text has draws of its own"
-
-
 def test_what_is_no_lexicon_is_refused_in_one_line(tmp_path: Path) -> None:
     table, empty = tmp_path / "other.tsv", tmp_path / "empty.tsv"
     table.write_text("word\tmeaning\nboat\tship\n", encoding="utf-8")

@@ -95,34 +95,6 @@ def miner_with(rows: list[int], **options: Any) -> Any:
     return miner
 
 
-def test_the_gradient_is_that_of_the_written_formula() -> None:
-    """Query, key and value of the sentence have a gradient; neighbours, of the batch too, none."""
-    positives = make_batch(seed=3).targets["positive"].vectors[:, 0].detach()
-    miner = miner_with([9] * 8, k=5, beta=BETA)
-
-    def value(vectors: Tensor) -> Tensor:
-        batch = make_batch({"anchor": torch.zeros_like(positives), "positive": vectors})
-        found = miner.mine(batch, make_context(batch))["knn-smoothing"].vectors[:, 0]
-        return (found * torch.arange(8.0, dtype=torch.float64)).sum()
-
-    held = miner.buffer.after(torch.nn.functional.normalize(positives, dim=1), torch.arange(4), 8)
-    ranks = (held.vectors[-4:] @ held.vectors.T).topk(6, dim=1).indices[:, 1:]
-
-    def written(vectors: Tensor) -> Tensor:
-        total = vectors.new_zeros(())
-        for place, vector in enumerate(vectors):
-            own = vector / vector.norm()
-            group = torch.cat([own.unsqueeze(0), held.vectors[ranks[place]]])
-            smoothed = torch.softmax(group @ own / BETA, dim=0) @ group
-            total = total + (smoothed * torch.arange(8.0, dtype=torch.float64)).sum()
-        return total
-
-    leaf = positives.clone().requires_grad_(True)
-    found = torch.autograd.grad(value(leaf), leaf)[0]
-    wanted = torch.autograd.grad(written(leaf), leaf)[0]
-    assert torch.allclose(found, wanted, rtol=0, atol=1e-12) and float(found.abs().sum()) > 0
-
-
 def test_one_row_without_any_neighbour() -> None:
     """By rank no group is made; by row the sentence stands alone and stays as it is."""
     batch = make_batch(sentences=1)

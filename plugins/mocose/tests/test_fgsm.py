@@ -9,13 +9,9 @@ import pytest
 import torch
 from cse_testkit import (
     ENCODERS,
-    Rig,
-    compose,
     installed_registry,
     make_context,
     make_part,
-    run_steps,
-    tiny_corpus,
 )
 from torch import Tensor
 
@@ -84,31 +80,3 @@ def test_the_plan_warns_of_what_the_number_format_does_not_hold() -> None:
         found = [each for each in made.warnings if each.startswith("aug.fgsm: epsilon")]
         assert bool(found) == bool(wanted)
         assert not found or wanted in found[0]
-
-
-def test_both_views_take_the_online_gradient() -> None:
-    """The positive is encoded by a branch without gradient, and perturbed by the anchor's."""
-    sets = ["aug.fgsm.relative=true", "aug.fgsm.epsilon=0.05", "negatives.queue.size=8",
-            "negatives.queue.first_fill=8"]  # fmt: skip
-    for gradient in ("fresh", "previous"):
-        run = run_steps(recipe="mocose", sets=[f"aug.fgsm.gradient={gradient}", *sets], steps=2)
-        first, second = run.scalars
-        assert ("fgsm.anchor.size" in first) == (gradient == "fresh")
-        # The last step's gradient is at the same places: tokens beyond the last sentence's have
-        # none.
-        least = 0.04 if gradient == "fresh" else 0.01
-        for name in ("fgsm.anchor.size", "fgsm.positive.size"):
-            assert least < second[name] <= 0.0501, name
-        assert len(run.composition.passes) == (4 if gradient == "fresh" else 2)
-
-
-def test_the_step_goes_up_the_loss() -> None:
-    """The loss of the same batch, draws and masks is greater where the anchors were perturbed."""
-    corpus = tiny_corpus()
-
-    def loss(epsilon: float) -> float:
-        sets = [f"aug.fgsm.epsilon={epsilon}", "aug.fgsm.views=[anchor, positive]"]
-        rig = Rig(compose(kinds={"aug": ["fgsm"]}, sets=sets, corpus=corpus), corpus)
-        return float(rig.step(1)[0].loss)
-
-    assert loss(1e-9) < loss(0.01) < loss(0.05)

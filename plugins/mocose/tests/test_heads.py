@@ -7,13 +7,10 @@ import torch
 from cse_mocose.heads import Predictor, Projector
 from cse_mocose.options import PredictorOptions, ProjectorOptions
 from cse_testkit import (
-    Rig,
-    compose,
     installed_registry,
     make_part,
     make_setup,
     settings_of,
-    tiny_corpus,
 )
 from torch import nn
 
@@ -78,18 +75,3 @@ def test_the_dimension_is_the_encoders_or_the_parameter() -> None:
         for path in ("pool.projector", "pool.predictor"):
             assert settings_of(made)[f"{path}.dimension"] == wanted
         assert made.params["dimension"] == wanted
-
-
-def test_the_pooler_is_linear_and_the_predictor_the_online_branchs_alone() -> None:
-    """Queries are behind tanh, keys are not; the target's heads are copies that follow."""
-    corpus = tiny_corpus()
-    rig = Rig(compose(recipe="mocose", corpus=corpus), corpus)
-    online, target = (rig.assembly.encoders[name] for name in ("online", "target"))
-    assert list(online.heads) == ["pooler", "projector", "predictor"]
-    assert list(target.heads) == ["pooler", "projector"]
-    assert kinds_of(online.heads["pooler"]) == ["Linear", "Identity"], "no activation"
-    assert target.heads["projector"] is not online.heads["projector"]
-    trained = {id(p) for group in rig.loop.optimizer.adamw.param_groups for p in group["params"]}
-    own = [*target.encoder.parameters(), *target.heads["projector"].parameters()]
-    table = online.encoder.model.get_input_embeddings().weight
-    assert [p for p in own if id(p) in trained] == [table], "the shared table, and nothing else"

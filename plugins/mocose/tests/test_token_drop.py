@@ -51,12 +51,3 @@ def test_every_place_has_its_turn_special_tokens_too() -> None:
 
 def test_a_long_row_counts_its_own_length() -> None:
     assert int(dropped(token_rows(4, 1, 51), rate=0.5)[2].sum()) == 53 // 2
-
-
-def test_rows_draw_by_themselves_and_steps_anew() -> None:
-    tokens = token_rows(*[4] * 8)
-    one, other = (dropped(tokens, step, rate=0.5, places=None) for step in (0, 1))
-    assert len({tuple(row.tolist()) for row in one}) > 1
-    assert any(not torch.equal(a, b) for a, b in zip(one, other, strict=True))
-    again = dropped(tokens, 0, rate=0.5, places=None)
-    assert all(torch.equal(a, b) for a, b in zip(one, again, strict=True))

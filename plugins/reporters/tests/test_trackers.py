@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cse_reporters.options import MlflowOptions, TrackerOptions, TrackioOptions, WandbOptions
+from cse_reporters.options import TrackerOptions, WandbOptions
 from cse_reporters.trackers import (
-    MlflowReporter,
     TrackerReporter,
-    TrackioReporter,
     WandbReporter,
     flat,
 )
@@ -173,73 +169,3 @@ def test_without_a_key_wandb_is_refused_before_the_run(monkeypatch: pytest.Monke
         WandbReporter(WandbOptions())
     assert asked["prompt"] is False
     WandbReporter(WandbOptions(offline=True))
-
-
-@pytest.fixture
-def run_twice(tmp_path: Path) -> Iterator[Any]:
-    """Return what tells a reporter of a run that is killed after step 2 and goes on from 1."""
-
-    def tell(made: type[TrackerReporter], options: TrackerOptions) -> Path:
-        folder = tmp_path / "run"
-        folder.mkdir()
-        lines = [{"step": n, "round": 0, "loss": 4.0 - n, "a.recall@5": 50.0 + n} for n in range(4)]
-        for done, last in ((0, 2), (1, 3)):
-            reporter = made(options)
-            reporter.start(folder, SETTINGS)
-            reporter.begin(0, 3, done)
-            for line in lines[done + 1 : last + 1]:
-                reporter.line(line)
-            kept(folder, *lines[1 : last + 1])
-            reporter.end()
-        return folder
-
-    yield tell
-
-
-def test_wandb_offline(run_twice: Any) -> None:
-    pytest.importorskip("wandb", reason=f"wandb is not installed; {INSTALL}")
-
-    folder = run_twice(WandbReporter, WandbOptions(project="tests", offline=True))
-    known = json.loads((folder / "tracked-wandb.json").read_text())
-    files = sorted((folder / "wandb").glob("offline-run-*/run-*.wandb"))
-    assert {file.stem for file in files} == {f"run-{known['id']}"} and known["step"] == 3
-    assert all(b"a.recall@5" in file.read_bytes() for file in files)
-
-
-def test_mlflow_in_a_folder(
-    run_twice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mlflow = pytest.importorskip("mlflow", reason=f"mlflow is not installed; {INSTALL}")
-
-    # The newest releases ask for a database; the folder needs the fewest packages.
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    uri = (tmp_path / "mlruns").as_uri()
-    folder = run_twice(MlflowReporter, MlflowOptions(project="tests", uri=uri))
-    known = json.loads((folder / "tracked-mlflow.json").read_text())
-    client = mlflow.MlflowClient(uri)
-    experiment = client.get_experiment_by_name("tests")
-    (run,) = client.search_runs([experiment.experiment_id])
-    assert run.info.run_id == known["id"] and run.info.status == "FINISHED"
-    assert run.info.run_name == "run" and run.data.params["train.lr"] == "3e-05"
-    for key, values in (("loss", [3.0, 2.0, 1.0]), ("a.recall_5", [51.0, 52.0, 53.0])):
-        history = client.get_metric_history(known["id"], key)
-        assert [(each.step, each.value) for each in history] == list(enumerate(values, 1))
-
-
-def test_trackio_on_this_machine(
-    run_twice: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("trackio", reason=f"trackio is not installed; {INSTALL}")
-    from trackio.sqlite_storage import SQLiteStorage
-
-    for module in ("trackio.utils", "trackio.sqlite_storage"):
-        monkeypatch.setattr(f"{module}.TRACKIO_DIR", tmp_path / "trackio")
-    folder = run_twice(TrackioReporter, TrackioOptions(project="tests"))
-    known = json.loads((folder / "tracked-trackio.json").read_text())
-    (database,) = (tmp_path / "trackio").rglob("*.db")
-    with sqlite3.connect(database) as connection:
-        rows = connection.execute("select run_name, step, metrics from metrics order by step")
-        found = [(run, step, json.loads(metrics)) for run, step, metrics in rows]
-    assert {run for run, _, _ in found} == {f"run-{known['id']}"}
-    assert [(step, values["loss"]) for _, step, values in found] == [(1, 3.0), (2, 2.0), (3, 1.0)]
-    assert SQLiteStorage.get_run_config("tests", f"run-{known['id']}")["train.lr"] == 3e-5

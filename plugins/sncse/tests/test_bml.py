@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import compose, make_batch, make_context, make_part, run_steps
+from cse_testkit import compose, make_batch, make_context, make_part
 from pydantic import ValidationError
 from torch import Tensor
 
@@ -61,21 +61,6 @@ def test_weights_of_positives() -> None:
     assert float(value(batch_of([-0.5]), several)) == pytest.approx((3 * 0.2 + 0.1) / 4)
 
 
-def test_rows_are_joined_by_key() -> None:
-    """In another order, and with an anchor that has no soft negative."""
-    batch = batch_of([0.0, -0.2, -0.5])
-    view = batch.views["soft_negative"]["sentence"]
-
-    def with_rows(*index: int) -> Batch:
-        taken = {"sentence": view.take(torch.tensor(index, dtype=torch.long))}
-        return replace(batch, views={**batch.views, "soft_negative": taken})
-
-    assert float(value(with_rows(2, 0, 1))) == pytest.approx(0.1)
-    assert float(value(with_rows(2, 1))) == pytest.approx(0.1)
-    assert float(value(with_rows(2))) == pytest.approx(0.2)
-    assert float(value(with_rows())) == 0.0
-
-
 def test_at_a_level_of_segments() -> None:
     batch = make_batch(views=VIEWS, sentences=3, segments=2, level="segment")
     soft = batch.views["soft_negative"]["segment"]
@@ -98,18 +83,3 @@ def test_an_empty_band_is_refused() -> None:
     with pytest.raises(CseError) as caught:
         compose(recipe="sncse", sets=["loss.bml.beta=0.05"])
     assert "loss.bml" in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_infonce_of_a_run_is_the_same_with_and_without_them() -> None:
-    sets = ["model.dropout=0", "model.max_length=64"]
-    with_soft = run_steps(recipe="sncse", sets=sets, steps=1)
-    without = run_steps(
-        recipe="sncse", sets=sets, steps=1, kinds={"aug": ["~negation"], "loss": ["~bml"]}
-    )
-    assert [view.name for view in without.composition.views] == ["anchor", "positive"]
-    seen = with_soft.scalars[0]["infonce.negatives"]
-    assert seen == without.scalars[0]["infonce.negatives"] > 0
-    assert with_soft.scalars[0]["infonce.loss"] == pytest.approx(
-        without.scalars[0]["infonce.loss"], rel=1e-5
-    )
-    assert with_soft.scalars[0]["bml.loss"] > 0

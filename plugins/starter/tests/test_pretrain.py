@@ -18,21 +18,14 @@ from cse_core.errors import CseError
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import pretrain  # noqa: E402
-from pretrain import Settings, losses, masked_rows  # noqa: E402
+from pretrain import Settings, losses  # noqa: E402
 from pretraining_texts import (  # noqa: E402
-    SMOOTHING,
-    WINDOW,
-    Batch,
     Tokens,
     batch_rows,
-    company_vectors,
-    cooccurrences,
     cut_rows,
     read_texts,
     tokenize,
     train_vocabulary,
-    training_tokens,
-    word_vectors,
 )
 
 SMALL = Settings(
@@ -134,20 +127,6 @@ def test_rows_begin_with_a_sentence_and_stay_in_their_text(tokens: Tokens) -> No
     assert all(len(each.starts) * (each.length + 2) <= 256 for each in rows)
 
 
-def test_masking_follows_bert(files: list[Path], tokens: Tokens) -> None:
-    tokenizer = train_vocabulary(files, 160)
-    batch = Batch(np.arange(200, dtype=np.int64), 48)
-    masked = masked_rows(tokens, batch, tokenizer, 0.2, np.random.default_rng(0))
-    plain = tokens.ids[batch.starts[:, None] + np.arange(48)]
-    assert masked.ids[:, 0].eq(2).all() and masked.ids[:, -1].eq(3).all()
-    assert len(masked.labels) / plain.size == pytest.approx(0.2, abs=0.02)
-    now, there = masked.ids.flatten()[masked.places], masked.ids.flatten().clone()
-    assert (now == 4).float().mean() == pytest.approx(0.8, abs=0.03)
-    assert (now == masked.labels).float().mean() == pytest.approx(0.1, abs=0.03)
-    there[masked.places] = masked.labels
-    assert (there.view_as(masked.ids)[:, 1:-1].numpy() == plain).all()
-
-
 def test_a_sentence_is_kept_once_and_empty_lines_part_texts(tmp_path: Path) -> None:
     sentences = made_up(100, 3)
     lines, articles = tmp_path / "a.txt", tmp_path / "b.jsonl"
@@ -158,39 +137,6 @@ def test_a_sentence_is_kept_once_and_empty_lines_part_texts(tmp_path: Path) -> N
     assert 0 < tokens.held_out.sum() < 20
     lines.write_text("\none\ntwo\n\n\nthree\n\n", encoding="utf-8")
     assert list(read_texts(lines)) == [["one", "two"], ["three"]]
-
-
-def test_cooccurrences_equal_a_loop_over_pairs() -> None:
-    ids = np.random.default_rng(0).integers(0, 7, 60)
-    expected = np.zeros((7, 7))
-    for first in range(60):
-        for second in range(first + 1, min(60, first + WINDOW + 1)):
-            weight = 1 - (second - first - 1) / WINDOW
-            expected[ids[first], ids[second]] += weight
-            expected[ids[second], ids[first]] += weight
-    np.testing.assert_allclose(cooccurrences(ids, 7), expected, rtol=1e-6)
-
-
-def test_words_of_one_company_are_near_each_other_and_frequent_ones_weigh_less(
-    tokens: Tokens,
-) -> None:
-    rng = np.random.default_rng(0)
-    groups = [np.arange(0, 20), np.arange(20, 40)]
-    ids = np.concatenate([rng.choice(groups[i % 2], 50) for i in range(200)])
-    vectors = company_vectors(torch.from_numpy(cooccurrences(ids, 40)), 4)
-    cosines = vectors @ vectors.T
-    assert cosines[:20, :20].mean() > cosines[:20, 20:].mean() + 0.2
-    vectors, weights = word_vectors(tokens, 160, 64, seed=0)
-    torch.testing.assert_close(vectors.norm(dim=1), torch.ones(160))
-    counts = np.bincount(training_tokens(tokens), minlength=160)
-    expected = SMOOTHING / (SMOOTHING + counts / counts.sum())
-    np.testing.assert_allclose(weights, expected, rtol=1e-5)
-
-
-def test_the_rate_rises_and_falls() -> None:
-    settings = Settings(lr=1e-3, warmup=0.1, tokens=100)
-    rates = [pretrain.rate(settings, done) for done in (0, 5, 10, 55, 100, 120)]
-    assert rates == pytest.approx([0.0, 5e-4, 1e-3, 5e-4, 0.0, 0.0])
 
 
 def test_mistakes_are_one_line_and_exit_with_2(

@@ -155,22 +155,3 @@ def test_torch_takes_what_its_kernels_are_given(
         )
     assert found.shape == (1, queries, HEADS, 64)
     assert (found.dtype, found.device.type) == (dtype, "cuda")
-
-
-@pytest.mark.parametrize("name", ["FlashAttention", "EfficientAttention"])
-def test_torch_knows_the_gradients_of_its_kernels(name: str) -> None:
-    starts = torch.empty(3, dtype=torch.int32, device="meta")
-    rows = [
-        torch.empty(20, HEADS, 64, dtype=torch.bfloat16, device="meta", requires_grad=True)
-        for _ in range(3)
-    ]
-    kernel = attention._flash if name == "FlashAttention" else attention._efficient
-    out = kernel(*rows, starts, starts, 12, 12, scale=0.1, p=0.0, window=(-1, -1))
-    assert out.shape == rows[0].shape
-    functions, names = [out.grad_fn], []
-    while functions:
-        function = functions.pop()
-        if function is not None:
-            names.append(function.name())
-            functions += [each for each, _ in function.next_functions]
-    assert any(each.startswith(name) for each in names)

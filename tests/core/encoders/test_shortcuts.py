@@ -80,22 +80,6 @@ def test_outputs_are_equal_and_gradients_within_precision(
         assert (a - b).norm() <= 1e-2 * b.norm() + 1e-4
 
 
-def test_nothing_is_kept_behind_a_pass_or_cast_outside_one() -> None:
-    encoder = PackedEncoder(bert()).eval()
-    in_bf16(encoder)
-    assert encoder._casts._states is None and encoder._casts._cast is None
-    linear = nn.Linear(4, 4)
-    casts = AutocastInputCache()
-    casts.watch(linear)
-    seen = []
-    linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        linear(torch.ones(2, 4))
-    with casts.keeping():
-        linear(torch.ones(2, 4))
-    assert seen == [torch.float32, torch.float32]
-
-
 def test_states_changed_in_place_are_cast_anew() -> None:
     casts, linear = AutocastInputCache(), nn.Linear(4, 4)
     casts.watch(linear)
@@ -107,21 +91,6 @@ def test_states_changed_in_place_are_cast_anew() -> None:
         changed = linear(states)
     assert torch.equal(first, again)
     assert not torch.equal(first, changed)
-
-
-def test_inference_mode_and_passes_with_gradient_cast_for_themselves() -> None:
-    encoder = PackedEncoder(bert()).eval()
-    with torch.inference_mode():
-        inferred = in_bf16(encoder)
-    assert torch.equal(inferred, in_bf16(encoder))
-    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
-    casts.watch(linear)
-    states = torch.ones(2, 4, requires_grad=True)
-    with torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():
-        with torch.no_grad():
-            linear(states)
-        linear(states).sum().backward()
-    assert states.grad is not None
 
 
 def test_a_copy_casts_for_itself() -> None:

@@ -11,7 +11,7 @@ from transformers import BertModel
 
 from cse_core.data import Corpus
 from cse_core.runtime.seeds import generator
-from tests.fixtures.tiny import composed, metrics, sentences, trainer
+from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
 
 def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
@@ -92,25 +92,13 @@ def test_scores_and_the_saved_model_leave_the_train_only_head_out(
 def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     encoder: str, folder: Path
 ) -> None:
-    from cse_evaluation.pairs import pairs_from_rows
-    from cse_evaluation.sts import PairDevSet
-
-    from cse_core.training.selection import Scorer
-
     texts = sentences(17)
-    pairs = [
-        {"sentence1": texts[i], "sentence2": texts[i + 1], "score": float(i % 5)} for i in range(8)
-    ]
-    scorer = Scorer([PairDevSet.of(pairs_from_rows("dev", pairs))], None)
     composition = composed(
         encoder, '[[pool]]\nuse = "cls"\n', "train.eval_steps=2", "train.log_steps=1",
         "train.schedule=constant", folder=folder, rows=17,
     )  # fmt: skip
-    run, _ = trainer(
-        composition, Corpus.from_columns({"text": texts}), folder / "run", scorer=scorer
-    )
-    before = run.assembly.online.encoder.state_dict()
-    before = {name: value.clone() for name, value in before.items()}
+    corpus = Corpus.from_columns({"text": texts})
+    run, _ = trainer(composition, corpus, folder / "run", scorer=dev_scorer(texts))
     outcome = run.run()
     lines = metrics(folder / "run")
     assert [line["step"] for line in lines] == [1, 2, 3]

@@ -43,7 +43,7 @@ def begin(recipe: str, out: Path, reporter: Reporter | None = None) -> Trainer:
     return run
 
 
-@pytest.mark.parametrize("recipe", ["simcse", "simcse-supervised", "hicl", "is-cse", "cards"])
+@pytest.mark.parametrize("recipe", ["simcse-supervised", "hicl", "cards"])
 def test_no_step_tokenises(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     own = type(begin(recipe, tmp_path / "first").assembly.online.tokenizer.hf)

@@ -158,18 +158,6 @@ def test_level_input_is_the_mean_of_what_enters_the_first_layer(encoder: str, fo
     assert not found.vectors.requires_grad
 
 
-def test_embedding_augmenters_act_on_their_view(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, CLS + '[[aug]]\nuse = "noise"\n', "model.dropout=0")
-    vectors = encoded(bench)
-    plain = Bench(encoder, folder, CLS, "model.dropout=0")
-    expected = encoded(plain)
-    assert torch.equal(
-        vectors["anchor"]["sentence"].vectors, expected["anchor"]["sentence"].vectors
-    )
-    moved = vectors["positive"]["sentence"].vectors - expected["positive"]["sentence"].vectors
-    assert bool((moved.norm(dim=1) > 1e-4).all())
-
-
 def test_draws_differ_by_view_and_chunk_and_nothing_else(encoder: str, folder: Path) -> None:
     recipe = CLS + '[[aug]]\nuse = "noise"\nviews = ["anchor", "positive"]\n'
     noise: dict[str, list[Tensor]] = {}
@@ -196,25 +184,6 @@ def test_draws_differ_by_view_and_chunk_and_nothing_else(encoder: str, folder: P
     for i in range(4):
         assert torch.equal(alone[i], noise["beside"][i])
         assert not any(torch.equal(alone[i], alone[j]) for j in range(i))
-
-
-def test_pure_methods_twice_the_same(encoder: str, folder: Path) -> None:
-    recipe = CLS + (
-        '[[aug]]\nuse = "double"\n[[negatives]]\nuse = "queue"\nbranch = "ema"\n'
-        '[[positives]]\nuse = "near"\n[[loss]]\nuse = "infonce"\ntarget = "near"\n'
-    )
-    bench = Bench(encoder, folder, recipe)
-    bench.step(0)
-    one, two = work_of(bench, 1), work_of(bench, 1)
-    assert torch.equal(one.views["positive"].tokens.ids, two.views["positive"].tokens.ids)
-    from cse_core.engine.input_gradients import GradientCapture
-
-    outputs = []
-    for work in (one, one.gradient_probe(frozenset()), two):
-        vectors = work.encode(GradientCapture(frozenset()))
-        objective = bench.engine._objective(vectors, work)
-        outputs.append(objective.value)
-    assert torch.equal(outputs[0], outputs[1]) and torch.equal(outputs[0], outputs[2])
 
 
 def test_groups_of_a_miner_and_a_group_that_comes_later(encoder: str, folder: Path) -> None:

@@ -130,40 +130,6 @@ def test_notes_of_records_see_options_and_facts() -> None:
     assert "negatives.ring: keeps 96 vectors, 1.5 batches" in ring.notes
 
 
-def test_the_plan_in_lines() -> None:
-    words = "train.chunk_size=16 negatives.ring.size=128 --negatives ring --aug nudge"
-    assert plan_lines(made(words, origin=None)) == [
-        "recipe: default",
-        "model: starter (bert, hidden 256, 4 layers, lower-cased)",
-        "data: starter; 1000 rows; columns text",
-        "train: batches of 64, learning rate 3e-05, 16 steps, seed 42, precision auto",
-        "parts:",
-        "  aug.nudge (cse-alpha 0.1.0)",
-        "  pool.cls (cse-toolkit 0.1.0)",
-        "  pool.mlp (cse-toolkit 0.1.0)",
-        "  negatives.ring (cse-alpha 0.1.0): size = 128",
-        "  loss.infonce (cse-toolkit 0.1.0)",
-        "  branch.online (cse-toolkit 0.1.0)",
-        "  branch.ema (cse-toolkit 0.1.0)",
-        "views:",
-        "  anchor: column text, branch online",
-        "  positive: column text, branch online, changed by aug.nudge",
-        "encoder passes per step:",
-        "  1. online: anchor, positive, with gradient, for input gradients of aug.nudge "
-        "(off in this pass)",
-        "  2. online: anchor, positive, with gradient, for the objective",
-        "  3. ema: positive, without gradient, for negatives.ring",
-        "  in chunks of 16; those with gradient run twice (gradient caching)",
-        "data flow:",
-        "  positive -> loss.infonce (in-batch: target)",
-        "  negatives.ring (positive by branch ema) -> loss.infonce",
-        "  aug.nudge -> positive",
-        "notes:",
-        "  branch.ema added with its defaults, for negatives.ring.branch",
-        "  negatives.ring: keeps 128 vectors, 2 batches",
-    ]
-
-
 def test_the_plan_for_machines_is_json(tmp_path: Path) -> None:
     path = recipe(tmp_path, '[params]\nalpha = 0.5\n[[loss]]\nuse = "infonce"\nweight = "alpha"')
     ring = compose(path, "inference.pool=mean", kinds={"negatives": ["ring"]})

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cse_core.errors import CseError
 from cse_core.records import LossSpec
-from tests.fixtures.distributions import BUILTIN, HEAD, Distributions, distributions, loss, plugin
+from tests.fixtures.distributions import Distributions, distributions, loss, plugin
 
 __all__ = ["distributions"]
 
@@ -420,24 +417,3 @@ def test_find_takes_key_entry_point_and_distribution(distributions: Distribution
         assert [info.key for info in manager.find(name)] == ["cse-good:fine"]
     with pytest.raises(CseError, match="did you mean cse-good"):
         manager.find("cse-god")
-
-
-def test_installed_plugins_are_found_in_a_fresh_process(tmp_path: Path) -> None:
-    made = Distributions(tmp_path)
-    made.module("fake_core", BUILTIN)
-    made.add("cse-good", plugin(loss("nobody-elses")), requires=("cse-toolkit>=0.1",))
-    made.add("cse-bad", "import no_such_thing\n")
-    made.add("cse-off", marked(tmp_path / "imported"))
-    script = (
-        "from cse_core.registry.manager import load_plugins\n"
-        "made = load_plugins(builtins=('fake_core.plugin',))\n"
-        "print(*(f'{i.key}={i.status}' for i in made.infos))\n"
-    )
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "CSE_DISABLE_PLUGINS": "off"}
-    result = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-    )
-    found = result.stdout.split()
-    assert {"cse-bad:bad=broken", "cse-good:good=active", "cse-off:off=blocked"} <= set(found)
-    assert not (tmp_path / "imported").exists()
-    assert HEAD in (tmp_path / "cse_off" / "plugin.py").read_text()

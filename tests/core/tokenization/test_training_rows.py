@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from cse_testkit import shared_encoder, tiny_corpus
 
 from cse_core.data import Corpus
-from cse_core.data.corpus import TextColumn
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
@@ -106,16 +104,6 @@ def test_batches_are_drawn_anew_each_epoch() -> None:
     assert torch.equal(batches.at(1), Batches(10, 4, seed=3, number=1, shuffle=True).at(1))
     in_order = Batches(10, 4, seed=3, number=1, shuffle=False)
     assert in_order.at(5).tolist() == [8, 9]
-
-
-@pytest.mark.parametrize("chunks", [1, 7])
-@pytest.mark.parametrize("count", [1, 3, 80])
-def test_rows_of_a_column_in_chunks(chunks: int, count: int) -> None:
-    texts = [f"text {number}" for number in range(105)]
-    size = len(texts) // chunks
-    parts = [pa.array(texts[at : at + size]) for at in range(0, len(texts), size)]
-    rows = np.random.default_rng(0).integers(0, len(texts), count)
-    assert TextColumn(pa.chunked_array(parts)).take(rows) == [texts[row] for row in rows]
 
 
 def test_a_round_of_its_own_texts_has_none_of_the_datas_other_columns() -> None:

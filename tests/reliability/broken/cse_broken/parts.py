@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -115,11 +114,6 @@ class FailsLate(_Made, NegativeStore):
             raise AssertionError("step 1 is not to its liking")
 
 
-class ExitsWhenMade(_Made, NegativeStore):
-    def __init__(self, options: Any, setup: Any) -> None:
-        sys.exit(0)
-
-
 class ExitsLate(_Made, NegativeStore):
     def after_step(self, batch: Any, ctx: Any) -> None:
         if ctx.step == 1:
@@ -129,16 +123,6 @@ class ExitsLate(_Made, NegativeStore):
 class StateNoTable(_Made, NegativeStore):
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         return [1, 2]
-
-
-class StateOfSet(_Made, NegativeStore):
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return {"seen": {1, 2}}
-
-
-class StateOfNumpy(_Made, NegativeStore):
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return {"seen": np.zeros(3)}
 
 
 class StateOfLambda(_Made, NegativeStore):
@@ -187,17 +171,6 @@ class Detached(_Made, Loss):
         return LossOutput((batch.anchors - targets.vectors[:, 0]).square().mean().detach())
 
 
-class FloatLoss(_Made, Loss):
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        return 0.5
-
-
 class NanLoss(_Made, Loss):
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
         return LossOutput((batch.anchors * 0).sum() / 0)
-
-
-class LateNan(_Made, Loss):
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        value = (batch.anchors - targets.vectors[:, 0]).square().mean()
-        return LossOutput(value * float("nan") if ctx.step == 3 else value)

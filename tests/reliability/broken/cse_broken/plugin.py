@@ -34,10 +34,7 @@ def cse_poolers() -> list[Record]:
 @hookimpl
 def cse_positive_miners() -> list[Record]:
     """Miners."""
-    return [
-        _spec(MinerSpec, "flat-group"),
-        _spec(MinerSpec, "no-groups"),
-    ]
+    return [_spec(MinerSpec, "flat-group"), _spec(MinerSpec, "no-groups")]
 
 
 @hookimpl
@@ -50,11 +47,8 @@ def cse_negative_stores() -> list[Record]:
         _spec(StoreSpec, "keeps-graph"),
         _spec(StoreSpec, "cannot-be-made"),
         _spec(StoreSpec, "fails-late"),
-        _spec(StoreSpec, "exits-when-made"),
         _spec(StoreSpec, "exits-late"),
         _spec(StoreSpec, "state-no-table"),
-        _spec(StoreSpec, "state-of-set"),
-        _spec(StoreSpec, "state-of-numpy"),
         _spec(StoreSpec, "state-of-lambda"),
     ]
 
@@ -65,9 +59,7 @@ def cse_losses() -> list[Record]:
     return [
         _spec(LossSpec, "per-anchor"),
         _spec(LossSpec, "detached"),
-        _spec(LossSpec, "float-loss"),
         _spec(LossSpec, "nan-loss"),
-        _spec(LossSpec, "late-nan"),
         _spec(LossSpec, "nothing"),
         _spec(LossSpec, "signature"),
         _spec(LossSpec, "no-loss"),
