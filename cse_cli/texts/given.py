@@ -99,8 +99,7 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
         return _filled(_stdin(), "stdin")
     from cse_core.data.files import file_lines, format_of, open_file
 
-    known = format_of(file)
-    if registry.has("dataset", file) or known is None or known[0] != "txt":
+    if registry.has("dataset", file) or format_of(file) != "txt":
         return iter(rows_of(file, registry, columns))
     opened = open_file(file, Path(file).expanduser())
     return _filled(file_lines(opened), file)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+
+def plain(name: str) -> str:
+    """Return a column's name without case and separators, as known names are compared."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
 KNOWN_COLUMNS: dict[str, tuple[str, ...]] = {
     "text": (
         *("text", "anchor", "query", "question", "sentence", "sentence1", "sent0", "premise"),
@@ -52,7 +58,10 @@ SETS = {"texts": "negative", "set": "positive"}
 ColumnKind = Literal["text", "lists", "number", "label", "id"]
 """What the values of a column look like."""
 _NOUNS = {"lists": "lists", "number": "numbers", "label": "labels", "id": "ids"}
-_PARTNERS = {re.sub("_", "", name): others for name, others in PARTNERS.items()}
+_PARTNERS = {plain(name): others for name, others in PARTNERS.items()}
+_TEXTS = {*map(plain, KNOWN_COLUMNS["text"])}
+_GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
+_DIGITS = "0123456789"
 _MANY = 10
 """Values from which on some that recur are labels."""
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
@@ -64,11 +73,6 @@ _UNSPACED = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # Han
 )
 """A letter of a script that is written without spaces between words."""
-
-
-def plain(name: str) -> str:
-    """Return a column's name without case and separators, as known names are compared."""
-    return re.sub(r"[\W_]", "", name).lower()
 
 
 def kind_of(values: Sequence[str]) -> ColumnKind:
@@ -200,25 +204,18 @@ def gathered(table: pa.Table, reading: Reading) -> pa.Table:
     Raises:
         CseError: Texts of a set are graded, so that none is known to be a positive.
     """
-    columns: dict[str, Sequence[Cell]] = {}
-    known = {plain(name) for target in ("positive", "negative") for name in KNOWN_COLUMNS[target]}
-    numbered: dict[str, list[str]] = {}
-    for name in table.column_names:
-        if (stem := plain(name).rstrip("0123456789")) in known:
-            numbered.setdefault(stem, []).append(name)
-    numbered = {
-        stem: names for stem, names in numbered.items() if names[1:] or names[0][-1:].isdigit()
-    }
-    for stem, names in numbered.items():
-        rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
-        columns[stem] = [list(filter(None, row)) for row in rows]
-        reading.say(f"{stem} = {', '.join(names)}")
     by_plain = {plain(name): name for name in table.column_names}
-    texts = any(plain(name) in by_plain for name in KNOWN_COLUMNS["text"])
-    name = next((by_plain[each] for each in SETS if each in by_plain), None)
-    if name is not None and not texts and is_lists(table.column(name)):
-        grades = (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"])
-        if graded := [by_plain[key] for each in grades if (key := plain(each)) in by_plain]:
+    made: dict[str, Sequence[Cell]] = {}
+    parts: dict[str, list[str]] = {}
+    for target in ("positive", "negative"):
+        for stem in map(plain, KNOWN_COLUMNS[target]):
+            names = [name for key, name in by_plain.items() if key.rstrip(_DIGITS) == stem]
+            if names[1:] or (names and stem not in by_plain):
+                rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
+                made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names
+    name = next((by_plain[each] for each in SETS if each in by_plain), "")
+    if name and is_lists(table.column(name)) and not by_plain.keys() & _TEXTS:
+        if graded := [by_plain[key] for key in _GRADES if key in by_plain]:
             raise CseError(
                 f"column {name} holds lists of texts that {graded[0]} grades, so which are "
                 "positives is not known",
@@ -226,20 +223,18 @@ def gathered(table: pa.Table, reading: Reading) -> pa.Table:
                 hint="write the pairs to train on as columns text and positive; graded pairs "
                 "are for --dev, as sentence1, sentence2 and score",
             )
-        rest = SETS[plain(name)]
-        rows = [row or [] for row in table.column(name).to_pylist()]
-        columns |= {"text": [row[0] if row else None for row in rows]}
-        columns |= {"positive": [row[1:] if rest == "positive" else row[1:2] for row in rows]}
-        if rest == "negative" and any(row[2:] for row in rows):
-            columns["negative"] = [row[2:] for row in rows]
-        reading.say(f"{', '.join(columns)} = the texts of {name}")
-        numbered[name] = [name]
-    if not columns:
-        return table
-    gone = {name for names in numbered.values() for name in names}
-    table = table.select([name for name in table.column_names if name not in gone])
-    for name, cells in columns.items():
-        table = table.append_column(name, [text_array(cells)])
+        rows, cut = table.column(name).to_pylist(), 2 if SETS[plain(name)] == "negative" else None
+        for target, first, end in (("text", 0, 1), ("positive", 1, cut), ("negative", cut, None)):
+            cells = [(row or [])[first:end] for row in rows]
+            if first is not None and any(cells):
+                made[target] = [*map("".join, cells)] if target == "text" else cells
+                parts[target] = [name]
+    for target, names in parts.items():
+        reading.say(f"{target} = {', '.join(names)}")
+    used = {name for names in parts.values() for name in names}
+    table = table.select([name for name in table.column_names if name not in used])
+    for target, cells in made.items():
+        table = table.append_column(target, [text_array(cells)])
     return table
 
 

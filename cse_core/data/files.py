@@ -30,8 +30,9 @@ from cse_core.errors import CseError, did_you_mean
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet", "arrow")
 """Endings that can be read, each also with one of ``COMPRESSIONS`` behind it."""
-COMPRESSIONS = {"gz": b"\x1f\x8b", "zst": b"\x28\xb5\x2f\xfd"}
-"""How compressed files end, and what they begin with."""
+COMPRESSIONS = ("gz", "zst")
+"""How compressed files end; their first bytes say which they are."""
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
 _FIELD_LIMIT = 2**31 - 1
@@ -55,16 +56,14 @@ class TextFile:
     name: str
     path: Path
     format: str
-    compression: str
 
 
-def format_of(name: str) -> tuple[str, str] | None:
-    """Return format and compression by the ending of a file's name, None where it is unknown."""
-    stem, _, ending = name.lower().rpartition(".")
-    compression = ending if ending in COMPRESSIONS else ""
-    if compression:
-        stem, _, ending = stem.rpartition(".")
-    return (ending, compression) if (stem or name[0] == ".") and ending in FORMATS else None
+def format_of(name: str) -> str | None:
+    """Return the format by the ending of a file's name, None where it is unknown."""
+    endings = name.lower().split(".")[1:]
+    if endings and endings[-1] in COMPRESSIONS:
+        endings.pop()
+    return endings[-1] if endings and endings[-1] in FORMATS else None
 
 
 def open_file(name: str, path: Path) -> TextFile:
@@ -78,7 +77,7 @@ def open_file(name: str, path: Path) -> TextFile:
     try:
         if path.is_dir():
             if any((path / saved).is_file() for saved in SAVED):
-                return TextFile(name, path, "saved", "")
+                return TextFile(name, path, "saved")
             names = loadable_names(path)
             shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
             hint = f"name a file in it: {shown}"
@@ -97,7 +96,7 @@ def open_file(name: str, path: Path) -> TextFile:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         hint = f"these are read: {endings}, each also with .gz or .zst; convert it to one of them"
         raise CseError("unknown file type", where=name, value=path.suffix, hint=hint)
-    return TextFile(name, path, *known)
+    return TextFile(name, path, known)
 
 
 def loadable_names(folder: Path) -> list[str]:
@@ -140,14 +139,9 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
             raw.seek(0)
             if not magic:
                 raise CseError("the file is empty", where=file.name, hint="name a file with texts")
-            found = [end for end, first in COMPRESSIONS.items() if magic.startswith(first)]
-            if [file.compression] != (found or [""]):
-                state = f"compressed as .{found[0]}" if found else "not compressed"
-                hint = f"end its name in .{found[0]}" if found else f"remove .{file.compression}"
-                raise CseError(f"is {state}, unlike its name says", where=file.name, hint=hint)
-            if file.compression == "gz":
+            if magic.startswith(_GZIP):
                 yield io.BufferedReader(gzip.GzipFile(fileobj=raw))
-            elif file.compression == "zst":
+            elif magic == _ZSTD:
                 import pyarrow as pa
 
                 yield io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
@@ -240,65 +234,57 @@ def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[An
 
 
 def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of a tsv or csv file, the header first; a blank line is none.
+    """Yield the records of a tsv or csv file that are not blank, the header first.
 
-    The fields of a tsv file are read with quotes where all that are no numbers stand in some.
+    An exact reading yields blank records too, but for blank lines beside several columns.
 
     Yields:
         The number of a record's first line, and its fields, as many as the header has.
     """
     names: list[str] = []
-    tabs, gap, doubled = file.format == "tsv", 0, 0
-    quoted = tabs and _all_quoted(file)
-    if quoted:
+    tabs = file.format == "tsv"
+    quoted = not tabs or _is_quoted(file)
+    if tabs and quoted:
         reading.say("its fields stand in quotes, which are left out")
     split = ((number, line.split("\t")) for number, line in enumerate(file_lines(file), 1))
-    for number, fields in split if tabs and not quoted else _csv(file, "\t" if tabs else ","):
-        blank = not any(map(str.strip, fields))
-        if blank and (len(fields) != len(names) or (tabs and len(names) == 1)):
-            reading.blank, gap = reading.blank + 1, gap or number
+    for number, fields in _csv(file, "\t" if tabs else ",") if quoted else split:
+        count = len(names)
+        if not any(map(str.strip, fields)):
+            if reading.exact and count and count in (1, len(fields)):
+                yield number, fields or [""]
+            else:
+                reading.blank += 1
         elif not names:
-            names, gap = [name.strip() for name in fields], 0
+            names = [name.strip() for name in fields]
             twice = sorted({name for name in names if name and names.count(name) > 1})
             if twice:
                 what = f"the header has the column {twice[0]!r} twice"
                 hint = "the first line is the header: name each column once"
                 raise CseError(what, where=f"{file.name}, line 1", hint=hint)
             yield number, names
-        elif len(fields) != len(names):
+        elif len(fields) != count:
             raise CseError(
-                f"{len(fields)} fields where the header has {len(names)} ({', '.join(names)[:80]})",
+                f"{len(fields)} fields where the header has {count} ({', '.join(names)[:80]})",
                 where=f"{file.name}, line {number}",
-                hint="separate fields by tabs; quotes have no meaning"
-                if tabs
-                else 'separate fields by commas; put a field that has a comma in "…"',
+                hint='separate fields by commas; put a field that has a comma in "…"'
+                if quoted
+                else "separate fields by tabs; quotes have no meaning",
             )
-        elif gap and reading.exact and len(names) == 1:
-            what = "is blank: a row without text, or no row"
-            hint = "remove the line, or write the rows as csv, a blank text as two quotes"
-            raise CseError(what, where=f"{file.name}, line {gap}", hint=hint)
         else:
-            doubled += sum(map(_has_doubled_quotes, fields)) if tabs and not quoted else 0
             yield number, fields
-    if doubled:
-        reading.say(
-            f"{doubled} fields stand in quotes and have doubled ones inside, and are read as they "
-            "stand (as csv such quotes are left out)"
-        )
 
 
-def _all_quoted(file: TextFile) -> bool:
-    """Tell whether the first fields below the header stand in quotes, numbers left aside."""
+def _is_quoted(file: TextFile) -> bool:
+    """Tell whether fields of a tsv file are written with quotes, as its first lines show.
+
+    All that are no numbers stand in quotes, or one does and has doubled ones inside.
+    """
     lines = islice(file_lines(file), 1, _LOOKED_AT)
     fields = [field for line in lines for field in line.split("\t") if field.strip()]
     texts = [field for field in fields if not is_number(field)]
-    return bool(texts) and all(len(text) > 1 and text[0] == text[-1] == '"' for text in texts)
-
-
-def _has_doubled_quotes(field: str) -> bool:
-    """Tell whether a field is written as csv writes one with quotes inside."""
-    inside = field[1:-1]
-    return field[:1] == field[-1:] == '"' and '""' in inside and '"' not in inside.replace('""', "")
+    within = [text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"']
+    doubled = any('""' in each and '"' not in each.replace('""', "") for each in within)
+    return doubled or len(within) == len(texts) > 0
 
 
 def _csv(file: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -373,7 +359,8 @@ def arrow_tables(file: TextFile) -> Iterator[Any]:
         yield from _saved_tables(file)
         return
     with open_bytes(file) as source:
-        data = io.BytesIO(source.read()) if file.compression else source
+        plain = isinstance(getattr(source, "raw", None), io.FileIO)
+        data = source if plain else io.BytesIO(source.read())  # which is read here and there
         try:
             schema, batches = _batches(data, file.format)
             yield schema.empty_table()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,16 +35,6 @@ _SAMPLE = 1000
 
 
 @dataclass
-class SourceRows:
-    """All rows of a source, by the core's names: texts, trimmed, or lists of texts."""
-
-    source: Source
-    reading: Reading
-    table: pa.Table
-    columns: Mapping[str, str]
-
-
-@dataclass
 class Data:
     """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
 
@@ -52,11 +42,16 @@ class Data:
         options: What was read.
         parts: The rows of each source, in the order of ``data.path``.
         messages: What a user should know, a line each.
+        made_up: Names of the sources whose texts are made up.
+        installed: Names of data sets that plugins bring.
+        views: The views that there are.
     """
 
     options: DataOptions
-    parts: list[SourceRows]
+    parts: list[Reading]
     messages: list[str]
+    made_up: str
+    installed: Collection[str]
     views: Sequence[ViewSpec] = CORE_VIEWS
     _made: dict[str, Corpus] = field(default_factory=dict, repr=False)
 
@@ -77,7 +72,7 @@ class Data:
                 and is_prose(values := sample(part.table.column(name)))
                 and kind_of(values) == "text"
                 for part in self.parts
-                if part.source.spec is None
+                if part.name not in self.installed
             )
         )
 
@@ -110,15 +105,14 @@ class Data:
             blank = pa.array([""] * len(table), pa.string())
             has = table.column_names
             tables[number] = pa.table({n: table.column(n) if n in has else blank for n in names})
-        synthetic = [part.source.name for part in self.parts if part.source.synthetic]
         return Corpus(
             pa.concat_tables(tables).combine_chunks(),
             document_numbers(tables) if "document" in names else None,
             LoadReport(
                 tuple(files),
-                ", ".join(synthetic),
+                self.made_up,
                 (*self.messages, *messages),
-                {p.reading.name: p.reading.commit for p in self.parts if p.reading.commit},
+                {part.name: part.commit for part in self.parts if part.commit},
             ),
         )
 
@@ -153,26 +147,31 @@ def read_data(
         views = tuple(registry.views.values())
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
     messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
-    parts: list[SourceRows] = []
+    parts: list[Reading] = []
     left = options.limit
-    for source in [find_source(name, datasets) for name in options.path]:
+    sources = [find_source(name, datasets) for name in options.path]
+    for source in sources:
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        reading = Reading(source.name, left, exact)
-        parts.append(_read(source, reading, options, views))
+        reading = Reading(source.name, left, exact or options.blank == "refuse")
+        _read(source, reading, options, views)
+        parts.append(reading)
         messages += reading.messages
         if left is not None:
             left -= len(parts[-1].table)
     if len(parts) == len(options.path):
         _check_mapping(options, parts)
-    return Data(options, parts, messages, views)
+    made_up = ", ".join(source.name for source in sources if source.synthetic)
+    return Data(options, parts, messages, made_up, datasets, views)
 
 
 def _read(
     source: Source, reading: Reading, options: DataOptions, views: Sequence[ViewSpec]
-) -> SourceRows:
-    """Return the rows of a source by the core's names."""
+) -> None:
+    """Read the rows of a source, and find out which columns they have by the core's names."""
+    import pyarrow as pa
+
     raw = join_tables(list(source.tables(options.unit, reading)))
     raw = raw.select([name for name in raw.column_names if name not in reading.left_out])
     raw = gathered(raw, reading)
@@ -205,9 +204,7 @@ def _read(
         reading.say(f"column {name} is blank in every row, so it is ignored")
     if options.unit != "sentence" and not reading.articles:
         reading.say(f"it marks no {options.unit}s, so each row stays as it is")
-    import pyarrow as pa
-
-    return SourceRows(source, reading, pa.table(found), columns)
+    reading.columns, reading.table = columns, pa.table(found)
 
 
 def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
@@ -253,7 +250,7 @@ def _no_rows(where: str) -> CseError:
     return CseError(what, where=where, hint="name a file with texts")
 
 
-def _check_mapping(options: DataOptions, parts: Sequence[SourceRows]) -> None:
+def _check_mapping(options: DataOptions, parts: Sequence[Reading]) -> None:
     """Refuse a column of ``data.columns`` that no file has."""
     for target, source in options.columns.items():
         if not any(part.columns.get(target) == source for part in parts):
@@ -264,14 +261,14 @@ def _check_mapping(options: DataOptions, parts: Sequence[SourceRows]) -> None:
 
 
 def _usable(
-    part: SourceRows, needed: NeededColumns, options: DataOptions, messages: list[str]
+    part: Reading, needed: NeededColumns, options: DataOptions, messages: list[str]
 ) -> tuple[pa.Table, FileReport]:
     """Return the rows of a source that have a text in every column that a run needs."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    name, table = part.reading.name, part.table
+    name, table = part.name, part.table
     for column in needed.required:
         if column not in table.column_names and not (
             column in FILLED and column not in needed.encoded
@@ -301,7 +298,7 @@ def _usable(
         read = " or ".join(column for column in filled)
         what = f"no row is complete: each lacks {read}"
         raise CseError(what, where=name, hint="name other data, or let no view read the column")
-    blank = part.reading.blank + len(np.unique(rows[~filled["text"]]))
+    blank = part.blank + len(np.unique(rows[~filled["text"]]))
     incomplete = int((filled["text"] & ~usable).sum())
     if blank:
         messages.append(f"{name}: {blank:,} blank rows dropped")

@@ -45,6 +45,8 @@ class Reading:
         from_header: Whether the columns' names are the first line of a text file.
         messages: What a user should know, a line each.
         commit: That of a data set of the hub, where it is known.
+        columns: Name of the core -> name in the source, the core's own first.
+        table: Its rows, by the core's names.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Reading:
     from_header: bool = False
     messages: list[str] = field(default_factory=list)
     commit: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    table: Any = None
 
     def say(self, message: str) -> None:
         """Note what a user should know of the source."""
