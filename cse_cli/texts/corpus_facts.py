@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import lacks_word_spaces
@@ -60,9 +60,9 @@ def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
             for name in corpus.names
             if name not in ("text", "document", "title")
         },
-        "synthetic": corpus.report.synthetic,
+        "synthetic": bool(corpus.report.made_up),
         "fingerprint": corpus.fingerprint,
-        "files": tuple(asdict(file) for file in corpus.report.files),
+        "names": corpus.report.names,
         "first": tuple(corpus.table.slice(0, first).to_pylist()),
         "messages": corpus.report.lines,
     }

@@ -90,7 +90,7 @@ def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None
     data = read_data(options, registry, exact=True)
     for message in data.messages:
         echo_err(message)
-    texts: list[str] = data.parts[0].table.column("text").to_pylist()
+    texts: list[str] = data.sources[0].table.column("text").to_pylist()
     return texts
 
 

@@ -4,9 +4,9 @@ Nothing here imports torch, and nothing heavy (numpy, pyarrow, datasets) is impo
 read.
 """
 
-from cse_core.data.corpus import Corpus, FileReport, LoadReport, TextColumn
+from cse_core.data.corpus import Corpus, LoadReport, TextColumn
 from cse_core.data.load import Data, load_corpus, read_data
 
 __all__ = [
-    "Corpus", "Data", "FileReport", "LoadReport", "TextColumn", "load_corpus", "read_data",
+    "Corpus", "Data", "LoadReport", "TextColumn", "load_corpus", "read_data",
 ]  # fmt: skip

@@ -55,9 +55,10 @@ PARTNERS = _BESIDE | {
 """What is the positive beside one name of the text, where neither label nor score stands there."""
 SETS = {"texts": "negative", "set": "positive"}
 """Columns that hold lists of a text, its positive, and then more of what stands here."""
-ColumnKind = Literal["text", "lists", "number", "label", "id"]
-"""What the values of a column look like."""
-_NOUNS = {"lists": "lists", "number": "numbers", "label": "labels", "id": "ids"}
+ColumnKind = Literal["text", "word", "lists", "number", "label", "id"]
+"""What the values of a column look like; some texts at least are of more than a word."""
+_NOUNS = {"lists": " (lists)", "number": " (numbers)", "label": " (labels)", "id": " (ids)"}
+_TEXT_KINDS: tuple[ColumnKind, ...] = ("text", "word", "lists")
 _PARTNERS = {plain(name): others for name, others in PARTNERS.items()}
 _TEXTS = {*map(plain, KNOWN_COLUMNS["text"])}
 _GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
@@ -75,21 +76,18 @@ _UNSPACED = re.compile(
 """A letter of a script that is written without spaces between words."""
 
 
-def kind_of(values: Sequence[str]) -> ColumnKind:
+def kind_of(values: Sequence[str], *, lists: bool = False) -> ColumnKind:
     """Return what values look like: labels recur, ids are single words with more than letters."""
+    if lists:
+        return "lists"
     if values and all(map(is_number, values)):
         return "number"
     distinct, many = len(set(values)), len(values) >= _MANY
-    if is_prose(values):
+    if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
         return "label" if many and distinct * 10 <= len(values) else "text"
     if many and distinct * 2 <= len(values):
         return "label"
-    return "text" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
-
-
-def is_prose(values: Sequence[str]) -> bool:
-    """Tell whether values are more than single words: a tenth of them at least."""
-    return 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values)
+    return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
 
 
 def match_columns(
@@ -130,17 +128,17 @@ def match_columns(
         return [name for name in free if not kinds or kind(name) in kinds]
 
     def partners(text: str) -> list[str]:
-        return named(_PARTNERS.get(plain(text), ()), "text", "lists")
+        return named(_PARTNERS.get(plain(text), ()), *_TEXT_KINDS)
 
     def take(target: str, there: Sequence[str]) -> None:
         if there and target not in sources:
             sources[target] = guessed[target] = there[0]
 
-    texts = named(KNOWN_COLUMNS["text"], "text")
+    texts = named(KNOWN_COLUMNS["text"], "text", "word")
     take("text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name)))
     text, pairs = sources.get("text", ""), () if mapping else ("positive", "negative")
     for target in pairs:
-        take(target, named(KNOWN_COLUMNS[target], "text", "lists"))
+        take(target, named(KNOWN_COLUMNS[target], *_TEXT_KINDS))
     for target in ("label", "score"):
         take(target, named(KNOWN_COLUMNS[target]))
     beside = partners(text) if pairs and "positive" not in sources else []
@@ -157,7 +155,7 @@ def match_columns(
         found = None if view.find is None else view.find(list(lowered), text.strip().lower())
         take(view.column, [] if found is None else [lowered[found]])
     for target in ("document", "title"):
-        take(target, named(KNOWN_COLUMNS[target], "text", "number", "label", "id"))
+        take(target, [name for name in named(KNOWN_COLUMNS[target]) if kind(name) != "lists"])
     if "text" not in sources and len(names) == 1:
         name = names[0]
         long = len(name) > _LONG_UNSPACED and lacks_word_spaces(names)
@@ -165,11 +163,11 @@ def match_columns(
             what = "the first line is not a header with a column text"
             hint = "add a header line, or name the file .txt: one text per line"
             raise CseError(what, where=reading.name, value=name[:60], hint=hint)
-        take("text", [name] if kind(name) == "text" and not reading.left_out else [])
+        take("text", [name] if kind(name) in ("text", "word") and not reading.left_out else [])
     if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items() if to != name):
         reading.say(f"{shown} (to change it: --set data.columns.text=NAME)")
     if "text" not in sources:
-        held = [name if (k := kind(name)) == "text" else f"{name} ({_NOUNS[k]})" for name in names]
+        held = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
         held += [f"{name} ({what})" for name, what in reading.left_out.items()]
         raise CseError(
             "no column text",

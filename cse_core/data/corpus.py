@@ -22,58 +22,30 @@ _FEW = 20
 
 
 @dataclass(frozen=True)
-class FileReport:
-    """What one file, or one data set, gave.
-
-    Attributes:
-        blank: Rows and lines dropped because their text is blank.
-        incomplete: Rows dropped because another column that the run needs is blank.
-        columns: Its columns, by the core's names.
-    """
-
-    name: str
-    rows: int
-    blank: int = 0
-    incomplete: int = 0
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class LoadReport:
     """What was seen in loading a corpus.
 
     Attributes:
-        files: What each file gave.
+        names: The sources that were read.
+        blank_dropped: Rows and lines dropped because their text is blank.
+        incomplete_dropped: Rows dropped because another column that the run needs is blank.
         made_up: Names of sources whose texts are made up, or nothing.
         messages: What a user should know of the data, a line each.
         commits: That of each data set of the hub, where it is known.
     """
 
-    files: tuple[FileReport, ...] = ()
+    names: tuple[str, ...] = ()
+    blank_dropped: int = 0
+    incomplete_dropped: int = 0
     made_up: str = ""
     messages: tuple[str, ...] = ()
     commits: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def synthetic(self) -> bool:
-        """Tell whether texts are made up."""
-        return bool(self.made_up)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Return the messages, and whether texts are made up."""
         made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
         return (*self.messages, made_up) if self.made_up else self.messages
-
-    @property
-    def blank_dropped(self) -> int:
-        """Return the blank rows and lines that were dropped."""
-        return sum(file.blank for file in self.files)
-
-    @property
-    def incomplete_dropped(self) -> int:
-        """Return the rows dropped because another column that the run needs is blank."""
-        return sum(file.incomplete for file in self.files)
 
 
 class TextColumn(Sequence[str]):
@@ -152,8 +124,7 @@ class Corpus:
             raise CseError("a text is blank", where=name)
         table = text_table(columns)
         documents = document_numbers([table]) if "document" in columns else None
-        report = LoadReport(files=(FileReport(name, len(table), columns=tuple(columns)),))
-        return cls(table, documents, report)
+        return cls(table, documents, LoadReport((name,)))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -36,9 +36,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
 _FIELD_LIMIT = 2**31 - 1
-_MAX_LINE_BYTES = 2**28
-_BLOCK = 2**16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_LINE = 2**28
 _LOOKED_AT = 1000
 
 
@@ -75,20 +73,10 @@ def open_file(name: str, path: Path) -> TextFile:
     if not name.strip():
         raise CseError("the file name is empty", hint="name a file")
     try:
-        if path.is_dir():
-            if any((path / saved).is_file() for saved in SAVED):
-                return TextFile(name, path, "saved")
-            names = loadable_names(path)
-            shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-            hint = f"name a file in it: {shown}"
-            if not names:
-                hint = "name a file; none in this folder can be read"
-            raise CseError("is a folder, not a file", where=name, hint=hint)
-        if not path.exists():
-            raise _missing_error(name, path)
+        if any((path / saved).is_file() for saved in SAVED):
+            return TextFile(name, path, "saved")
         if not path.is_file():
-            what = "is a pipe, socket or device, not a file"
-            raise CseError(what, where=name, hint="write its texts to a file first")
+            raise _no_file(name, path)
     except OSError as error:
         raise read_error(name, error) from error
     known = format_of(path.name)
@@ -107,15 +95,18 @@ def loadable_names(folder: Path) -> list[str]:
         return []
 
 
-def _missing_error(name: str, path: Path) -> CseError:
-    folder = path.parent
-    if not folder.is_dir():
-        return CseError("no such file", where=name, hint=f"folder {folder} does not exist")
-    names = loadable_names(folder)
-    hint = did_you_mean(path.name, names).removeprefix("known: ")
-    if len(names) > 12 and not hint.startswith("did"):
-        hint = f"{len(names)} other files with texts"
-    return CseError("no such file", where=name, hint=f"in folder {folder}: {hint}")
+def _no_file(name: str, path: Path) -> CseError:
+    if path.is_dir():
+        names = ", ".join(loadable_names(path)[:6])
+        hint = f"name a file in it: {names}" if names else "no file in it can be read"
+        return CseError("is a folder, not a file", where=name, hint=hint)
+    if path.exists():
+        what = "is a pipe, socket or device, not a file"
+        return CseError(what, where=name, hint="write its texts to a file first")
+    hint = f"folder {path.parent} does not exist"
+    if path.parent.is_dir():
+        hint = f"in folder {path.parent}: {did_you_mean(path.name, loadable_names(path.parent))}"
+    return CseError("no such file", where=name, hint=hint)
 
 
 def read_error(name: str, error: OSError) -> CseError:
@@ -158,56 +149,42 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
 def file_lines(file: TextFile) -> Iterator[str]:
     """Yield the lines of a UTF-8 file as ``text_lines`` does, and raise what that raises."""
     with open_bytes(file) as source:
-        yield from text_lines(source, file.name, None if file.format == "json" else _MAX_LINE_BYTES)
+        yield from text_lines(source, file.name, -1 if file.format == "json" else _MAX_LINE)
 
 
-def text_lines(
-    source: IO[bytes], name: str, longest: int | None = _MAX_LINE_BYTES
-) -> Iterator[str]:
+def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterator[str]:
     r"""Yield the lines of UTF-8 bytes, without their ends.
 
     ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
 
     Raises:
-        CseError: It is not UTF-8, holds NUL bytes, or has a line of more than ``longest`` bytes;
-            the line is named.
+        CseError: It is not UTF-8, holds NUL bytes, or has a line of ``longest`` characters, where
+            that is not -1; the line is named.
     """
-    return chain.from_iterable(_line_blocks(source, name, longest))
+    text, number = io.TextIOWrapper(source, "utf-8-sig"), 0
 
+    def refused(what: str, hint: str, value: bytes | None = None) -> CseError:
+        return CseError(what, where=f"{name}, line {number}", value=value, hint=hint)
 
-def _line_blocks(source: IO[bytes], name: str, longest: int | None) -> Iterator[list[str]]:
-    number, data = 1, b""
-
-    def refused(what: str, hint: str, start: int = 0, value: bytes | None = None) -> CseError:
-        line = number + data.count(b"\n", 0, start)
-        return CseError(what, where=f"{name}, line {line}", value=value, hint=hint)
-
-    while data := source.read(_BLOCK):
-        data += (rest := source.readline(-1 if longest is None else longest + 1))
-        if number == 1:
-            if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-                raise refused("not UTF-8 but UTF-16", hint)
-            data = data.removeprefix(_BYTE_ORDER_MARK)
-        if (nul := data.find(b"\0")) >= 0:
-            hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
-            raise refused("contains a NUL byte, so it is not text", hint, nul)
-        if longest is not None and len(rest) > longest:
-            what = f"a line of more than {longest:,} bytes"
-            raise refused(what, "write one text per line", len(data) - 1)
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
-            start, value = error.start, data[error.start : error.end]
-            raise refused("not UTF-8", hint, start, value) from error
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = text.split("\n")
-        if not lines[-1]:
-            lines.pop()
-        yield lines
-        number += len(lines)
+    try:
+        while line := text.readline(longest):
+            number += 1
+            if "\0" in line:
+                hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
+                raise refused("contains a NUL byte, so it is not text", hint)
+            if len(line) == longest:
+                what = f"a line of more than {longest:,} characters"
+                raise refused(what, "write one text per line")
+            yield line.removesuffix("\n")
+    except UnicodeDecodeError as error:
+        number += 1 + error.object.count(b"\n", 0, error.start)  # of the block that is decoded
+        if error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+            raise refused("not UTF-8 but UTF-16", hint) from error
+        hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+        raise refused("not UTF-8", hint, error.object[error.start : error.end]) from error
+    finally:
+        text.detach()
 
 
 def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -313,39 +290,30 @@ def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
 def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
     """Yield the place and the value of each line that is not blank."""
     for number, line in enumerate(file_lines(file), 1):
-        if not line.strip():
+        if line.strip():
+            yield (where := f"{file.name}, line {number}"), _parsed(line, where)
+        else:
             reading.blank += 1
-            continue
-        where = f"{file.name}, line {number}"
-        try:
-            yield where, json.loads(line)
-        except (ValueError, RecursionError) as error:
-            what = f"not valid JSON: {_json_problem(error)}"
-            hint = 'write one object per line: {"text": "…"}'
-            raise CseError(what, where=where, value=line[:40], hint=hint) from error
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        nested = isinstance(error, RecursionError)
+        what = f"not valid JSON: {'too deeply nested' if nested else error}"
+        hint = 'write one object per line: {"text": "…"}'
+        raise CseError(what, where=where, value=text[:40], hint=hint) from error
 
 
 def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     """Read JSON lines, or one array of objects."""
     opening = next((line.lstrip() for line in file_lines(file) if line.strip()), "")
-    if not opening.startswith("["):
-        yield from record_tables(json_lines(file, reading), unit, reading)
-        return
-    try:
-        values = json.loads("\n".join(file_lines(file)))
-    except (ValueError, RecursionError) as error:
-        what = f"not valid JSON: {_json_problem(error, lines=True)}"
-        hint = "write an array of objects, or one object per line"
-        raise CseError(what, where=file.name, hint=hint) from error
-    where = f"{file.name}, object "
-    yield from record_tables(((f"{where}{n}", v) for n, v in enumerate(values, 1)), unit, reading)
-
-
-def _json_problem(error: Exception, *, lines: bool = False) -> str:
-    if not isinstance(error, json.JSONDecodeError):
-        return "too deeply nested" if isinstance(error, RecursionError) else str(error)
-    line = f"line {error.lineno}, " if lines else ""
-    return f"{error.msg} at {line}column {error.colno}"
+    records = json_lines(file, reading)
+    if opening.startswith("["):
+        values = _parsed("\n".join(file_lines(file)), file.name)
+        records = ((f"{file.name}, object {n}", value) for n, value in enumerate(values, 1))
+    yield from record_tables(records, unit, reading)
 
 
 def arrow_tables(file: TextFile) -> Iterator[Any]:

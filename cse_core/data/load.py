@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import (
     ColumnKind,
     gathered,
     is_lists,
-    is_prose,
     kind_of,
     listed,
     match_columns,
     ordered,
     read_values,
 )
-from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_numbers
+from cse_core.data.corpus import Corpus, LoadReport, document_numbers
 from cse_core.data.sources import Source, find_source
 from cse_core.data.tables import Reading, join_tables
 from cse_core.errors import CseError
@@ -34,57 +33,39 @@ _SAMPLE = 1000
 """Values of a column that tell what it holds."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Data:
     """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
 
     Attributes:
-        options: What was read.
-        parts: The rows of each source, in the order of ``data.path``.
+        sources: Each source of ``data.path`` with its rows.
+        columns: The columns that some source has, ``text`` first.
         messages: What a user should know, a line each.
+        refuse: Whether rows that lack a text are refused; else they are dropped.
         made_up: Names of the sources whose texts are made up.
-        installed: Names of data sets that plugins bring.
-        views: The views that there are.
     """
 
-    options: DataOptions
-    parts: list[Reading]
+    sources: list[Reading]
+    columns: tuple[str, ...]
     messages: list[str]
+    refuse: bool
     made_up: str
-    installed: Collection[str]
-    views: Sequence[ViewSpec] = CORE_VIEWS
     _made: dict[str, Corpus] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Return the columns that some source has, ``text`` first."""
-        names = {name: name for part in self.parts for name in part.table.column_names}
-        return tuple(ordered(names, self.views))
-
-    @cached_property
-    def texts(self) -> tuple[str, ...]:
-        """Return the columns of files that hold texts of more than a word, as a sample shows."""
-        return tuple(
-            name
-            for name in self.columns
-            if any(
-                name in part.table.column_names
-                and is_prose(values := sample(part.table.column(name)))
-                and kind_of(values) == "text"
-                for part in self.parts
-                if part.name not in self.installed
-            )
-        )
+    @property
+    def texts(self) -> set[str]:
+        """Return the columns of files that hold texts of more than a word."""
+        return {name for source in self.sources for name in source.texts}
 
     def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
         """Return the rows that have a text in ``text`` and in every column that a run needs.
 
-        Lists of texts that it needs become rows: as many as the longest list of a row is long;
-        a shorter one begins again. A column that no row of a source has is blank there.
+        Lists of texts that it needs become rows: as many as the longest list of a row is long; a
+        shorter one begins again. A column that a source lacks and nothing needs is blank there.
 
         Raises:
             CseError: A needed column is missing or holds a wrong value, no row is left, or rows
-                lack a text and ``data.blank`` says to refuse them.
+                lack a text and are refused.
         """
         key = repr(needed)
         if key not in self._made:
@@ -94,27 +75,24 @@ class Data:
     def _corpus(self, needed: NeededColumns) -> Corpus:
         import pyarrow as pa
 
-        messages: list[str] = []
-        files, tables = [], []
-        for part in self.parts:
-            table, file = _usable(part, needed, self.options, messages)
-            tables.append(table)
-            files.append(file)
-        names = ordered({name: name for table in tables for name in table.column_names}, self.views)
+        messages = list(self.messages)
+        found = [_usable(source, needed, self.refuse, messages) for source in self.sources]
+        tables = [table for table, _, _ in found]
+        there = {name for table in tables for name in table.column_names}
+        names = [name for name in self.columns if name in there]
         for number, table in enumerate(tables):
-            blank = pa.array([""] * len(table), pa.string())
-            has = table.column_names
+            blank, has = pa.array([""] * len(table), pa.string()), table.column_names
             tables[number] = pa.table({n: table.column(n) if n in has else blank for n in names})
-        return Corpus(
-            pa.concat_tables(tables).combine_chunks(),
-            document_numbers(tables) if "document" in names else None,
-            LoadReport(
-                tuple(files),
-                self.made_up,
-                (*self.messages, *messages),
-                {part.name: part.commit for part in self.parts if part.commit},
-            ),
+        report = LoadReport(
+            tuple(source.name for source in self.sources),
+            sum(blank for _, blank, _ in found),
+            sum(incomplete for _, _, incomplete in found),
+            self.made_up,
+            tuple(messages),
+            {source.name: source.commit for source in self.sources if source.commit},
         )
+        documents = document_numbers(tables) if "document" in names else None
+        return Corpus(pa.concat_tables(tables).combine_chunks(), documents, report)
 
 
 def load_corpus(
@@ -147,23 +125,26 @@ def read_data(
         views = tuple(registry.views.values())
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
     messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
-    parts: list[Reading] = []
-    left = options.limit
+    readings: list[Reading] = []
+    left, refuse = options.limit, options.blank == "refuse"
     sources = [find_source(name, datasets) for name in options.path]
     for source in sources:
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        reading = Reading(source.name, left, exact or options.blank == "refuse")
+        reading = Reading(source.name, left, exact or refuse)
         _read(source, reading, options, views)
-        parts.append(reading)
+        readings.append(reading)
         messages += reading.messages
-        if left is not None:
-            left -= len(parts[-1].table)
-    if len(parts) == len(options.path):
-        _check_mapping(options, parts)
+        left = None if left is None else left - len(reading.table)
+    for target, old in options.columns.items():
+        if left != 0 and not any(each.columns.get(target) == old for each in readings):
+            there = dict.fromkeys(name for each in readings for name in each.columns.values())
+            hint = f"the columns are: {listed(list(there))}"
+            raise CseError(f"no file has a column {old}", where=f"data.columns.{target}", hint=hint)
+    names = {name: name for reading in readings for name in reading.table.column_names}
     made_up = ", ".join(source.name for source in sources if source.synthetic)
-    return Data(options, parts, messages, made_up, datasets, views)
+    return Data(readings, tuple(ordered(names, views)), messages, refuse, made_up)
 
 
 def _read(
@@ -175,35 +156,35 @@ def _read(
     raw = join_tables(list(source.tables(options.unit, reading)))
     raw = raw.select([name for name in raw.column_names if name not in reading.left_out])
     raw = gathered(raw, reading)
-    kinds: dict[str, ColumnKind] = {}
 
+    @cache
     def kind(name: str) -> ColumnKind:
-        if name not in kinds:
-            column = raw.column(name)
-            kinds[name] = "lists" if is_lists(column) else kind_of(sample(column))
-        return kinds[name]
+        return kind_of(_sample(raw.column(name)), lists=is_lists(raw.column(name)))
 
+    none = "contains no text, only blank lines or a header"
+    nothing = CseError(none, where=reading.name, hint="name a file with texts")
     if not raw.column_names and not reading.left_out:
-        raise _no_rows(reading.name)
-    mapping = {} if source.file is not None and source.file.format == "txt" else options.columns
+        raise nothing
+    headless = source.file is not None and source.file.format == "txt"
+    mapping = {} if headless else options.columns
     columns = match_columns(raw.column_names, mapping, reading, views, kind)
     roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
     lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
     for name, what in [*reading.left_out.items(), *((name, "lists") for name in lists)]:
         reading.say(f"column {name} is ignored: it holds {what}")
-    found: dict[str, pa.ChunkedArray] = {}
-    for name, old in columns.items():
-        column = raw.column(old)
-        if old not in lists:
-            found[name] = column if is_lists(column) else _trimmed(column, name, reading.name)
-    if not len(raw) or not _some(found["text"]):
-        raise _no_rows(reading.name)
-    encoded = [view.column for view in views if view.column in found and view.column != "text"]
-    for name in [name for name in dict.fromkeys(encoded) if not _some(found[name])]:
-        del found[name]
-        reading.say(f"column {name} is blank in every row, so it is ignored")
+    found = {name: raw.column(old) for name, old in columns.items() if old not in lists}
+    for name, column in found.items():
+        found[name] = column if is_lists(column) else _trimmed(column, name, reading.name)
+    if not _is_filled(found["text"]):
+        raise nothing
+    for name in dict.fromkeys(view.column for view in views if view.column in found):
+        if not _is_filled(found[name]):
+            del found[name]
+            reading.say(f"column {name} is blank in every row, so it is ignored")
     if options.unit != "sentence" and not reading.articles:
         reading.say(f"it marks no {options.unit}s, so each row stays as it is")
+    if source.spec is None:
+        reading.texts = tuple(name for name in found if kind(columns[name]) in ("text", "lists"))
     reading.columns, reading.table = columns, pa.table(found)
 
 
@@ -226,120 +207,94 @@ def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     return trimmed
 
 
-def _some(column: pa.ChunkedArray) -> bool:
+def _is_filled(column: pa.ChunkedArray) -> bool:
     """Tell whether a column has a value in some row."""
     import pyarrow.compute as pc
 
-    if is_lists(column):
-        return bool(pc.any(pc.greater(pc.fill_null(pc.list_value_length(column), 0), 0)).as_py())
-    return bool(pc.any(pc.not_equal(column, "")).as_py())
+    lengths = pc.list_value_length if is_lists(column) else pc.binary_length
+    return bool(pc.max(lengths(column)).as_py())
 
 
-def sample(column: pa.ChunkedArray) -> list[str]:
+def _sample(column: pa.ChunkedArray) -> list[str]:
     """Return values of a column that are not blank, spread evenly over it."""
-    import numpy as np
-
-    rows = np.unique(np.linspace(0, len(column) - 1, min(_SAMPLE, len(column))).astype(int))
-    cells = [column[row].as_py() for row in map(int, rows)]
+    step = max(1, len(column) // _SAMPLE)
+    cells = (column[row].as_py() for row in range(0, len(column), step))
     texts = (text for cell in cells for text in (cell if isinstance(cell, list) else [cell]))
     return [text.strip() for text in texts if text and text.strip()]
 
 
-def _no_rows(where: str) -> CseError:
-    what = "contains no text, only blank lines or a header"
-    return CseError(what, where=where, hint="name a file with texts")
-
-
-def _check_mapping(options: DataOptions, parts: Sequence[Reading]) -> None:
-    """Refuse a column of ``data.columns`` that no file has."""
-    for target, source in options.columns.items():
-        if not any(part.columns.get(target) == source for part in parts):
-            there = dict.fromkeys(name for part in parts for name in part.columns.values())
-            what = f"no file has a column {source}"
-            hint = f"the columns are: {listed(list(there))}"
-            raise CseError(what, where=f"data.columns.{target}", hint=hint)
-
-
 def _usable(
-    part: Reading, needed: NeededColumns, options: DataOptions, messages: list[str]
-) -> tuple[pa.Table, FileReport]:
-    """Return the rows of a source that have a text in every column that a run needs."""
+    source: Reading, needed: NeededColumns, refuse: bool, messages: list[str]
+) -> tuple[pa.Table, int, int]:
+    """Return a source's rows that have a text in every column that a run needs.
+
+    With them comes how many were dropped: blank ones, and ones that lack something else.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    name, table = part.name, part.table
-    for column in needed.required:
-        if column not in table.column_names and not (
-            column in FILLED and column not in needed.encoded
-        ):
+    name, there = source.name, source.table.column_names
+    filled = [each for each in needed.required if each not in FILLED or each in needed.encoded]
+    for column in filled:
+        if column not in there:
             raise CseError(
                 f"no column {column}, which this run reads",
                 where=name,
-                hint=f"its columns: {listed(table.column_names)}; say which one it is with "
+                hint=f"its columns: {listed(there)}; say which one it is with "
                 f"--set data.columns.{column}=NAME, name other data, or let no view read it",
             )
-    table, rows = _unfolded(table, needed.required, name)
-    filled = {
-        column: pc.not_equal(table.column(column), "").to_numpy()
-        for column in ("text", *needed.required)
-        if column == "text" or column not in FILLED or column in needed.encoded
-    }
-    usable = np.logical_and.reduce(list(filled.values()))
-    if not usable.all() and options.blank == "refuse":
+    table, rows = _unfolded(source.table, needed.required, name)
+    has = {each: pc.not_equal(table.column(each), "").to_numpy() for each in ("text", *filled)}
+    usable = np.logical_and.reduce(list(has.values()))
+    lacking = [each for each in has if not has[each][has["text"]].all()]
+    if refuse and not usable.all():
         first = int(np.flatnonzero(~usable)[0])
-        column = next(each for each, there in filled.items() if not there[first])
+        column = next(each for each in has if not has[each][first])
+        hint = "fill it, or --data.blank drop leaves out such rows"
         raise CseError(
-            f"column {column} is blank",
-            where=f"{name}, row {rows[first] + 1}",
-            hint="fill it, or --data.blank drop leaves out such rows",
+            f"column {column} is blank", where=f"{name}, row {rows[first] + 1}", hint=hint
         )
     if not usable.any():
-        read = " or ".join(column for column in filled)
-        what = f"no row is complete: each lacks {read}"
+        what = f"no row is complete: each lacks {' or '.join(has)}"
         raise CseError(what, where=name, hint="name other data, or let no view read the column")
-    blank = part.blank + len(np.unique(rows[~filled["text"]]))
-    incomplete = int((filled["text"] & ~usable).sum())
+    blank = source.blank + len(np.unique(rows[~has["text"]]))
+    incomplete = int((has["text"] & ~usable).sum())
     if blank:
         messages.append(f"{name}: {blank:,} blank rows dropped")
     if incomplete:
-        lacking = ", ".join(
-            each for each, there in filled.items() if not there[filled["text"]].all()
-        )
-        messages.append(f"{name}: {incomplete:,} rows dropped: {lacking} blank")
+        messages.append(f"{name}: {incomplete:,} rows dropped: {', '.join(lacking)} blank")
     if not usable.all():
-        table = table.filter(pa.array(usable))
+        table, rows = table.filter(pa.array(usable)), rows[usable]
     for column, kind in needed.types.items():
-        if kind != "text" and column in table.column_names:
+        if kind != "text" and column in there:
             values = table.column(column).to_pylist()
-            read_values(values, kind, column=column, where=name, rows=rows[usable].tolist())
-    return table, FileReport(name, len(table), blank, incomplete, tuple(table.column_names))
+            read_values(values, kind, column=column, where=name, rows=rows.tolist())
+    return table, blank, incomplete
 
 
 def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Table, Any]:
     """Return a table whose needed lists are rows, without the others, and each row's old one."""
     import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    lists = [name for name in table.column_names if is_lists(table.column(name))]
-    table = table.select(
-        [name for name in table.column_names if name not in lists or name in needed]
-    )
-    lengths = {
-        name: pc.fill_null(pc.list_value_length(table.column(name)), 0).to_numpy()
-        for name in lists
-        if name in needed
-    }
-    if not lengths:
-        return table, np.arange(len(table))
-    counts = np.maximum.reduce([np.ones(len(table), dtype=np.int64), *lengths.values()])
-    rows = np.repeat(np.arange(len(table)), counts)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    plain = table.select([name for name in table.column_names if name not in lengths]).take(rows)
-    columns = {name: plain.column(name) for name in plain.column_names}
-    for name, length in lengths.items():
-        starts, own = np.cumsum(length) - length, length[rows]
-        at = pa.array(starts[rows] + place % np.maximum(own, 1), mask=own == 0)
-        columns[name] = _trimmed(pc.list_flatten(table.column(name)).take(at), name, where)
-    return pa.table({name: columns[name] for name in table.column_names}), rows
+    every = [name for name in table.column_names if is_lists(table.column(name))]
+    lists = {name: table.column(name).to_pylist() for name in every if name in needed}
+    table = table.drop_columns(every) if every else table
+    rows = np.arange(len(table))
+    if not lists:
+        return table, rows
+    counts = [
+        max(1, *(len(cell or ()) for cell in row)) for row in zip(*lists.values(), strict=True)
+    ]
+    rows = np.repeat(rows, counts)
+    table = table.take(rows)
+    for name, cells in lists.items():
+        texts = [
+            cell[place % len(cell)] if cell else None
+            for cell, count in zip(cells, counts, strict=True)
+            for place in range(count)
+        ]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+        table = table.append_column(name, _trimmed(column, name, where))
+    return table, rows

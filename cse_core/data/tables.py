@@ -46,7 +46,8 @@ class Reading:
         messages: What a user should know, a line each.
         commit: That of a data set of the hub, where it is known.
         columns: Name of the core -> name in the source, the core's own first.
-        table: Its rows, by the core's names.
+        texts: Columns of a file that hold texts of more than a word.
+        table: Its rows, by the core's names: texts, trimmed, or lists of texts.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Reading:
     messages: list[str] = field(default_factory=list)
     commit: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
     table: Any = None
 
     def say(self, message: str) -> None:
@@ -202,49 +204,38 @@ def unfold(
     Raises:
         CseError: Its sections or paragraphs have another form.
     """
-    paragraphs = list(_paragraphs(record, where))
+    paragraphs = _paragraphs(record, where)
     shared = {
         name: value
         for name, value in record.items()
         if name not in (*BODIES, "id", "text", "document")
     }
     shared["document"] = record.get("id", record.get("document", number))
-    if unit == "sentence":
-        texts = [sentence for paragraph in paragraphs for sentence in paragraph]
-    elif unit == "paragraph":
-        texts = [_joined(paragraph) for paragraph in paragraphs if paragraph]
-    else:
-        texts = [_joined(sentence for paragraph in paragraphs for sentence in paragraph)]
+    sentences = [sentence for paragraph in paragraphs for sentence in paragraph]
+    texts = sentences
+    if unit != "sentence":
+        units = [sentences] if unit == "document" else filter(None, paragraphs)
+        texts = [" ".join(filter(None, map(str.strip, each))) for each in units]
     for text in texts:
         yield {"text": text, **shared}
 
 
-def _joined(sentences: Iterable[str]) -> str:
-    return " ".join(text for sentence in sentences if (text := sentence.strip()))
-
-
-def _paragraphs(record: Mapping[str, Any], where: str) -> Iterator[list[str]]:
+def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
     field = "sections" if isinstance(record.get("sections"), list) else "paras"
+    pairs = field == "sections"
+    found = []
     for value in record[field]:
-        paragraph = value
-        if field == "sections":
-            if not (isinstance(value, list) and len(value) == 2):
-                raise _shape_error(field, "[heading, [sentence, …]]", value, where)
-            paragraph = value[1]
-        if not isinstance(paragraph, list) or not all(isinstance(s, str) for s in paragraph):
-            raise _shape_error(field, "a list of sentences", paragraph, where)
-        yield paragraph
-
-
-def _shape_error(field: str, due: str, value: Any, where: str) -> CseError:
-    shown = str(value)
-    return CseError(
-        f"{field}: must be {due}",
-        where=where,
-        value=shown if len(shown) <= 60 else shown[:59] + "…",
-        hint='an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
-        'or {"id", "title", "paras": [[sentence, …], …]}',
-    )
+        whole = not pairs or (isinstance(value, list) and len(value) == 2)
+        paragraph = value[1] if pairs and whole else value
+        if not (whole and isinstance(paragraph, list)
+                and all(isinstance(each, str) for each in paragraph)):  # fmt: skip
+            due = "[heading, [sentence, …]]" if pairs else "[sentence, …]"
+            hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
+            hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
+            what = f"{field}: must hold {due}"
+            raise CseError(what, where=where, value=str(value)[:60], hint=hint)
+        found.append(paragraph)
+    return found
 
 
 def as_object(place: str, value: Any) -> dict[str, Any]:

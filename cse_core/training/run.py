@@ -174,7 +174,7 @@ class Prepared:
             raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
         self.precision = resolve_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry)
-        read = [file.name for file in self.corpus.report.files]
+        read = self.corpus.report.names
         self.commits = dict(self.corpus.report.commits)
         dev = dev_sets(options, read, registry, reporter.warning, self.commits)
         self.scorer = Scorer(dev, options.select)
@@ -194,7 +194,7 @@ class Prepared:
             "recipe": composition.recipe,
             "texts": f"{len(self.corpus)} rows of "
             + ", ".join(map(public_name, composition.data.path)),
-            "note": SYNTHETIC if self.corpus.report.synthetic else None,
+            "note": SYNTHETIC if self.corpus.report.made_up else None,
         }
         trainer = Trainer(
             self.assembly, self.corpus, self.scorer, folder, self.precision, self.reporter, about
@@ -219,7 +219,7 @@ class Prepared:
                     "rows": len(self.corpus),
                     "blank_dropped": report.blank_dropped,
                     "incomplete_dropped": report.incomplete_dropped,
-                    "synthetic": report.synthetic,
+                    "synthetic": bool(report.made_up),
                     "fingerprint": self.corpus.fingerprint,
                     "dev": list(self.scorer.dev),
                     **({"commits": self.commits} if self.commits else {}),

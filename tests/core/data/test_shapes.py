@@ -124,11 +124,11 @@ def test_files_of_arrow_and_compressed_ones(tmp_path: Path) -> None:
         assert (plan.composition.facts.rows, plan.composition.facts.columns) == (
             2, ("text", "positive")), name  # fmt: skip
     (tmp_path / "a.jsonl.zst").write_bytes(packed[:-9])
-    (tmp_path / "b.jsonl.zst").write_bytes(b"{}")
+    (tmp_path / "b.jsonl.zst").write_bytes(b'{"n": 1}')
     (tmp_path / "c.arrow").write_bytes(b"ARROW1 no arrow")
     for name, said in (
         ("a.jsonl.zst", "cut short or damaged"),
-        ("b.jsonl.zst", "not compressed"),
+        ("b.jsonl.zst", "no column text"),
         ("c.arrow", "not a complete arrow file"),
         ("dev", "no split train"),
     ):
