@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cse_core.data.tables import Cell, Reading, is_number, text_array
+from cse_core.data.tables import NUMBER, Cell, Reading, text_array
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
 
@@ -22,38 +24,12 @@ def plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-KNOWN_COLUMNS: dict[str, tuple[str, ...]] = {
-    "text": (
-        *("text", "anchor", "query", "question", "sentence", "sentence1", "sent0", "premise"),
-        *("question1", "text1", "sentence_a", "text_a", "instruction", "prompt", "content", "body"),
-        "en",
-    ),
-    "positive": (
-        *("positive", "pos", "positives", "entailment", "positive_passages", "positive_ctxs"),
-    ),
-    "negative": (
-        *("negative", "neg", "negatives", "contradiction", "hard_neg", "hard_negative"),
-        *("hard_negatives", "negative_passages", "hard_negative_ctxs", "negative_ctxs"),
-    ),
-    "label": ("label", "labels", "gold_label", "is_duplicate", "entailment_label", "entailment"),
-    "score": ("score", "similarity", "similarity_score", "relatedness_score"),
-    "document": ("document", "document_id", "doc_id", "docid", "article_id"),
-    "title": ("title",),
-}
-"""What columns are called in files, whatever the case, by their names here; the first wins."""
-_BESIDE = {"query": ("passage", "answer", "context", "response", "document")}
-_BESIDE["question"] = _BESIDE["query"]
-_BESIDE |= dict.fromkeys(("instruction", "prompt"), ("response", "output", "completion"))
-PARTNERS = _BESIDE | {
-    one: (other,)
-    for one, other in (
-        *(("sentence1", "sentence2"), ("sent0", "sent1"), ("premise", "hypothesis")),
-        *(("question1", "question2"), ("text1", "text2")),
-        *(("sentence_a", "sentence_b"), ("text_a", "text_b")),
-    )
-}
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KNOWN_COLUMNS: dict[str, list[str]] = _FILE["names"]
+"""What columns are called in files, by their names here; the first wins."""
+PARTNERS: dict[str, list[str]] = _FILE["partners"]
 """What is the positive beside one name of the text, where neither label nor score stands there."""
-SETS = {"texts": "negative", "set": "positive"}
+SETS: dict[str, str] = _FILE["sets"]
 """Columns that hold lists of a text, its positive, and then more of what stands here."""
 ColumnKind = Literal["text", "word", "lists", "number", "label", "id"]
 """What the values of a column look like; some texts at least are of more than a word."""
@@ -66,8 +42,6 @@ _DIGITS = "0123456789"
 _MANY = 10
 """Values from which on some that recur are labels."""
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
-_LONG_UNSPACED = 6
-"""A name in a script without spaces has at most so many characters."""
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u3005\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese kana
@@ -80,7 +54,7 @@ def kind_of(values: Sequence[str], *, lists: bool = False) -> ColumnKind:
     """Return what values look like: labels recur, ids are single words with more than letters."""
     if lists:
         return "lists"
-    if values and all(map(is_number, values)):
+    if values and all(map(NUMBER.fullmatch, values)):
         return "number"
     distinct, many = len(set(values)), len(values) >= _MANY
     if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
@@ -158,8 +132,7 @@ def match_columns(
         take(target, [name for name in named(KNOWN_COLUMNS[target]) if kind(name) != "lists"])
     if "text" not in sources and len(names) == 1:
         name = names[0]
-        long = len(name) > _LONG_UNSPACED and lacks_word_spaces(names)
-        if reading.from_header and (long or not _HEADER.fullmatch(name)):
+        if reading.from_header and not _HEADER.fullmatch(name):
             what = "the first line is not a header with a column text"
             hint = "add a header line, or name the file .txt: one text per line"
             raise CseError(what, where=reading.name, value=name[:60], hint=hint)
@@ -259,23 +232,21 @@ def read_values(
     if kind == "label":
         numbers = {label: number for number, label in enumerate(sorted(set(texts)))}
         return np.array([numbers[text] for text in texts], dtype=np.int64)
-    read: type[int] | type[float] = int if kind == "int" else float
-    found: list[float] = []
+    dtype = np.dtype(np.int64 if kind == "int" else np.float64)
     for place, text in enumerate(texts):
         try:
-            value = read(text)
-            if not math.isfinite(value):
-                raise ValueError
+            found = int(text) if kind == "int" else float(text)
         except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
             noun = "integer" if kind == "int" else "finite number"
             raise CseError(
                 f"column {column} must hold {noun}s",
                 where=f"{where}, row {(rows[place] if len(rows) else place) + 1}",
                 value=text,
                 hint=f"correct it, or take another column: --set data.columns.{column}=NAME",
-            ) from None
-        found.append(value)
-    return np.array(found, dtype=np.int64 if kind == "int" else np.float64)
+            )
+    return np.array([dtype.type(text) for text in texts])
 
 
 def lacks_word_spaces(texts: Iterable[str]) -> bool:

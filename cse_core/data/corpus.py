@@ -195,16 +195,15 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
 
     One id in two tables is two documents.
     """
-    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    numbers, start = [], 0
-    for table in tables:
+    chunks: list[pa.Array] = []
+    for number, table in enumerate(tables):
         ids = table.column("document")
-        own = np.asarray(text_codes(pc.if_else(pc.equal(ids, ""), None, ids)), dtype=np.int64)
-        numbers.append(np.where(own < 0, -1, own + start))
-        start += int(own.max(initial=-1)) + 1
-    return np.concatenate(numbers)
+        own = pc.binary_join_element_wise(str(number), ids, " ")
+        chunks += pc.if_else(pc.equal(ids, ""), None, own).chunks
+    return text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
 
 
 def text_codes(column: pa.ChunkedArray) -> Any:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.data.tables import (
+    NUMBER,
     ROWS,
     Reading,
     Unit,
     arrow_text,
-    is_number,
     record_tables,
     text_table,
 )
@@ -38,6 +38,7 @@ SAVED = ("state.json", "dataset_dict.json")
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE = 2**28
 _LOOKED_AT = 1000
+_IN_QUOTES = 'a field with a comma, a quote or a line end stands in "…", a quote in it is doubled'
 
 
 if TYPE_CHECKING:
@@ -218,37 +219,43 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
     Yields:
         The number of a record's first line, and its fields, as many as the header has.
     """
+    csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
     names: list[str] = []
     tabs = file.format == "tsv"
     quoted = not tabs or _is_quoted(file)
     if tabs and quoted:
         reading.say("its fields stand in quotes, which are left out")
-    split = ((number, line.split("\t")) for number, line in enumerate(file_lines(file), 1))
-    for number, fields in _csv(file, "\t" if tabs else ",") if quoted else split:
-        count = len(names)
-        if not any(map(str.strip, fields)):
-            if reading.exact and count and count in (1, len(fields)):
-                yield number, fields or [""]
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    lines = (line + "\n" for line in file_lines(file))
+    records = csv.reader(lines, delimiter="\t" if tabs else ",", quoting=quoting, strict=True)
+    begin = 1
+    try:
+        for fields in records:
+            number, begin = begin, records.line_num + 1
+            where, count = f"{file.name}, line {number}", len(names)
+            if not any(map(str.strip, fields)):
+                if reading.exact and count and count in (1, len(fields)):
+                    yield number, fields or [""]
+                else:
+                    reading.blank += 1
+            elif not names:
+                names = [name.strip() for name in fields]
+                twice = sorted({name for name in names if name and names.count(name) > 1})
+                if twice:
+                    what = f"the header has the column {twice[0]!r} twice"
+                    hint = "the first line is the header: name each column once"
+                    raise CseError(what, where=where, hint=hint)
+                yield number, names
+            elif len(fields) != count:
+                known = ", ".join(names)[:80]
+                what = f"{len(fields)} fields where the header has {count} ({known})"
+                hint = "separate fields by tabs; quotes have no meaning"
+                raise CseError(what, where=where, hint=_IN_QUOTES if quoted else hint)
             else:
-                reading.blank += 1
-        elif not names:
-            names = [name.strip() for name in fields]
-            twice = sorted({name for name in names if name and names.count(name) > 1})
-            if twice:
-                what = f"the header has the column {twice[0]!r} twice"
-                hint = "the first line is the header: name each column once"
-                raise CseError(what, where=f"{file.name}, line 1", hint=hint)
-            yield number, names
-        elif len(fields) != count:
-            raise CseError(
-                f"{len(fields)} fields where the header has {count} ({', '.join(names)[:80]})",
-                where=f"{file.name}, line {number}",
-                hint='separate fields by commas; put a field that has a comma in "…"'
-                if quoted
-                else "separate fields by tabs; quotes have no meaning",
-            )
-        else:
-            yield number, fields
+                yield number, fields
+    except csv.Error as error:
+        where = f"{file.name}, line {begin}"
+        raise CseError(f"broken csv: {error}", where=where, hint=_IN_QUOTES) from error
 
 
 def _is_quoted(file: TextFile) -> bool:
@@ -258,28 +265,10 @@ def _is_quoted(file: TextFile) -> bool:
     """
     lines = islice(file_lines(file), 1, _LOOKED_AT)
     fields = [field for line in lines for field in line.split("\t") if field.strip()]
-    texts = [field for field in fields if not is_number(field)]
+    texts = [field for field in fields if not NUMBER.fullmatch(field)]
     within = [text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"']
     doubled = any('""' in each and '"' not in each.replace('""', "") for each in within)
     return doubled or len(within) == len(texts) > 0
-
-
-def _csv(file: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-    lines = (line + "\n" for line in file_lines(file))
-    records = csv.reader(lines, delimiter=delimiter, strict=True)
-    start = 1
-    try:
-        for record in records:
-            yield start, record
-            start = records.line_num + 1
-    except csv.Error as error:
-        raise CseError(
-            f"broken csv: {error}",
-            where=f"{file.name}, line {start}",
-            hint='a field with a comma, a quote or a line end stands in "…", '
-            'and a quote in it is written ""',
-        ) from error
 
 
 def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:

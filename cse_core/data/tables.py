@@ -27,6 +27,7 @@ BODIES = ("sections", "paras")
 """Fields that make a JSON object an article."""
 ROWS = 20_000
 """Rows of a table that a reader yields, about."""
+NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -80,15 +81,6 @@ class Reading:
             yield table.slice(0, left)
             if left is not None and (left := left - len(table)) <= 0:
                 return
-
-
-def is_number(text: str) -> bool:
-    """Tell whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def text_table(columns: Mapping[str, Sequence[Cell]]) -> pa.Table:
@@ -223,18 +215,15 @@ def unfold(
 def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
     field = "sections" if isinstance(record.get("sections"), list) else "paras"
     pairs = field == "sections"
-    found = []
-    for value in record[field]:
-        whole = not pairs or (isinstance(value, list) and len(value) == 2)
-        paragraph = value[1] if pairs and whole else value
-        if not (whole and isinstance(paragraph, list)
-                and all(isinstance(each, str) for each in paragraph)):  # fmt: skip
-            due = "[heading, [sentence, …]]" if pairs else "[sentence, …]"
-            hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
-            hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
-            what = f"{field}: must hold {due}"
-            raise CseError(what, where=where, value=str(value)[:60], hint=hint)
-        found.append(paragraph)
+    whole = all(isinstance(value, list) and len(value) == 2 for value in record[field])
+    found = [value[1] for value in record[field]] if pairs and whole else record[field]
+    texts = (text for part in found for text in (part if isinstance(part, list) else [None]))
+    if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
+        due = "[heading, [sentence, …]]" if pairs else "[sentence, …]"
+        hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
+        hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
+        shown = str(record[field])[:60]
+        raise CseError(f"{field}: must hold {due}", where=where, value=shown, hint=hint)
     return found
 
 
