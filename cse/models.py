@@ -174,6 +174,7 @@ def load(
     *,
     pooling: str | None = None,
     max_length: int | None = None,
+    prompt: str | None = None,
     device: str = "auto",
     precision: str = "fp32",
     plugins: Installed | None = None,
@@ -184,6 +185,8 @@ def load(
         model: Its name or folder.
         pooling: Row pooler instead of the model's own: ``cls``, ``mean``.
         max_length: Longest text in tokens instead of what the model says.
+        prompt: What stands before every text, by the name of one of the model's prompts or as a
+            text, instead of what the model says.
         device: ``cuda``, ``mps``, ``cpu``, or ``auto`` for the best one present.
         precision: ``fp32``, ``bf16`` or ``auto``.
         plugins: The installed plugins; by default they are loaded.
@@ -199,6 +202,7 @@ def load(
         plugins.registry,
         pooling=pooling,
         max_length=max_length,
+        prompt=prompt,
         device=device,
         precision=precision,
     )

@@ -90,6 +90,7 @@ class Chosen(TypedDict, total=False):
 
     Attributes:
         model: The encoder to start from: an installed one, a folder, a run, or a hub name.
+        prompt: What stands before every text: the name of one of the model's prompts, or a text.
         data: Training texts: files, installed data sets, names of the hub, a DataFrame, a
             ``datasets.Dataset``, or a list or generator of texts or of rows as dictionaries.
         dev: Graded pairs that choose the checkpoint, in any of these; ``"none"`` for none.
@@ -110,6 +111,7 @@ class Chosen(TypedDict, total=False):
     """
 
     model: File | None
+    prompt: str | None
     data: Texts
     dev: Texts
     aug: Names
@@ -166,6 +168,7 @@ def compose(
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     report, model = chosen.get("report"), chosen.get("model")
     settings = {
+        "model.prompt": chosen.get("prompt"),
         "train.seed": chosen.get("seed"),
         "train.report": None if report is None else _names(report),
     }
@@ -208,7 +211,8 @@ def _value(value: Any, path: str) -> str:
     if value is None:
         return "none"
     if isinstance(value, str | PathLike):
-        return fspath(value)
+        text = fspath(value)
+        return text if text == text.strip() else json.dumps(text, ensure_ascii=False)
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError):

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from cse_core.protocols import Tokenizer
 
 
+_UNSCORED: dict[str, Any] = {"dev": (), "select": None, "report": ()}
+"""What ``train.*`` has where nothing is scored."""
+
+
 class Session:
     """A training run in steps, which writes, scores and logs nothing by itself.
 
@@ -104,8 +108,8 @@ class Session:
         if self._closed:
             raise CseError("is closed", where="cse.Session", hint="make another")
         composition, plugins, run = self.composition, self._plugins, self._run
-        unscored = {"dev": (), "select": None, "report": ()}
-        alone = replace(composition, train=composition.train.model_copy(update=unscored))
+        absolute = with_absolute_paths(composition, plugins.registry)
+        alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
             self._prepared = Prepared(alone, plugins.registry, self._reporter)
         self.device, self.corpus = self._prepared.device, self._prepared.corpus
@@ -207,8 +211,9 @@ class Session:
             check_out(folder.path)
         with folder.held("path"):
             if new:
-                recorded = with_absolute_paths(self.composition, self._plugins.registry)
-                trainer.settings = self._prepared.record(recorded).encode()
+                scored = with_absolute_paths(self.composition, self._plugins.registry).train
+                kept = {name: getattr(scored, name) for name in _UNSCORED}
+                trainer.settings = self._prepared.record(**kept).encode()
                 begin(folder, trainer.settings)
                 if self.round:
                     copytree(trainer.folder.round(self.round), folder.round(self.round))

@@ -21,6 +21,7 @@ from cse_cli.models.loading import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
+    PromptOption,
     check_model,
 )
 from cse_cli.models.processes import shared
@@ -29,6 +30,7 @@ from cse_cli.options.flags import Choice
 from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json, say_table, warn
+from cse_cli.terminal.markdown import code, markdown_table, plain, visible
 from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, with_absolute_paths
 from cse_cli.training.train_checks import check_read
@@ -46,11 +48,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "BatchTokensOption", "Choice", "DeviceOption",
     "Installed", "MaxLengthOption", "ModelArgument", "PoolingOption", "PrecisionOption",
+    "PromptOption",
     "absolute_path", "as_typed", "check_model", "check_out_file", "check_out_folder", "check_read",
-    "choice_flags", "complete_data", "complete_model", "complete_suite", "composition_of",
+    "choice_flags", "code", "complete_data", "complete_model", "complete_suite", "composition_of",
     "data_folder", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
-    "keep_scores", "known_set", "load_texts", "out_file", "plain_table", "processor", "progress",
-    "read_toml", "say_json", "say_table", "shared", "warn", "with_absolute_paths",
+    "keep_scores", "known_set", "load_texts", "markdown_table", "out_file", "plain",
+    "plain_table", "processor", "progress", "read_toml", "say_json", "say_table", "shared",
+    "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

@@ -28,6 +28,14 @@ def truncate_repr(value: object, longest: int = 150) -> str:
         return f"{type(value).__name__} too long to show"
 
 
+def describe(error: BaseException) -> str:
+    """Return an exception's type and text as one line, also where it cannot say what it is."""
+    try:
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    except Exception:
+        return type(error).__name__
+
+
 class CseError(Exception):
     """Report a user's mistake in one line: what, where, the value, what to do next.
 

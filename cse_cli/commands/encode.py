@@ -17,6 +17,7 @@ from cse_cli.models.loading import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
+    PromptOption,
     check_model,
     load_model,
 )
@@ -67,6 +68,7 @@ def encode(
     sets: ColumnsOption = None,
     pooling: PoolingOption = None,
     max_length: MaxLengthOption = None,
+    prompt: PromptOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
     batch_tokens: BatchTokensOption = None,
@@ -82,6 +84,7 @@ def encode(
         plugins.registry,
         pooling=pooling,
         max_length=max_length,
+        prompt=prompt,
         device=device,
         precision=precision,
     )

@@ -14,6 +14,7 @@ from cse_cli.models.loading import (
     ModelArgument,
     PoolingOption,
     PrecisionOption,
+    PromptOption,
     check_model,
     load_model,
 )
@@ -44,6 +45,7 @@ def search(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     pooling: PoolingOption = None,
     max_length: MaxLengthOption = None,
+    prompt: PromptOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "fp32",
     batch_tokens: BatchTokensOption = None,
@@ -58,6 +60,7 @@ def search(
         plugins.registry,
         pooling=pooling,
         max_length=max_length,
+        prompt=prompt,
         device=device,
         precision=precision,
     )

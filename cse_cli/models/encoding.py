@@ -139,8 +139,8 @@ def _sliced(
 ) -> Tensor:
     """Return the vectors ``[N, D]`` of texts, means over slices where they are long.
 
-    A slice has as many content tokens as a row of ``max_length`` takes. A text that fits is encoded
-    as :meth:`SentenceEncoder.encode` does.
+    A slice has as many content tokens as a row of ``max_length`` takes; a prompt stands in the
+    first. A text that fits is encoded as :meth:`SentenceEncoder.encode` does.
     """
     import torch
 

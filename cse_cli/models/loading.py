@@ -23,6 +23,8 @@ _SIZES = (
 _LARGEST_SIZE = 10**8
 _DECODERS = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel", "ForConditionalGeneration")
 """Ends of the names of architectures that continue texts."""
+_UNUSABLE = ("t5", "mt5", "umt5", "xlnet")
+"""Families whose encoders transformers loads with a decoder, or that read words in another way."""
 _FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
 
 ModelArgument = Annotated[
@@ -40,6 +42,14 @@ PoolingOption = Annotated[
 MaxLengthOption = Annotated[
     int | None,
     typer.Option(metavar="N", help="Longest text in tokens (default: the model's own limit)."),
+]
+PromptOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|TEXT",
+        help="What stands before every text: the name of one of the model's prompts, or a text "
+        "(default: as the model says).",
+    ),
 ]
 BatchTokensOption = Annotated[
     int | None,
@@ -82,14 +92,16 @@ def check_config(name: str, registry: Registry) -> None:
             )
     architectures = config.get("architectures")
     heads = [str(each) for each in architectures] if isinstance(architectures, list) else []
-    what = None
-    if config.get("is_encoder_decoder") is True:
+    what, hint = None, "name a text encoder such as bert-base-uncased"
+    if (family := config.get("model_type")) in _UNUSABLE and not config.get("is_encoder_decoder"):
+        what = f"of the family {family}, which cse does not load"
+        hint = "encode with sentence-transformers, or train another encoder, such as BERT's"
+    elif config.get("is_encoder_decoder") is True:
         what = "an encoder with a decoder"
     elif config.get("is_decoder") is True or any(each.endswith(_DECODERS) for each in heads):
         what = "a decoder, which reads in one direction"
     if what is not None:
         what = f"is {what}: {', '.join(heads) or config.get('model_type')}"
-        hint = "name a text encoder such as bert-base-uncased"
         raise CseError(what, where="model.name", value=name, hint=hint)
 
 
@@ -140,6 +152,7 @@ def load_model(
     *,
     pooling: str | None = None,
     max_length: int | None = None,
+    prompt: str | None = None,
     device: str = "auto",
     precision: str = "fp32",
 ) -> SentenceModel:
@@ -152,7 +165,8 @@ def load_model(
     from cse_cli.terminal.progress import spinner
 
     options: dict[str, Any] = {
-        "pooling": pooling, "max_length": max_length, "device": device, "precision": precision,
+        "pooling": pooling, "max_length": max_length, "prompt": prompt, "device": device,
+        "precision": precision,
     }  # fmt: skip
     try:
         with spinner(f"loading {name}"), libraries_quiet():

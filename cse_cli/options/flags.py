@@ -16,7 +16,7 @@ _NEGATIVE = re.compile(r"-\.?\d")
 _NO_PLUGIN = "--no-plugin"
 _SHORT = {"-r": "--recipe", "-m": "--model", "-d": "--data", "-o": "--out"}
 _CHOICES = ("--recipe", "--model", "--data", "--dev", "--set", *(f"--{k}" for k in PART_FLAGS))
-_WITH_VALUE = (*_CHOICES, "--out", "--seed", "--resume", "--save-recipe")
+_WITH_VALUE = (*_CHOICES, "--prompt", "--out", "--seed", "--resume", "--save-recipe")
 
 
 def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -22,7 +22,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
     if not composition.of("adapter") or composition.facts.hidden is None:
         return None
     import torch
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
     from cse_core.encoders.architecture import (
         count_trained,
@@ -30,16 +30,21 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
         take_pooler,
         word_table,
     )
-    from cse_core.encoders.pretrained import checked_name, load_tokenizer, translate_load_errors
+    from cse_core.encoders.pretrained import (
+        load_config,
+        load_tokenizer,
+        translate_load_errors,
+    )
+    from cse_core.engine.part_calls import PartCalls
     from cse_core.models.part_factory import make_part
-    from cse_core.parts import Adapter, Setup
+    from cse_core.parts import Setup
     from cse_core.recipes.model_facts import resolve_model
     from cse_core.runtime.seeds import generator
     from cse_core.tokenization.tokenizer import TextTokenizer
 
-    name = checked_name(resolve_model(composition.model.name, plugins.registry))
+    name = resolve_model(composition.model.name, plugins.registry)
     with translate_load_errors(name), torch.device("meta"):
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+        config = load_config(name)
         model = AutoModel.from_config(config, trust_remote_code=False)
     take_pooler(model)
     if composition.model.freeze_embeddings:
@@ -65,9 +70,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
             text_encoder=_load,
             load_texts=_load,
         )
-        part = make_part(choice, setup)
-        assert isinstance(part, Adapter)
-        part.wrap(model)
+        PartCalls()(make_part(choice, setup), "wrap", model)
     return count_trained(model)
 
 

@@ -126,6 +126,15 @@ class Installed:
             self._read[key] = read_data(options, self.registry)
         return self._read[key]
 
+    def owners(self, words: Sequence[str]) -> dict[str, str]:
+        """Return the plugins by their packages, where a command of the toolkit itself runs."""
+        if "manager" not in vars(self) or self.commands.chosen(words) is not None:
+            return {}
+        return {
+            info.module.partition(".")[0]: f"{info.distribution} {info.version}".strip()
+            for info in self.manager.infos
+        }
+
     def warn_of_failed(self) -> None:
         """Warn of plugins that could not be loaded and were not left out."""
         for info in self.manager.infos:

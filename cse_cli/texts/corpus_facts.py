@@ -209,7 +209,8 @@ def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     corpus = plugins.read(composition.data).corpus(composition.needed_columns)
     count = min(SAMPLE, len(corpus))
     column = corpus.column("text")
-    texts = [column[place * len(corpus) // count] for place in range(count)]
+    before = composition.model.prompt or ""
+    texts = [before + column[place * len(corpus) // count] for place in range(count)]
     longest = composition.model.max_length
     longer = sum(len(row.ids) > longest for row in tokenizer.encode_batch(texts))
     return Lengths(longest, longer, count)

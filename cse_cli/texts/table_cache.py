@@ -78,7 +78,7 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
     state.update(truncation=None, padding=None)  # every call sets them
     cut = None if longest is None else (longest, hf.truncation_side)
     about = (_FORMAT, __version__, cut, bool(hf.split_special_tokens), len(texts))
-    digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
+    digest = hashlib.blake2b(repr((*about, tokenizer.prompt)).encode(), digest_size=20)
     digest.update(json.dumps(state, sort_keys=True).encode())
     for start in range(0, len(texts), AT_ONCE):
         part = texts[start : start + AT_ONCE]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -184,6 +185,8 @@ def choice_flags(*, dev: bool = False) -> Callable[[Callable[..., None]], Callab
         def run(**values: Any) -> None:
             given = {name: values.pop(name) for name in chosen}
             seed = [] if given["seed"] is None else [f"train.seed={given['seed']}"]
+            if given["prompt"] is not None:  # quoted, since a space at its end counts
+                seed.append(f"model.prompt={json.dumps(given['prompt'], ensure_ascii=False)}")
             choice = Choice(
                 given["recipe"],
                 given["model"],
@@ -225,6 +228,11 @@ _CHOICE: dict[str, Any] = {
         str | None,
         _option("--model", "-m", metavar="MODEL", help="Encoder, folder, run, or hub name.",
                 autocompletion=complete_model),
+    ],
+    "prompt": Annotated[
+        str | None,
+        _option("--prompt", metavar="NAME|TEXT",
+                help="What stands before every text: one of the model's prompts, or a text."),
     ],
     "data": Annotated[
         list[str] | None,

@@ -14,6 +14,7 @@ from cse_core.options import Options, is_location
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
     from cse_cli.plugins.installed import Installed
+    from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition, PlannedPart
     from cse_core.records import Kind
     from cse_core.registry.registry import Registry
@@ -60,8 +61,11 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
                 dev_sets(TrainOptions(dev=tuple(dev)), (), installed.registry, lambda _: None)
         raise_all(errors)
         raise
-    check_config(composition.model.name, installed.registry)
-    lines = list(advice(composition, installed.registry))
+    for name in (composition.model.name, *composition.named):
+        check_config(name, installed.registry)
+    read = composition.read
+    corpus = None if read is None else read.corpus(composition.needed_columns)
+    lines = list(advice(composition, installed.registry, corpus))
     return replace(composition, warnings=(*composition.warnings, *lines))
 
 
@@ -98,10 +102,11 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
     """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_core.recipes.reading import default_document, read_recipe
+    from cse_core.recipes.reading import default_document, model_document, read_recipe
     from cse_core.recipes.values import as_typed
 
     documents = [default_document(alone=choice.recipe is None)]
+    documents.append(model_document(composition.says, composition.facts))
     if choice.recipe is not None:
         documents += read_recipe(choice.recipe, installed.registry)
     typed = {text.partition("=")[0].strip() for text in choice.sets}
@@ -164,9 +169,10 @@ def with_absolute_paths(composition: Composition, registry: Registry) -> Composi
     return replace(composition, parts=parts, **core)
 
 
-def advice(run: Composition, registry: Registry) -> Iterator[str]:
-    """Yield a line for each setting of a composition that may be a mistake."""
+def advice(run: Composition, registry: Registry, corpus: Corpus | None = None) -> Iterator[str]:
+    """Yield a line for each setting of a composition that may be a mistake; also on its rows."""
     yield from _of_sizes(run)
+    yield from _of_negatives(run, corpus)
     yield from _of_weights(run)
     yield from _of_patience(run, registry)
 
@@ -186,6 +192,26 @@ def _of_sizes(run: Composition) -> Iterator[str]:
             f"train.batch_size {train.batch_size} is larger than the data ({facts.rows} rows): "
             "each epoch is one short batch"
         )
+
+
+def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
+    """Yield warnings of batches whose rows are no negatives of each other, or should be none."""
+    size, rows = run.train.batch_size, run.facts.rows or 0
+    given = run.of("negatives") or any(view.role == "negative" for view in run.views)
+    if rows > size > 1 == rows % size and not given:
+        yield (
+            f"the last batch of each epoch is a single row, which has no negative: {rows:,} rows "
+            f"in batches of {size:,}; change train.batch_size or data.limit"
+        )
+    own = {view.column for view in run.views if view.role == "positive"} - {None, "text"}
+    for column in own.intersection(corpus.names if corpus is not None else ()):
+        assert corpus is not None
+        most = max(corpus.table.column(column).value_counts().field(1).to_pylist())
+        if most * size >= 2 * len(corpus):
+            yield (
+                f"{most:,} of {len(corpus):,} rows have the same text in column {column!r}: in a "
+                "batch each is a negative of the others, for same_text compares the anchors alone"
+            )
 
 
 def _of_weights(run: Composition) -> Iterator[str]:

@@ -9,10 +9,7 @@ from torch import Tensor, nn
 from cse_core.builtins.options import MlpOptions
 from cse_core.errors import CseError
 from cse_core.parts import Head, Setup
-
-_ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "none": nn.Identity,
-}  # fmt: skip
+from cse_core.runtime.declared import ACTIVATIONS
 
 
 class Mlp(nn.Module, Head):
@@ -34,10 +31,11 @@ class Mlp(nn.Module, Head):
         stages: list[nn.Module] = []
         size = setup.dimension
         for _ in range(options.layers):
-            linear = nn.Linear(size, self.dimension)
+            linear = nn.Linear(size, self.dimension, bias=options.bias)
             nn.init.normal_(linear.weight, std=0.02, generator=draws)
-            nn.init.zeros_(linear.bias)
-            stages += [linear, _ACTIVATIONS[options.activation]()]
+            if options.bias:
+                nn.init.zeros_(linear.bias)
+            stages += [linear, getattr(nn, ACTIVATIONS[options.activation])()]
             size = self.dimension
         self.stages = nn.Sequential(*stages)
         if options.start == "pooler" and setup.corpus is not None:  # else its weights are loaded
@@ -76,7 +74,7 @@ class Mlp(nn.Module, Head):
         config = {
             "in_features": linear.in_features,
             "out_features": linear.out_features,
-            "bias": True,
+            "bias": linear.bias is not None,
             "activation_function": f"{kind.__module__}.{kind.__qualname__}",
         }
-        return config, {"linear.weight": linear.weight, "linear.bias": linear.bias}
+        return config, {f"linear.{key}": value for key, value in linear.state_dict().items()}

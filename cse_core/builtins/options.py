@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from cse_core.options import (
     BranchOptions,
     HeadOptions,
-    Location,
     LossOptions,
+    ModelName,
     PoolerOptions,
     Temperature,
 )
@@ -32,10 +32,20 @@ class MlpOptions(HeadOptions):
     """Linear layers, each followed by the activation."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Size of its output; by default that of its input."""
-    activation: Literal["tanh", "relu", "gelu", "none"] = "tanh"
+    activation: Literal[
+        "tanh", "relu", "gelu", "none", "sigmoid", "silu", "elu", "leaky-relu", "softplus"
+    ] = "tanh"
     """Function after each linear layer."""
+    bias: bool = True
+    """Whether the linear layers have a bias."""
     start: Literal["random", "pooler"] = "random"
     """Weights of the first layer: random, or those of the encoder's own trained pooler."""
+
+    @model_validator(mode="after")
+    def _pooler_has_a_bias(self) -> MlpOptions:
+        if self.start == "pooler" and not self.bias:
+            raise ValueError("start = pooler needs bias = true: the encoder's pooler has one")
+        return self
 
 
 class InfonceOptions(LossOptions):
@@ -75,10 +85,11 @@ class FrozenOptions(BranchOptions):
 
     mode: Literal["train", "eval"] = "eval"
     """train: dropout on; eval: dropout off."""
-    model: Location = "self"
-    """Encoder by name or folder; self: the run's own, as it is at the start."""
+    model: ModelName = "self"
+    """Model by name or folder, which encodes as its folder says; self: the run's own encoder, as it
+    is at the start."""
     pooler: bool = False
-    """Use the encoder's own trained pooler (dense, tanh) as its head."""
+    """Encode with its first token and its own trained pooler (dense, tanh) instead."""
 
     @field_validator("embeddings")
     @classmethod

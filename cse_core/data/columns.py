@@ -204,8 +204,8 @@ def gathered(table: pa.Table, reading: Reading) -> pa.Table:
         reading.say(f"{target} = {', '.join(names)}")
     used = {name for names in parts.values() for name in names}
     table = table.select([name for name in table.column_names if name not in used])
-    for target, cells in made.items():
-        table = table.append_column(target, [text_array(cells)])
+    for target, column in made.items():
+        table = table.append_column(target, [text_array(column)])
     return table
 
 

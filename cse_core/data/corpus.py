@@ -203,7 +203,8 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
         ids = table.column("document")
         own = pc.binary_join_element_wise(str(number), ids, " ")
         chunks += pc.if_else(pc.equal(ids, ""), None, own).chunks
-    return text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
+    numbers: NDArray[np.int64] = text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
+    return numbers
 
 
 def text_codes(column: pa.ChunkedArray) -> Any:

@@ -225,9 +225,13 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
     quoted = not tabs or _is_quoted(file)
     if tabs and quoted:
         reading.say("its fields stand in quotes, which are left out")
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     lines = (line + "\n" for line in file_lines(file))
-    records = csv.reader(lines, delimiter="\t" if tabs else ",", quoting=quoting, strict=True)
+    records = csv.reader(
+        lines,
+        delimiter="\t" if tabs else ",",
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        strict=True,
+    )
     begin = 1
     try:
         for fields in records:

@@ -106,7 +106,7 @@ def _list_array(cells: Sequence[Cell]) -> pa.Array:
     return pa.array(lists, pa.list_(pa.string()))
 
 
-def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
+def join_tables(tables: list[pa.Table]) -> pa.Table:
     """Return tables as one: columns that some lack are null there, texts beside lists are lists."""
     import pyarrow as pa
     import pyarrow.types as kinds

@@ -231,7 +231,7 @@ class PackedEncoder(Encoder):
     @classmethod
     def load(
         cls,
-        path_or_name: str | Path,
+        path: str | Path,
         *,
         from_scratch: bool = False,
         dropout: float | None = None,
@@ -243,22 +243,22 @@ class PackedEncoder(Encoder):
         Raises:
             CseError: What that raises, and if the model is not an encoder.
         """
-        with translate_load_errors(str(path_or_name)):
-            model = load_model(path_or_name, from_scratch=from_scratch, dropout=dropout, seed=seed)
+        with translate_load_errors(str(path)):
+            model = load_model(path, from_scratch=from_scratch, dropout=dropout, seed=seed)
             return cls(model, attention=attention)
 
     @classmethod
     def load_with_tokenizer(
-        cls, path_or_name: str | Path, *, seed: int, **how: Any
+        cls, path: str | Path, *, seed: int, prompt: str = "", **how: Any
     ) -> tuple[PackedEncoder, TextTokenizer]:
-        """Load an encoder as ``load`` does, and the tokenizer that belongs to it.
+        """Load an encoder as ``load`` does, and its tokenizer, which puts a prompt before texts.
 
         Raises:
             CseError: What that raises, or if the tokenizer has ids that the encoder has not.
         """
-        encoder, name = cls.load(path_or_name, seed=seed, **how), str(path_or_name)
+        encoder, name = cls.load(path, seed=seed, **how), str(path)
         with translate_load_errors(name, part="the tokenizer"):
-            tokenizer = TextTokenizer(load_tokenizer(path_or_name))
+            tokenizer = TextTokenizer(load_tokenizer(path), prompt)
             highest = max(tokenizer.hf.get_vocab().values(), default=0)
         if highest >= encoder.vocab_size:
             what = f"its tokenizer has ids up to {highest}, and it embeds {encoder.vocab_size} ids"

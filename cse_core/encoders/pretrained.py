@@ -1,4 +1,4 @@
-"""Loading encoders and tokenizers from disk or the hub, with a line for whatever goes wrong."""
+"""Loading encoders and tokenizers from their folders, with a line for whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
+from tokenizers import normalizers
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from cse_core.errors import CseError
 from cse_core.files import SUMS, verify_checksums
-from cse_core.runtime.hub import is_hub_reachable
-from cse_core.runtime.model_files import model_folder
+from cse_core.runtime.declared import declared
+from cse_core.runtime.model_files import model_folder, read_json
 
 WHERE = "model.name"
 
@@ -36,7 +37,7 @@ _TOKENIZER_FILES = (
 
 
 def load_model(
-    path_or_name: str | Path,
+    path: str | Path,
     *,
     from_scratch: bool = False,
     dropout: float | None = None,
@@ -45,7 +46,7 @@ def load_model(
     """Load a Hugging Face encoder in fp32, with its pooling layer where the weights hold one.
 
     Args:
-        path_or_name: A folder with ``config.json`` and safetensors weights, or a name on the hub.
+        path: A folder with ``config.json`` and safetensors weights.
         from_scratch: Read the configuration alone and draw the weights from ``seed``.
         dropout: Sets every dropout probability of the configuration; None leaves them.
         seed: Seeds weights that are drawn.
@@ -53,17 +54,15 @@ def load_model(
     Raises:
         CseError: If files are missing, cut short or pickled, do not fit, or need remote code.
     """
-    name = checked_name(path_or_name)
-    folder = Path(name) if Path(name).is_dir() else None
-    if folder is not None and not from_scratch:
-        check_weights(folder)
-        if wrong := verify_checksums(folder):
-            raise CseError(
-                f"is not what was saved: {wrong}", where=WHERE, value=name, hint=_DAMAGED
-            )
+    folder = model_folder(Path(path), str(path))
+    name = str(folder)
     with translate_load_errors(name):
-        local = folder is not None or not is_hub_reachable()
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=local)
+        config = load_config(path)
+        if not from_scratch:
+            check_weights(folder, int(getattr(config, "num_hidden_layers", 0)))
+            if wrong := verify_checksums(folder):
+                what = f"is not what was saved: {wrong}"
+                raise CseError(what, where=WHERE, value=name, hint=_DAMAGED)
         if dropout is not None:
             _set_dropout(config, dropout)
         with torch.random.fork_rng(devices=[]):
@@ -77,7 +76,7 @@ def load_model(
                     dtype=torch.float32,
                     use_safetensors=True,
                     trust_remote_code=False,
-                    local_files_only=local,
+                    local_files_only=True,
                     ignore_mismatched_sizes=True,
                     output_loading_info=True,
                 )
@@ -91,42 +90,63 @@ def load_model(
     return model
 
 
-def load_tokenizer(path_or_name: str | Path) -> Tokenizer:
-    """Load the fast tokenizer of an encoder from its folder or by its name on the hub.
+def load_config(path: str | Path) -> Any:
+    """Return the configuration of a folder's encoder, without how its attention was computed."""
+    name = str(model_folder(Path(path), str(path)))
+    config = AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=True)
+    config._attn_implementation = None  # may name a kernel of the hub
+    return config
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """Load the fast tokenizer of an encoder from its folder; it lower-cases where the model does.
 
     Raises:
         CseError: If there is none, it is damaged, or it needs remote code.
     """
-    name = checked_name(path_or_name)
-    folder = Path(name)
-    if folder.is_dir() and not any((folder / file).exists() for file in _TOKENIZER_FILES):
+    folder = model_folder(Path(path), str(path))
+    name = str(folder)
+    if not any((folder / file).exists() for file in _TOKENIZER_FILES):
         hint = "copy the encoder's tokenizer.json and tokenizer_config.json into it"
         raise CseError("no tokenizer in the folder", where=WHERE, value=name, hint=hint)
     with translate_load_errors(name, part="the tokenizer"):
-        return AutoTokenizer.from_pretrained(
-            name,
-            use_fast=True,
-            trust_remote_code=False,
-            local_files_only=folder.is_dir() or not is_hub_reachable(),
+        tokenizer = AutoTokenizer.from_pretrained(
+            name, use_fast=True, trust_remote_code=False, local_files_only=True
         )
+        if declared(Path(path), name).do_lower_case:
+            backend = tokenizer.backend_tokenizer
+            own = [] if backend.normalizer is None else [backend.normalizer]
+            backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
+    return tokenizer
 
 
-def checked_name(path_or_name: str | Path) -> str:
-    """Return the folder with the ``config.json`` of a model's folder, and another name as it is."""
-    folder = Path(path_or_name).expanduser()
-    return str(model_folder(folder, str(folder))) if folder.is_dir() else str(path_or_name)
-
-
-def check_weights(folder: Path) -> None:
-    """Refuse a folder without weights, or with pickled ones alone."""
-    if any((folder / file).is_file() for file in _WEIGHTS):
-        return
-    what = "no weights in the folder"
-    hint = "put model.safetensors there, or add --set model.from_scratch=true"
-    if any((folder / file).exists() for file in _PICKLED):
-        what = "the weights are pickled, and pickles are never loaded"
-        hint = "convert pytorch_model.bin to model.safetensors first"
-    raise CseError(what, where=WHERE, value=str(folder), hint=hint)
+def check_weights(folder: Path, layers: int) -> None:
+    """Refuse a folder without weights, with pickled ones, or with fewer tensors than layers."""
+    files = [folder / _WEIGHTS[0]]
+    if not files[0].is_file() and (index := folder / _WEIGHTS[1]).is_file():
+        named = read_json(index, str(folder), kind=dict).get("weight_map")
+        names = set(map(str, named.values())) if isinstance(named, dict) else {"nothing"}
+        files = [folder / Path(each).name for each in sorted(names)]
+        wrong = [each for each in names if not each.endswith(".safetensors") or "/" in each]
+        if wrong or (wrong := [each.name for each in files if not each.is_file()]):
+            what = f"{index.name} names {wrong[0]}, which is not a safetensors file of the folder"
+            hint = "copy the whole model folder again, or convert pickled weights to safetensors"
+            raise CseError(what, where=WHERE, value=str(folder), hint=hint)
+    elif not files[0].is_file():
+        what = "no weights in the folder"
+        hint = "put model.safetensors there, or add --set model.from_scratch=true"
+        if any((folder / file).exists() for file in _PICKLED):
+            what = "the weights are pickled, and pickles are never loaded"
+            hint = "convert pytorch_model.bin to model.safetensors first"
+        raise CseError(what, where=WHERE, value=str(folder), hint=hint)
+    tensors = 0
+    for file in files:
+        with safe_open(file, "pt") as held:
+            tensors += len(held.keys())
+    if layers > tensors:
+        what = f"config.json has {layers:,} layers, and the weights {tensors:,} tensors"
+        hint = "copy the config.json that belongs to the weights"
+        raise CseError(what, where=WHERE, value=str(folder), hint=hint)
 
 
 def check_finite(tensors: Mapping[str, torch.Tensor], name: str) -> None:
@@ -176,16 +196,8 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
         hint = "name a model that transformers supports without custom code"
     elif "SentencePiece" in text:
         what, hint = f"{part} needs the package sentencepiece", "pip install sentencepiece"
-    elif Path(name).is_dir():
+    else:
         hint = "check config.json and the other files in the folder"
-    elif "safetensors" in text and "does not appear to have" in text:
-        what = "the hub has only pickled weights, and pickles are never loaded"
-        hint = "name a model with model.safetensors"
-    elif isinstance(error, OSError):
-        answers = is_hub_reachable()
-        state = "the hub has no such model" if answers else "the hub cannot be reached"
-        what = f"no folder of this name, and {state}"
-        hint = "check the spelling and the network, or give the path of a downloaded folder"
     return CseError(what, where=WHERE, value=name, hint=hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -20,7 +21,6 @@ from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
-    Adapter,
     Augmenter,
     Branch,
     Loss,
@@ -114,20 +114,41 @@ def build(
     encoder, tokenizer = load(
         model.name,
         derive_seed(train.seed, "model"),
+        prompt=model.prompt or "",
         from_scratch=model.from_scratch,
         dropout=model.dropout,
         attention=model.attention,
     )
+    named: dict[int, SentenceEncoder] = {}
+
+    def load_named(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+        """Load a second model, which encodes as its folder says where that was read."""
+        says = composition.named.get(name)
+        loaded, own = load(name, prompt="" if says is None else says.prompt)
+        if says is not None:
+            most = loaded.max_positions
+            own.longest = longest = min(says.inference.max_length or most, most)
+            made = PartFactory(loaded, own, device, folder=Path(resolve_model(name)))
+            found = made.sentence_encoder(says.parts, longest, says.inference)
+            for head in found.heads.values():
+                head.requires_grad_(False)
+            named[id(loaded)] = replace(found, finished=True)
+        return loaded, own
+
     if model.gradient_checkpointing:
         recompute_layers(encoder.model, source)
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
     factory = PartFactory(
-        encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source
-    )
+        encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
+        folder=Path(resolve_model(model.name)), named=named,
+    )  # fmt: skip
+    calls = PartCalls(device)
     for planned in composition.of("adapter"):
-        cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
-    online = factory.sentence_encoder(composition.of("pool"), model.max_length)
+        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
+    online = factory.sentence_encoder(
+        composition.of("pool"), model.max_length, composition.inference
+    )
     dimension = online.dimension
     inference_pool = None
     if composition.inference_pool is not None:
@@ -143,7 +164,9 @@ def build(
         for head in branch.heads.values():
             replace_dropout(head, source)
     encoders = {
-        name: online if branch.encoder is encoder else online.with_branch(branch)
+        name: online
+        if branch.encoder is encoder
+        else online.with_branch(branch, named.get(id(branch.encoder)))
         for name, branch in branches.items()
     }
 
@@ -175,8 +198,11 @@ def build(
         dropout=source,
         device=device,
         inference_pool=inference_pool,
+        calls=calls,
     )
     assembly.train_mode()
+    for part in factory.made.values():
+        calls.watch(part)
     return assembly
 
 

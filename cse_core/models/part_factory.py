@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.errors import CseError, PartError
+from cse_core.encoders.pretrained import check_finite
+from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import Part, RowPooler, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
-from cse_core.recipes.settings import DataOptions
+from cse_core.recipes.settings import DataOptions, InferenceOptions
 from cse_core.records import HeadSpec, SliceSpec
+from cse_core.runtime.declared import AGAIN
+from cse_core.runtime.model_files import HEADS, model_folder
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 
@@ -32,7 +38,9 @@ def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
 class PartFactory:
     """What all parts of a model are made with; without ``dropout``, theirs stays as it is.
 
-    ``made`` are the parts by their paths, in the order in which they were made.
+    ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
+    of the model, which has weights for poolers and heads that begin with those. ``named`` are the
+    models that ``load_encoder`` loaded, by ``id(encoder)``.
     """
 
     encoder: PackedEncoder
@@ -44,8 +52,12 @@ class PartFactory:
     load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]] = _no_second_encoder
     dropout: DropoutSource | None = None
     made: dict[str, Part] = field(default_factory=dict)
+    folder: Path | None = None
+    named: dict[int, SentenceEncoder] = field(default_factory=dict)
 
-    def sentence_encoder(self, stages: Sequence[PlannedPart], longest: int) -> SentenceEncoder:
+    def sentence_encoder(
+        self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
+    ) -> SentenceEncoder:
         """Return texts to vectors by a row pooler, heads, and a slicer if there is one.
 
         ``longest`` is ``SentenceEncoder.max_length``.
@@ -66,7 +78,8 @@ class PartFactory:
                 pooler = part
         own = frozenset(c.name for c in stages if getattr(c.options, "branches", "") == "online")
         made = SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, own)
-        return replace(made, width=self.encoder.hidden_size)
+        width, cut = self.encoder.hidden_size, inference.truncate_dim
+        return replace(made, width=width, normalize=inference.normalize, truncate_dim=cut)
 
     def __call__(
         self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
@@ -81,19 +94,22 @@ class PartFactory:
                 raise CseError(error.what, where=where, value=name, hint=error.hint) from error
 
         def text_encoder(
-            model: str | None, pooling: Literal["cls", "mean"] = "mean", option: str = "model"
+            model: str | None,
+            pooling: Literal["cls", "mean"] | None = None,
+            option: str = "model",
         ) -> Callable[..., Tensor]:
             own = self.encoder, self.tokenizer
             encoder, tokenizer = own if model is None else load_encoder(model, option)
-            wide = replace(setup, dimension=encoder.hidden_size)
-            pooler = load_factory(f"cse_core.builtins.poolers:{pooling.title()}")(
-                PoolerOptions(), wide
-            )
+            sentences = self.named.get(id(encoder))
+            if pooling is not None or sentences is None:
+                wide = replace(setup, dimension=encoder.hidden_size)
+                make = load_factory(f"cse_core.builtins.poolers:{(pooling or 'mean').title()}")
+                pooler, longest = make(PoolerOptions(), wide), encoder.max_positions
+                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
 
             def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
-                at_most = longest or encoder.max_positions
-                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, at_most)
-                return sentences.encode(texts, self.device, share="all")
+                at_most = replace(sentences, max_length=longest or sentences.max_length)
+                return at_most.encode(texts, self.device, share="all")
 
             return encode
 
@@ -118,8 +134,12 @@ class PartFactory:
             load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
         )
         part = make_part(choice, setup)
-        if isinstance(part, nn.Module) and self.dropout is not None:
-            replace_dropout(part, self.dropout)
+        if isinstance(part, nn.Module):
+            if self.dropout is not None:
+                replace_dropout(part, self.dropout)
+            if getattr(choice.options, "weights", None) == "model":
+                assert self.folder is not None, "the weights of a model lie in its folder"
+                load_weights(part, choice.name, self.folder)
         self.made[choice.path] = part
         return part
 
@@ -134,18 +154,44 @@ def _dimension(part: Any, given: int) -> int:
     return found
 
 
+def load_weights(part: nn.Module, name: str, folder: Path) -> None:
+    """Give a pooler or head the weights that a model's folder has for it.
+
+    Raises:
+        CseError: If there are none, or they are pickled, damaged or of another shape.
+    """
+    dense = folder / name
+    file, start, to = dense / "model.safetensors", "linear.", "stages.0."
+    if not dense.is_dir():
+        file, start, to = model_folder(folder, str(folder)) / HEADS, f"{name}.", ""
+    if (dense / "pytorch_model.bin").exists() and not file.exists():
+        what = f"the weights of its head {name} are pickled, and pickles are never loaded"
+        hint = "save it with a newer sentence-transformers, which writes model.safetensors"
+        raise CseError(what, where="model.name", value=str(folder), hint=hint)
+    if file.exists() and not file.is_file():
+        raise CseError("is not a regular file", where="model.name", value=str(file))
+    try:
+        held = load_file(file) if file.exists() else {}
+        state = {to + k[len(start) :]: v for k, v in held.items() if k.startswith(start)}
+        part.load_state_dict(state)
+    except (OSError, SafetensorError):
+        raise CseError("cannot be read", where="model.name", value=str(file), hint=AGAIN) from None
+    except RuntimeError:
+        what = f"the weights of its pooler or head {name} are missing or do not fit"
+        raise CseError(what, where="model.name", value=str(folder), hint=AGAIN) from None
+    check_finite(state, str(folder))
+
+
 def make_part(choice: PlannedPart, setup: Setup) -> Part:
     """Return a part as its record, options and setup make it, on the setup's device."""
-    make = load_factory(choice.spec.factory)
     try:
-        part = cast(Part, make(choice.options, setup))
+        part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
     except (CseError, MemoryError, torch.OutOfMemoryError):
         raise
     except (Exception, SystemExit) as error:
         if choice.spec.factory.startswith("cse_core."):
             raise
-        said = " ".join(str(error).split())
-        raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
+        raise PartError(choice, "__init__", f"raised {describe(error)}") from error
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner

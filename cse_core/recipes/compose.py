@@ -9,18 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
+from cse_core.options import models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
+    NamedModel,
     PlannedPart,
     Problem,
-    ReadData,
     plan_passes,
     plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
-from cse_core.recipes.model_facts import model_facts
-from cse_core.recipes.reading import KINDS, Document, default_document, read_recipe
+from cse_core.recipes.model_facts import declared_by, model_facts, saved_parts
+from cse_core.recipes.reading import (
+    KINDS,
+    Document,
+    default_document,
+    model_document,
+    read_recipe,
+)
 from cse_core.recipes.settings import (
     CORE_OPTIONS,
     FILLED,
@@ -28,13 +35,14 @@ from cse_core.recipes.settings import (
     ModelOptions,
     ViewOptions,
 )
-from cse_core.recipes.values import OptionReader
+from cse_core.recipes.values import OptionReader, as_typed
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
+from cse_core.runtime.declared import Declared
 
-DataLookup = Callable[[DataOptions], ReadData]
-"""Reads the data."""
+DataLookup = Callable[[DataOptions], Any]
+"""Reads the data, as a ``cse_core.data.Data``."""
 
 
 def resolve(
@@ -64,13 +72,14 @@ def resolve(
     chain = read_recipe(recipe, registry) if recipe is not None else ()
     documents = (default_document(alone=not chain), *chain)
     errors: list[CseError] = []
+    says, given = Declared(), facts is not None
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts = model_facts(facts.model, registry)
-    draft = merge_documents(documents, facts)
+            facts, says = model_facts(facts.model, registry), declared_by(facts.model, registry)
+    draft = merge_documents((documents[0], model_document(says, facts), *chain), facts)
     with collect_errors(errors):
-        apply_kinds(draft, kinds or {})
+        apply_kinds(draft, kinds or {}, says.poolers())
     if model is not None:
         draft.tables["model"]["name"] = model
     if data:
@@ -79,11 +88,17 @@ def resolve(
         draft.tables["train"]["dev"] = list(dev)
     with collect_errors(errors):
         apply_sets(draft, sets, registry)
-    run = _typed(draft, registry, facts, chain, errors)
+    run = replace(_typed(draft, registry, facts, chain, errors), says=says)
+    with collect_errors(errors):
+        text = says.prompt(run.model.prompt or "")
+        if text or says.default_prompt_name is not None:
+            run = replace(run, model=run.model.model_copy(update={"prompt": text}))
     if not any((error.where or "").startswith("data.") for error in errors):
         with collect_errors(errors):
             run = replace(run, read=None if lookup is None else lookup(run.data))
     raise_all(errors)
+    if not given:
+        run = replace(run, named=_named_models(run, registry))
     run = _completed(run, registry)
     return replace(
         run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
@@ -202,12 +217,57 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
+    kept, changed = _of_the_model(run)
+    kept += [f"{name} encodes as it says itself: {how}" for name, how in run.named.items()]
     return replace(
         run,
         passes=plan_passes(run),
-        notes=tuple(dict.fromkeys([*run.notes, *_lines_of_parts(run, "plan_notes")])),
-        warnings=tuple(dict.fromkeys([*warnings, *_lines_of_parts(run, "plan_warnings")])),
+        notes=tuple(dict.fromkeys([*run.notes, *kept, *_lines_of_parts(run, "plan_notes")])),
+        warnings=tuple(
+            dict.fromkeys([*warnings, *changed, *_lines_of_parts(run, "plan_warnings")])
+        ),
     )
+
+
+def _named_models(run: Composition, registry: Registry) -> dict[str, NamedModel]:
+    """Return how the models encode that options of parts name."""
+    found, errors = {}, list[CseError]()
+    for part in run.parts:
+        for option, name in models_named(part.options).items():
+            try:
+                says = declared_by(name, registry)
+                parts, inference = saved_parts(says, registry)
+                found[name] = NamedModel(parts=parts, inference=inference, prompt=says.prompt())
+                if inference.slice:
+                    raise CseError("slices its texts, which only the run's own model does")
+            except CseError as error:
+                where = f"{part.path}.{option}"
+                errors.append(CseError(error.what, where=where, value=name, hint=error.hint))
+    raise_all(errors)
+    return found
+
+
+def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
+    """Return what of the model's own way to encode the trained model keeps, and what it changes."""
+    says, row, heads = run.says, *run.inference_parts[:2]
+    own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
+    prompt = says.prompts.get(says.default_prompt_name or "", "")
+    settings = model_document(says, run.facts).table["inference"]
+    kept, changed = ["lower-casing"] if says.do_lower_case else [], []
+    for what, before, now in (
+        ("pool", ", ".join(own), ", ".join([row.use, *(head.name for head in heads)])),
+        ("model.prompt", prompt and repr(prompt), repr(run.model.prompt)),
+        *((f"inference.{k}", as_typed(v), as_typed(getattr(run.inference, k)))
+          for k, v in settings.items()),
+    ):  # fmt: skip
+        if before == now:
+            kept.append(f"{what} {before}")
+        elif before:
+            how = "--pool" if what == "pool" else f"--{what}"
+            word = "model" if what == "pool" else before
+            line = f"{what} is {before} in the model, and {now} here: {how} {word} keeps it"
+            changed.append(line)
+    return [f"as in the model: {'; '.join(kept)}"] if kept else [], changed
 
 
 def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
-from cse_core.options import LossOptions, Options, StoreOptions
+from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions
 from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
@@ -28,14 +28,18 @@ from cse_core.records import (
     BranchSpec,
     ColumnType,
     ComponentSpec,
+    HeadSpec,
     Kind,
     MinerSpec,
     PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
     StoreSpec,
     ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
+from cse_core.runtime.declared import Declared
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
@@ -46,21 +50,6 @@ BASE_LEVELS = ("sentence", "input")
 """Levels that every run has."""
 OTHERS = 3
 """Place in the plan of views that are no positives of the anchor, or that nothing declares."""
-
-
-class ReadData(Protocol):
-    """What ``data.*`` names, where it was read."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return its columns."""
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Return those that hold texts of more than a word."""
-
-    def corpus(self, needed: NeededColumns) -> Sized:
-        """Return the rows that a run can use, or raise a ``CseError``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +166,29 @@ class PlannedPass:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedModel:
+    """How another model than the run's encodes, by what its folder says.
+
+    Attributes:
+        parts: Its row pooler and heads.
+        prompt: What stands before every text.
+    """
+
+    parts: Sequence[PlannedPart]
+    inference: InferenceOptions
+    prompt: str
+
+    def __str__(self) -> str:
+        inference = self.inference
+        words = ["pooled by " + ", ".join(part.use for part in self.parts)]
+        words += [f"after the prompt {self.prompt!r}"] if self.prompt else []
+        words += [f"cut at {inference.max_length:,} tokens"] if inference.max_length else []
+        words += ["scaled to length 1"] if inference.normalize else []
+        words += [f"its first {inference.truncate_dim} numbers"] if inference.truncate_dim else []
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Composition:
     """Parts and settings of a run: typed first, then completed and checked.
 
@@ -189,7 +201,9 @@ class Composition:
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
         declared: The views that a recipe can name.
-        read: The data, where it was read.
+        read: The data, where it was read: a ``cse_core.data.Data``.
+        says: What the model says of how it encodes.
+        named: How the other models encode that options of parts name, where that was read.
     """
 
     recipe: str | None
@@ -210,7 +224,9 @@ class Composition:
     declared: Mapping[str, ViewSpec] = field(
         default_factory=lambda: {view.name: view for view in CORE_VIEWS}
     )
-    read: ReadData | None = field(default=None, repr=False, compare=False)
+    read: Any = field(default=None, repr=False, compare=False)
+    says: Declared = field(default_factory=Declared)
+    named: Mapping[str, NamedModel] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -219,6 +235,15 @@ class Composition:
     def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
         """Return the parts with a record of a class of poolers, in recipe order."""
         return [part for part in self.parts if isinstance(part.spec, record)]
+
+    @property
+    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
+        """Return the row pooler, heads and slicer that encode after training."""
+        slices = self.pools(SliceSpec)
+        row = self.inference_pool or self.pools(RowPoolerSpec)[0]
+        heads = self.pools(HeadSpec)
+        kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
+        return row, kept, slices[0] if slices and self.inference.slice else None
 
     def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
         """Yield the losses with their options."""
@@ -398,8 +423,8 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             names.setdefault(name)
     there = {*run.mined_columns, *(run.facts.columns or ())}
     for view in run.declared.values():
-        wanted = run.mined_columns if view.name not in run.view_options else there
-        if view.role == "negative" and view.column in wanted:
+        known = there if view.name in run.view_options else run.mined_columns
+        if view.role == "negative" and view.column in known:
             names.setdefault(view.name)
     for loss, wanted in run.losses():
         if wanted.target not in run.groups:

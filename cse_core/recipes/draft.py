@@ -196,10 +196,13 @@ def _in_words(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
+def apply_kinds(
+    draft: Draft, kinds: Mapping[Kind, Sequence[str]], own: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Apply kind flags: ``NAME`` replaces the list, ``+NAME`` adds, ``~NAME`` takes away.
 
     ``NAME`` may be ``distribution/part`` and may say what the instance is called, ``part:name``.
+    ``--pool model`` are the model's ``own`` poolers and heads, as items of a recipe.
     Other poolers than the recipe's encode after training too: its ``inference.pool`` is dropped.
 
     Raises:
@@ -217,6 +220,9 @@ def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]]) -> None:
             with collect_errors(errors):
                 if value.startswith("~"):
                     draft.remove(kind, value[1:], where=flag)
+                    continue
+                if kind == "pool" and value == "model":
+                    _merge_items(draft, kind, own, flag, "", overlay=True)
                     continue
                 owner, slash, rest = value.removeprefix("+").rpartition("/")
                 bare, _, name = rest.partition(":")

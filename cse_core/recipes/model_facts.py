@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.files import exists
+from cse_core.files import MANIFEST, exists
 from cse_core.loading import package_path
+from cse_core.recipes.composition import PlannedPart
+from cse_core.recipes.settings import InferenceOptions
+from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
-from cse_core.runtime.hub import json_files_on_hub
+from cse_core.runtime.declared import AGAIN, Declared, checked, declared
+from cse_core.runtime.hub import hub_folder
 from cse_core.runtime.model_files import facts_of_files, model_folder, read_json_files
 
 _HUB_NAME = re.compile(
@@ -22,32 +28,73 @@ def model_facts(name: str, registry: Registry) -> RunInfo:
     """Return what is known of an encoder.
 
     It is an installed encoder, a folder, a run, or a name on the Hugging Face hub, of which only
-    the small JSON files are fetched; where it cannot be reached and has nothing cached, all facts
-    but the name are None.
+    the small files are fetched; where it cannot be reached and has nothing cached, all facts but
+    the name are None.
 
     Raises:
         CseError: If a folder is missing or holds no model, a file in it is not JSON, or the hub has
             no model of this name.
     """
-    folder = find_model(name, registry)
+    folder = _folder(name, registry)
     if folder is None:
-        encoders = [found.name for found in registry.encoders()]
-        return facts_of_files(name, json_files_on_hub(name, encoders))
+        return RunInfo(model=name)
     origin = registry.encoder(name).name if registry.has("encoder", name) else None
-    return facts_of_files(name, read_json_files(model_folder(folder, name), name), origin=origin)
+    files = read_json_files(model_folder(folder, name), name)
+    facts = facts_of_files(name, files, origin=origin)
+    return replace(facts, cased=False) if declared(folder, name).do_lower_case else facts
+
+
+def declared_by(name: str, registry: Registry) -> Declared:
+    """Return what a model says of how it encodes; nothing where the hub cannot be reached.
+
+    Raises:
+        CseError: As :func:`model_facts`.
+    """
+    folder = _folder(name, registry)
+    return Declared() if folder is None else declared(folder, name)
+
+
+def _folder(name: str, registry: Registry, *, weights: bool = False) -> Path | None:
+    encoders = [found.name for found in registry.encoders()]
+    return find_model(name, registry) or hub_folder(name, encoders, weights=weights)
 
 
 def resolve_model(name: str, registry: Registry) -> str:
-    """Return the folder or hub name that a model's name stands for.
+    """Return the folder that a model's name stands for; what is on the hub is fetched.
 
     Raises:
-        CseError: If a folder is missing or holds no model.
+        CseError: If a folder is missing or holds no model, or the hub does not give it.
     """
-    folder = find_model(name, registry)
-    if folder is None:
-        return name
+    folder = _folder(name, registry, weights=True)
+    assert folder is not None, "weights are there or refused"
     model_folder(folder, name)
     return str(folder)
+
+
+def saved_parts(
+    says: Declared, registry: Registry, pooling: str | None = None
+) -> tuple[list[PlannedPart], InferenceOptions]:
+    """Return what a model says of itself as parts and settings.
+
+    ``pooling`` replaces its row pooler and heads.
+
+    Raises:
+        CseError: If it names an unknown pooler, head or slicer, or one twice.
+    """
+    parts: list[PlannedPart] = []
+    for item in says.poolers(pooling):
+        found = registry.find("pool", item.pop("use"), where=MANIFEST)
+        name = item.pop("name")
+        options = checked(partial(found.spec.options.model_validate, item), Path(MANIFEST))
+        parts.append(PlannedPart.of(found, options, name))
+    row, *others = [part.spec for part in parts]
+    heads = [spec for spec in others if isinstance(spec, HeadSpec)]
+    fit = isinstance(row, RowPoolerSpec) and others[: len(heads)] == heads
+    if not fit or len({part.path for part in parts}) < len(parts):
+        what = "names an unknown pooler, head or slicer, or the same one twice"
+        raise CseError(what, where=MANIFEST, hint=AGAIN)
+    slices = any(isinstance(spec, SliceSpec) for spec in others)
+    return parts, InferenceOptions(slice=slices, **says.inference())
 
 
 def find_model(name: str, registry: Registry) -> Path | None:

@@ -46,6 +46,9 @@ class ModelOptions(Options):
 
     name: Location = "starter"
     """Encoder to start from: a folder, a run, an installed encoder, or a Hugging Face hub name."""
+    prompt: str | None = None
+    """Text before every text, or the name of one of the model's prompts; by default as the model
+    says, or none."""
     max_length: int = Field(default=32, ge=2)
     """Longest training row in tokens, with special tokens and prompt; with segments, the content
     before slicing."""
@@ -161,8 +164,12 @@ class InferenceOptions(Options):
     slice: bool = False
     """Slice texts as in training."""
     max_length: int | None = Field(default=None, ge=2)
-    """Longest row in tokens, also for dev scores and mining; by default all that the encoder takes
-    (with slices: model.max_length), since papers score whole texts."""
+    """Longest row in tokens, also for dev scores and mining; by default what the model says, or all
+    that the encoder takes (with slices: model.max_length), since papers score whole texts."""
+    normalize: bool = False
+    """Scale vectors to length 1; by default as the model says."""
+    truncate_dim: int | None = Field(default=None, ge=1)
+    """Numbers of a vector to keep; by default as the model says, or all."""
 
 
 CORE_OPTIONS: dict[str, type[Options]] = {

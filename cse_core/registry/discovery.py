@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint, distributions
+from typing import NoReturn
 
 from cse_core import __version__
 from cse_core.hookspecs import GROUP
@@ -23,7 +24,8 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
     """Yield every installed entry point of a group, in the order of ``sys.path``.
 
     Of a distribution that is installed more than once the first counts, which Python imports. What
-    an interrupted uninstallation leaves, a folder without readable metadata, is passed over.
+    an interrupted uninstallation leaves, a folder without readable metadata, is passed over; where
+    its entry points alone cannot be read, one stands for them that cannot be loaded.
     """
     seen: set[str] = set()
     for dist in distributions():
@@ -35,7 +37,23 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
             continue
         if name not in seen:
             seen.add(name)
-            yield from dist.entry_points.select(group=group)
+            try:
+                yield from dist.entry_points.select(group=group)
+            except (TypeError, ValueError):  # a line without "=", which no other tool reads either
+                if group == GROUP:
+                    yield _Unreadable(dist, group)
+
+
+class _Unreadable(EntryPoint):
+    """Stands for the entry points of a distribution whose file of them is malformed."""
+
+    def __init__(self, dist: Distribution, group: str) -> None:
+        super().__init__("entry_points.txt", "entry_points.txt", group)
+        vars(self)["dist"] = dist
+
+    def load(self) -> NoReturn:
+        """Say what is wrong, as a plugin that cannot be imported does."""
+        raise ValueError("its entry_points.txt has a line that is not NAME = MODULE")
 
 
 def describe(point: EntryPoint) -> PluginInfo:

@@ -1,16 +1,18 @@
-"""Whether the Hugging Face hub can be asked, and what its models' JSON files say."""
+"""Whether the Hugging Face hub can be asked, and its models as folders of the cache."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.runtime.model_files import JSON_FILES, read_json
 
 MAX_SECONDS = 5.0
 """How long the hub may take to answer."""
+_SMALL = ("*.json", "*.txt", "*.model")
+_WEIGHTS = ("*.safetensors",)
+_OTHERS = ("onnx/*", "openvino/*")
+"""Files of other programs."""
 
 
 def is_hub_reachable() -> bool:
@@ -26,50 +28,39 @@ def is_hub_reachable() -> bool:
     return True
 
 
-def json_files_on_hub(name: str, encoders: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the JSON files of a model on the hub: cached ones, else what it answers now.
+def hub_folder(name: str, encoders: Sequence[str], *, weights: bool) -> Path | None:
+    """Return the folder of the cache with a model of the hub, or with what says how it encodes.
 
-    Empty where it cannot be reached and has nothing cached; loading then reports the reason.
-    ``encoders`` are names of installed ones, for the hint.
+    Where the hub cannot be reached, that is what was cached before. ``encoders`` are names of
+    installed ones, for the hint.
+
+    Returns:
+        None, where no weights are wanted and nothing else of the model can be had.
 
     Raises:
-        CseError: If the hub has no model of this name, or a file is not a JSON table.
+        CseError: If the hub has no model of this name, or its weights cannot be had.
     """
     import huggingface_hub as hub
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-    )
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-    files: dict[str, dict[str, Any]] = {}
-    reachable: bool | None = None
-    for file in JSON_FILES:
-        settings = files.get("tokenizer_config.json", {})
-        says_enough = isinstance(settings.get("do_lower_case"), bool) and "mask_token" in settings
-        if file == "tokenizer.json" and says_enough:
-            continue  # megabytes that would tell nothing new
-        try:
-            path = hub.hf_hub_download(name, file, local_files_only=True)
-        except LocalEntryNotFoundError:
-            reachable = is_hub_reachable() if reachable is None else reachable
-            if not reachable:
-                continue
-            try:
-                path = hub.hf_hub_download(name, file)
-            except (GatedRepoError, LocalEntryNotFoundError):
-                return files  # the account lacks access, or the network went away
-            except RepositoryNotFoundError:
-                raise CseError(
-                    "is not a folder, an installed encoder or a model on the hub",
-                    where="model.name",
-                    value=name,
-                    hint=did_you_mean(name, encoders),
-                ) from None
-            except EntryNotFoundError:
-                continue
-            except Exception:
-                return files
-        files[file] = read_json(Path(path), name, kind=dict)
-    return files
+    what = "no folder of this name, and the hub cannot be reached"
+    hint = "check the spelling and the network, or give the path of a downloaded folder"
+    wanted = [*_SMALL, *_WEIGHTS] if weights else [*_SMALL]
+    local = not is_hub_reachable()
+    try:
+        return Path(
+            hub.snapshot_download(
+                name, allow_patterns=wanted, ignore_patterns=[*_OTHERS], local_files_only=local
+            )
+        )
+    except GatedRepoError:
+        what, hint = "your account may not read it", "ask for access on its page, and log in"
+    except RepositoryNotFoundError:
+        what = "is not a folder, an installed encoder or a model on the hub"
+        hint = did_you_mean(name, encoders)
+        weights = True  # nothing can come of it
+    except Exception as error:  # a network has many ways to fail
+        what = what if local else f"the hub does not give it: {' '.join(str(error).split())[:200]}"
+    if not weights:
+        return None
+    raise CseError(what, where="model.name", value=name, hint=hint) from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.files import MANIFEST, RUN_FILE, file_text
+from cse_core.files import MANIFEST, RUN_FILE, exists, file_text
 from cse_core.run_info import RunInfo
 
 HEADS = "heads.safetensors"
@@ -16,6 +16,8 @@ HEADS = "heads.safetensors"
 
 JSON_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 """Files of a model that tell its facts."""
+MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "Dropout")
+"""Modules of sentence-transformers that cse has; the first one is the encoder."""
 _OFFSET_POSITIONS = frozenset(
     {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "data2vec-text", "longformer",
      "mpnet", "ibert", "roberta-prelayernorm", "xmod", "luke", "esm"}
@@ -27,28 +29,57 @@ def model_folder(path: Path, name: str) -> Path:
     """Return the folder with the encoder's ``config.json``: itself, its ``model/``, or a module's.
 
     Raises:
-        CseError: If there is none.
+        CseError: If there is none, if sentence-transformers saved another kind of model there, or
+            if an adapter lies in its place or beside it.
     """
     if not path.is_dir():
         hint = "name the folder that holds config.json"
-        raise CseError("is a file, not a model folder", where="model.name", value=name, hint=hint)
-    for folder in (path, path / "model"):
-        if (folder / "config.json").is_file():
-            there = [each for each in folder.iterdir() if each.exists()]
-            if odd := [each.name for each in there if not (each.is_file() or each.is_dir())]:
-                what = f"{odd[0]} in it is a pipe, a socket or a device"
-                raise CseError(what, where="model.name", value=name)
+        what = "is a file, not a model folder" if exists(path) else "no folder of this name"
+        raise CseError(what, where="model.name", value=name, hint=hint)
+    for root in (path, path / "model"):
+        modules = read_modules(root, name)
+        folder = modules[0][1] if modules else root
+        there = [each for each in folder.iterdir() if each.exists()] if folder.is_dir() else []
+        if odd := [each.name for each in there if not (each.is_file() or each.is_dir())]:
+            what = f"{odd[0]} in it is a pipe, a socket or a device"
+            raise CseError(what, where="model.name", value=name)
+        whole = (folder / "config.json").is_file()
+        if (folder / "adapter_config.json").is_file():
+            what = "holds an adapter of peft alone, without the weights that it adapts"
+            hint = "merge it into its model: AutoPeftModelForFeatureExtraction.from_pretrained("
+            hint += "FOLDER).merge_and_unload().save_pretrained(OTHER), and copy the tokenizer"
+            if whole:
+                what = "holds whole weights and an adapter of peft, and either may be meant"
+                hint = "remove adapter_config.json for the weights alone, or merge the adapter"
+            raise CseError(what, where="model.name", value=name, hint=hint)
+        if whole:
             return folder
-        modules = folder / "modules.json"
-        if modules.is_file():
-            for module in read_json(modules, name, kind=list):
-                inner = folder / str(module.get("path", "")) if isinstance(module, dict) else folder
-                if (inner / "config.json").is_file() and inner != folder:
-                    return inner
     hint = "name the folder that save_pretrained wrote"
     if (path / RUN_FILE).is_file():
         hint = "this run has saved no model yet"
     raise CseError("is a folder without config.json", where="model.name", value=name, hint=hint)
+
+
+def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
+    """Return the kinds and folders of sentence-transformers' modules; none without its list.
+
+    Raises:
+        CseError: If the list is malformed, or names a module that cse does not have.
+    """
+    file = root / "modules.json"
+    found: list[tuple[str, Path]] = []
+    for module in read_json(file, name, kind=list) if file.is_file() else ():
+        values = module if isinstance(module, dict) else {}
+        kind, inner = str(values.get("type")).rpartition(".")[2], values.get("path")
+        if kind not in (MODULES[1:] if found else MODULES[:1]):
+            what = f"sentence-transformers made it of {kind}, which cse does not have"
+            hint = f"encode with sentence-transformers: cse has {', '.join(MODULES)}, in this order"
+            raise CseError(what, where="model.name", value=name, hint=hint)
+        if inner == ".." or Path(str(inner)).name != inner:
+            what = f"modules.json names {inner!r}, which is not a folder in it"
+            raise CseError(what, where="model.name", value=name, hint="copy the whole folder again")
+        found.append((kind, root / inner))
+    return found
 
 
 def read_json(path: Path, name: str, *, kind: type) -> Any:

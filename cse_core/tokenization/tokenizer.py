@@ -20,6 +20,8 @@ from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
 
 AT_ONCE = 10_000
 """Texts that are read, tokenised or hashed together."""
+PROMPT = -2
+"""Word of a token that belongs to the prompt of the tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class TokenTable:
 
     Attributes:
         ids: ``[T]`` vocabulary ids.
-        word: ``[T]`` index of the word in its text.
+        word: ``[T]`` index of the word in its text; ``PROMPT`` in the tokenizer's prompt.
         offsets: ``[texts + 1]`` where each text begins.
     """
 
@@ -42,12 +44,13 @@ class TokenTable:
         tokens = ragged_index(self.offsets[:-1][index], lengths)
         offsets = offsets_of(lengths)
         positions = positions_of(offsets)
+        word = self.word[tokens].long()
         return TokenBatch(
             ids=self.ids[tokens].long(),
             positions=positions,
-            source=positions.clone(),
-            word=self.word[tokens].long(),
-            special=torch.zeros(len(tokens), dtype=torch.bool),
+            source=positions.masked_fill(word == PROMPT, -1),
+            word=word.clamp_min(-1),
+            special=word == PROMPT,
             offsets=offsets,
             owner=torch.arange(len(index)),
             slot=torch.zeros(len(index), dtype=torch.long),
@@ -61,16 +64,20 @@ class TextTokenizer:
         hf: The Hugging Face tokenizer.
         before: Ids of the special tokens before a row's content; ``after`` of those behind it.
         special_count: How many they are.
+        prompt: What stands before each text, read with it as one text; special in the tokens.
+        longest: Content tokens that a run keeps of a text, for another model; None: the run's own.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    longest: int | None = None
+
+    def __init__(self, tokenizer: Any, prompt: str = "") -> None:
         if not getattr(tokenizer, "is_fast", False):
             what = "its tokenizer has no fast version"
             hint = "convert it to a tokenizer.json"
             raise CseError(
                 what, where="model.name", value=getattr(tokenizer, "name_or_path", None), hint=hint
             )
-        self.hf = tokenizer
+        self.hf, self.prompt = tokenizer, prompt
         self._prompts: dict[str, list[int]] = {}
         plain = tokenizer("a", add_special_tokens=False)["input_ids"]
         wrapped = tokenizer("a", add_special_tokens=True)["input_ids"]
@@ -94,13 +101,20 @@ class TextTokenizer:
         """
         ids, words, lengths = array("i"), array("i"), array("q")
         for start in range(0, len(texts), AT_ONCE):
-            for row in self._encodings(list(texts[start : start + AT_ONCE]), longest):
+            some = [self.prompt + text for text in texts[start : start + AT_ONCE]]
+            for row in self._encodings(some, longest):
                 ids.fromlist(row.ids)
                 lengths.append(len(row))
-                try:
-                    words.fromlist(row.word_ids)
-                except TypeError:
-                    words.fromlist([-1 if word is None else word for word in row.word_ids])
+                word_ids = row.word_ids
+                if None in word_ids:
+                    word_ids = [-1 if word is None else word for word in word_ids]
+                if self.prompt:
+                    ends = (end for _, end in row.offsets)
+                    word_ids = [
+                        PROMPT if end <= len(self.prompt) else word
+                        for end, word in zip(ends, word_ids, strict=True)
+                    ]
+                words.fromlist(word_ids)
             if progress is not None:
                 progress(min(start + AT_ONCE, len(texts)))
         return TokenTable(

@@ -13,10 +13,8 @@ from torch import Tensor
 from cse_core.engine.assembly import Assembly
 from cse_core.files import MANIFEST, atomic_folder, exists
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.options import HeadOptions
 from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.runtime.distributed import rank_and_size
 from cse_core.runtime.model_files import HEADS
 from cse_core.training.checkpoint import Checkpoint, weights, write_tensors
@@ -25,20 +23,9 @@ MAX_TOKENS = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""
 
 
-def inference_parts(
-    composition: Composition,
-) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
-    """Return the row pooler, heads and slicer that encode after training."""
-    heads = composition.pools(HeadSpec)
-    slices = composition.pools(SliceSpec)
-    row = composition.inference_pool or composition.pools(RowPoolerSpec)[0]
-    kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
-    return row, kept, slices[0] if slices and composition.inference.slice else None
-
-
 def inference_encoder(assembly: Assembly) -> SentenceEncoder:
     """Return what encodes a text after training, for dev scores and for mining."""
-    _, heads, slicer = inference_parts(assembly.composition)
+    _, heads, slicer = assembly.composition.inference_parts
     online = assembly.online
     longest = assembly.composition.inference.max_length
     if longest is None:
@@ -65,17 +52,18 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         return
     about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
-    row, heads, slicer = inference_parts(composition)
+    row, heads, slicer = composition.inference_parts
     sentence_encoder = inference_encoder(assembly)
-    manifest: dict[str, Any] = {
-        "format": 1,
+    says = {
+        **composition.says.model_dump(),
+        **composition.inference.model_dump(include={"normalize", "truncate_dim"}),
+        **_prompts(composition),
         "max_length": sentence_encoder.max_length,
         "row": _part_record(row),
         "heads": [_part_record(head) for head in heads],
         "slice": None if slicer is None else _part_record(slicer),
-        "origin": composition.facts.origin,
-        "about": about,
     }
+    manifest: dict[str, Any] = {**says, "origin": composition.facts.origin, "about": about}
     with atomic_folder(folder) as beside:
         model = sentence_encoder.encoder.model
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
@@ -98,9 +86,10 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
                 for key, value in module.state_dict().items()
             }
             write_tensors(beside / HEADS, tensors)
-        manifest["why_not"] = _write_sentence_transformers(sentence_encoder, beside, row, slicer)
+        why_not = _write_sentence_transformers(sentence_encoder, beside, row, slicer, says)
+        manifest["why_not"] = why_not
         _write_json(beside / MANIFEST, manifest)
-        (beside / "README.md").write_text(_readme(manifest["why_not"]), encoding="utf-8")
+        (beside / "README.md").write_text(_readme(why_not), encoding="utf-8")
 
 
 def public_name(name: str) -> str:
@@ -123,8 +112,23 @@ def _part_record(planned: PlannedPart) -> dict[str, Any]:
     }
 
 
+def _prompts(composition: Composition) -> dict[str, Any]:
+    """Return the prompts of the saved model, the one of the run among them, and its name."""
+    prompts, own = dict(composition.says.prompts), composition.model.prompt
+    names = [name for name, text in prompts.items() if text == own]
+    if own and not names:
+        names, prompts["default"] = ["default"], own
+    first = composition.says.default_prompt_name
+    name = first if first in names else next(iter(names), None)
+    return {"prompts": prompts, "default_prompt_name": name if own else None}
+
+
 def _write_sentence_transformers(
-    sentence_encoder: SentenceEncoder, folder: Path, row: PlannedPart, slicer: PlannedPart | None
+    sentence_encoder: SentenceEncoder,
+    folder: Path,
+    row: PlannedPart,
+    slicer: PlannedPart | None,
+    says: dict[str, Any],
 ) -> str | None:
     """Write sentence-transformers' files; return why not, where it cannot express the model."""
     mode = row.spec.declared("sentence_transformers", row.options)
@@ -148,11 +152,14 @@ def _write_sentence_transformers(
         "word_embedding_dimension": sentence_encoder.encoder.hidden_size,
         **{f"pooling_mode_{flag}": mode == name for name, flag in flags.items()},
         "pooling_mode_mean_sqrt_len_tokens": False,
+        "include_prompt": says["include_prompt"],
     }
     _write_json(folder / "1_Pooling" / "config.json", pooling)
     for place, (config, values) in enumerate(dense, start=2):
         _write_json(folder / f"{place}_Dense" / "config.json", config)
         write_tensors(folder / f"{place}_Dense" / "model.safetensors", values)
+    kinds = ["Transformer", "Pooling", *["Dense"] * len(dense)]
+    kinds += ["Normalize"] if sentence_encoder.normalize else []
     modules = [
         {
             "idx": place,
@@ -160,19 +167,20 @@ def _write_sentence_transformers(
             "path": f"{place}_{kind}" if place else "",
             "type": f"sentence_transformers.models.{kind}",
         }
-        for place, kind in enumerate(("Transformer", "Pooling", *["Dense"] * len(dense)))
+        for place, kind in enumerate(kinds)
     ]
+    if sentence_encoder.normalize:
+        (folder / f"{len(kinds) - 1}_Normalize").mkdir()
     _write_json(folder / "modules.json", modules)
-    limits: dict[str, Any] = {"max_seq_length": sentence_encoder.max_length, "do_lower_case": False}
+    limits: dict[str, Any] = {"max_seq_length": sentence_encoder.max_length}
+    limits["do_lower_case"] = says["do_lower_case"]
     if "add_pooling_layer" in signature(type(sentence_encoder.encoder.model).__init__).parameters:
         limits["model_args"] = {"add_pooling_layer": False}  # it would be drawn, with a warning
     _write_json(folder / "sentence_bert_config.json", limits)
-    similarity: dict[str, Any] = {
-        "prompts": {},
-        "default_prompt_name": None,
-        "similarity_fn_name": "cosine",
-    }
-    _write_json(folder / "config_sentence_transformers.json", similarity)
+    names = ("prompts", "default_prompt_name", "truncate_dim")
+    settings = {name: says[name] for name in names}
+    settings["similarity_fn_name"] = says["similarity_fn_name"] or "cosine"
+    _write_json(folder / "config_sentence_transformers.json", settings)
     return None
 
 

@@ -18,6 +18,9 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     recipe: dict[str, Any] = {"name": composition.recipe, "params": dict(composition.params)}
     for name in CORE_TABLES:
         recipe[name] = _values(getattr(composition, name), name, expressions)
+    # What takes the model's own setting away; left out, that would be there again.
+    own = dict.fromkeys(composition.says.inference(), "none")
+    recipe["inference"] = own | recipe["inference"]
     # What was derived from the data stands here too: on a resume nobody looks at its columns.
     recipe["views"] = {view.name: _view(view) for view in composition.views}
     for kind in KINDS:

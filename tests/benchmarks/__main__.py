@@ -33,7 +33,7 @@ sentence-transformers, is a dependency of the benchmarks alone.
 
 What is compared runs in turn on one machine. Each repeat gives one ratio, after one repeat that
 warms up; tables have the median and, in brackets, the least and the largest. Of speeds more is
-better for cse; of seconds, memory and shares less is.
+better for cse; of seconds and memory less is.
 """
 QUICK = (
     "\n**A smoke run with tiny sizes: it shows that everything runs; its numbers mean nothing.**\n"
@@ -61,7 +61,6 @@ SECTIONS = (
     Section("training", "Training", ("texts",)),
     Section("encoding", "Encoding", ("texts",)),
     Section("memory", "Memory against the batch", ("texts",)),
-    Section("mining", "Mining", ("articles",)),
     Section("parts", "What a part costs", ("texts",), "tests.benchmarks.parts"),
     Section("hicl", "HiCL at 512 tokens", ("texts", "articles")),
 )

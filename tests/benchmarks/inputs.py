@@ -115,20 +115,6 @@ def full_rows(texts: Sequence[str], count: int, words: int = 700) -> list[str]:
     return [" ".join(itertools.islice(running, words)) for _ in range(count)]
 
 
-def documents(path: str | None, count: int) -> tuple[list[str], list[str]]:
-    """Return the sentences of the first documents, at most so many, and the document of each."""
-    import numpy as np
-
-    corpus = load(path)
-    numbers = corpus.documents
-    if numbers is None:
-        raise SystemExit(f"{path} has no documents")
-    known = np.unique(numbers[numbers >= 0])[:count]
-    rows = np.flatnonzero(np.isin(numbers, known))
-    texts = [" ".join(text.split()) for text in corpus.column("text").take(rows)]
-    return texts, [str(number) for number in numbers[rows]]
-
-
 def write(path: Path, texts: Sequence[str]) -> str:
     """Write texts, one a line."""
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")

@@ -19,7 +19,7 @@ SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimddp", 
 """Instruction sets that matter to matrix products, as Linux calls them."""
 CODE = ("tests/benchmarks", "cse_core", "cse_cli", "plugins")
 """Folders of what is measured."""
-FORMS = {"times": (".2f", ""), "%": (".2f", " %"), "s": (".3f", " s")}
+FORMS = {"times": (".2f", ""), "s": (".3f", " s")}
 """Units of a row: how many digits its numbers have, and what stands behind them."""
 
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
         what: What is measured.
         against: With what it is compared.
         aim: ``>=`` or ``<=`` and the bound of the median, in the unit; empty where nothing is.
-        unit: ``times``, ``%`` or ``s``.
+        unit: ``times`` or ``s``.
     """
 
     key: str
@@ -93,8 +93,6 @@ ROWS = tuple(
          "a step of plain simcse", "<= 2.1"),
         ("memory.chunked", "peak memory, largest batch, in chunks of 64",
          "batch 64, the same chunk size", "<= 1.5"),
-        ("mining.clustering", "clustering documents (idc), all but the encoder",
-         "encoding them", "<= 10", "%"),
         ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
         ("startup.list", "`cse list-plugins`", "nothing", "<= 0.5", "s"),
         ("startup.import", "`cse list-plugins`", "python with `import sentence_transformers`"),

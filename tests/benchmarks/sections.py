@@ -1,4 +1,4 @@
-"""The benchmarks: start-up, training, encoding, memory against the batch, mining, HiCL.
+"""The benchmarks: start-up, training, encoding, memory against the batch, HiCL.
 
 Each is given a report and the files and sizes of ``Given``; parts.py has the one of parts.
 """
@@ -21,7 +21,6 @@ from tests.benchmarks.inputs import (
     FOR_VOCABULARY,
     Shape,
     content_lengths,
-    documents,
     full_rows,
     make_model,
     mix_lengths,
@@ -330,82 +329,6 @@ def _memory_columns(found: Sequence[dict[str, float]]) -> list[str]:
     """Return memory before, at the peak, and what was added, in words."""
     added = [each["most"] - each["before"] for each in found]
     return [spread(each, ".0f") for each in (_of(found, "before"), _of(found, "most"), added)]
-
-
-# -- mining ---------------------------------------------------------------------------------------
-
-
-def mining(report: Report, given: Given) -> None:
-    """Seconds of mining positives from documents (idc of cse-infocse).
-
-    All seconds that are not the encoder's are clustering.
-    """
-    count, shard = (40, 200) if given.quick else (1000, 5000)
-    found = mine(given.articles, count, shard, given.repeats + 1)[1:]
-    one = found[0]
-    report.say(
-        f"{one['documents']:,} documents of {one['sentences']:,} sentences, of "
-        f"{'a file' if given.articles else 'the starter'}; model starter, fp32, shards of "
-        f"{shard:,} sentences; {one['pairs']:,} pairs."
-    )
-    seconds = {name: _of(found, name) for name in ("encoding", "clustering")}
-    shares = ratios(seconds["clustering"], seconds["encoding"])
-    report.add("clustering", [100 * share for share in shares])
-    seconds["both"] = [sum(each) for each in zip(*seconds.values(), strict=True)]
-    lines = [
-        [name, spread(values), spread([one["sentences"] / each for each in values], ",.0f")]
-        for name, values in seconds.items()
-    ]
-    report.table("Mining", ["", "s", "sentences/s"], lines)
-
-
-def mine(articles: str | None, count: int, shard: int, rounds: int) -> list[dict[str, Any]]:
-    """Mine rounds; return what was mined, and the seconds."""
-    import torch
-    from cse_testkit import make_setup
-
-    from cse_cli.models.saved_model import load
-    from cse_core.data import Corpus
-    from cse_core.loading import load_factory
-    from cse_core.parts import RoundContext
-    from cse_core.runtime.seeds import generator
-
-    texts, names = documents(articles, count)
-    corpus = Corpus.from_columns({"text": texts, "document": names}, name="documents")
-    encoder = load("starter", registry(), device="cpu", precision="fp32")
-    spec = registry().find("positives", "idc").spec
-    seconds = [0.0]
-
-    def encode(texts: Sequence[str]) -> torch.Tensor:
-        began = time.perf_counter()
-        vectors = torch.from_numpy(encoder.encode(texts))
-        seconds[-1] += time.perf_counter() - began
-        return vectors
-
-    context = RoundContext(
-        round=1,
-        corpus=corpus,
-        encode=encode,
-        scores=(),
-        generator=lambda name, **_: generator(torch.device("cpu"), 0, name),
-        shared=lambda count, make, at_once=1: make(0, count),
-        progress=lambda *_: None,
-    )
-    found = []
-    for _ in range(rounds):
-        miner = load_factory(spec.factory)(
-            spec.options.model_validate({"shard": shard}), make_setup("idc")
-        )
-        seconds.append(0.0)
-        began = time.perf_counter()
-        mined = miner.next_round(context)
-        taken = time.perf_counter() - began
-        found.append({
-            "documents": len(set(names)), "sentences": len(corpus),
-            "pairs": len(mined.pairs["text"]), "encoding": seconds[-1],
-            "clustering": taken - seconds[-1],
-        })  # fmt: skip
-    return found
 
 
 # -- HiCL at 512 tokens ---------------------------------------------------------------------------

@@ -27,8 +27,8 @@ def test_repeats_alternate_and_ratios_are_of_the_same_repeat() -> None:
     assert spread(ratios([4.0, 9.0, 10.0], [2.0, 3.0, 10.0])) == "2.00 [1.00-3.00]"
     with pytest.raises(ValueError):
         ratios([1.0], [1.0, 2.0])
-    row = Row("training.x", "what", "against", "<= 3", "%")
-    assert row.cells([3.111], "") == ["what", "against", "3.11 %", "at most 3 %", "no"]
+    row = Row("training.x", "what", "against", "<= 3", "s")
+    assert row.cells([3.111], "") == ["what", "against", "3.111 s", "at most 3 s", "no"]
     assert Row("training.x", "w", "a", ">= 1.75").say_met([1.0, 1.75, 9.0]) == "yes"
     assert Row("training.x", "w", "a").cells([], "none yet")[2:] == ["none yet", "none", "-"]
 
@@ -51,8 +51,8 @@ def test_results_become_a_page(
 ) -> None:
     def measured(*words: str, stdout: object) -> str:
         report = reports.Report(words[1], busy=0.4)
-        if report.section == "mining":
-            raise SystemExit("failed: mining")
+        if report.section == "memory":
+            raise SystemExit("failed: memory")
         report.say("What was compared.")
         report.add("fp32", [1.7, 1.9, 2.0], "of a file")
         report.table("Speeds", ["a", "b"], [["1|2", "3"]])
@@ -64,8 +64,8 @@ def test_results_become_a_page(
     monkeypatch.setattr(works, "child", measured)
     monkeypatch.setattr(reports, "code", lambda: "0123abc")
     monkeypatch.setattr(whole, "OUT", tmp_path)
-    assert whole.main(["training", "mining", "--quick"]) == 1
-    assert "failed: mining" in capsys.readouterr().out
+    assert whole.main(["training", "memory", "--quick"]) == 1
+    assert "failed: memory" in capsys.readouterr().out
     text = (tmp_path / "quick/page.md").read_text()
     assert "smoke run" in text and f"| processor | {machine()['processor']} |" in text
     line = next(line for line in text.splitlines() if line.startswith(f"| {ROWS[0].what}"))

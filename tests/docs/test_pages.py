@@ -17,7 +17,6 @@ from typing import Any, get_args
 
 import pytest
 import typer
-import yaml
 
 from cse_cli.main import build_app
 from cse_cli.options import flags
@@ -228,45 +227,6 @@ def load_module(name: str) -> Any:
     return sys.modules[name]
 
 
-DOCSTRING = """Do it, as :class:`Paper` says.
-
-Without ``x`` nothing is done.
-
-Args:
-    x: ``[A, D]`` vectors, whose text
-        goes on in a second line.
-    y: A number.
-
-Raises:
-    ValueError: If it cannot be done.
-"""
-
-
-def test_docstrings_and_signatures_are_read() -> None:
-    text = reference.read(DOCSTRING)
-    assert text.body == "Do it, as `Paper` says.\n\nWithout `x` nothing is done."
-    line = "`[A, D]` vectors, whose text goes on in a second line."
-    assert text.entries["Args"] == {"x": line, "y": "A number."}
-    assert text.entries["Raises"] == {"ValueError": "If it cannot be done."}
-    for code, shown in {
-        "def f(self, x: Tensor, y: int=2) -> list[str]: ...": "f(x: Tensor, y: int=2) -> list[str]",
-        "def f(self) -> None: ...": "f() -> None",
-        "@property\ndef rows(self) -> int: ...": "rows -> int",
-    }.items():
-        (node,) = ast.parse(code).body
-        assert isinstance(node, ast.FunctionDef) and reference.signature(node) == shown
-    page = reference.page()
-    for wanted in (
-        "- `online_encoder() -> Encoder`<br>",
-        "Raises `RuntimeError`: If there is none",
-        "- `batch_size: int = 0`<br>",
-        "- `at(step: float, total: float) -> float`",
-        "- `copy(share_embeddings: bool=False) -> Encoder`",
-    ):
-        assert wanted in page, wanted
-    assert "``" not in page.replace("```", "") and ":class:" not in page
-
-
 # -- the site -------------------------------------------------------------------------------------
 
 
@@ -288,9 +248,3 @@ def test_a_link_to_a_file_without_a_page_needs_the_repository() -> None:
     assert plain == "See the licence and\n```\n[not](../LICENSE)\n```\n"
     linked = site.for_the_site(text, "docs/authors.md", "https://example.org/cse/")
     assert "[the licence](https://example.org/cse/LICENSE)" in linked
-
-
-def test_mkdocs_reads_these_hooks_and_stops_at_a_broken_link() -> None:
-    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    assert settings["strict"] is True and settings["hooks"] == ["docs/mkdocs_hooks.py"]
-    assert settings["validation"]["links"]["anchors"] == "warn"

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,12 @@ from cse_core import __version__
 from docs.packages import ROOT
 
 FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
-SHARED = ("requires-python", "license", "license-files", "authors", "keywords", "classifiers")
 
 
 def project(folder: Path) -> dict[str, Any]:
     text = (folder / "pyproject.toml").read_text(encoding="utf-8")
     found: dict[str, Any] = tomllib.loads(text)["project"]
     return found
-
-
-def test_plugins_share_the_metadata_of_the_root() -> None:
-    root = project(ROOT)
-    for folder, field in product(FOLDERS[1:], (*SHARED, "urls")):
-        own = project(folder)
-        assert own.get(field) == root.get(field), f"{folder} {field}: run python docs/metadata.py"
-        assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes(), folder
 
 
 def test_what_copies_the_metadata_finds_nothing_to_do() -> None:

@@ -116,35 +116,6 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
 
 
-@pytest.mark.slow  # tests/core/training/test_dev_sets.py sees it without a process
-def test_a_dev_set_of_a_suite_that_is_not_there_names_what_brings_it(core: Environment) -> None:
-    words = ("--model", make_encoder(core.folder / "encoder"), "--data", _texts(core.folder))
-    for content in (
-        "text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
-        "sentence1\tsentence2\tscore\na\tb\t1\na\tc\t2\n",
-    ):
-        (core.folder / "own.tsv").write_text(content)
-        refused = core.cse("train", *words, "--dev", "own.tsv", "-q", "--out", "run")
-        assert refused.returncode == 2, refused
-        assert refused.stderr.startswith("error: own.tsv: no installed suite can read this dev set")
-        assert "pip install cse-evaluation" in refused.stderr
-        assert len(refused.stderr.splitlines()) == 1 and not (core.folder / "run").exists()
-
-
-@pytest.mark.slow
-def test_without_a_reader_a_data_set_trains_without_its_dev_pairs(
-    core: Environment, wheels: dict[str, Path]
-) -> None:
-    core.install(wheels["cse-starter"])
-    words = ("train", "--data.limit", "64", "--train.max_steps", "1", "--out", "run")
-    run = core.cse(*words)
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert "warning: starter.dev: no installed suite can read this dev set" in run.stderr
-    assert "pip install cse-evaluation" in run.stderr
-    refused = core.cse(*words[:-1], "other", "--dev", "starter")
-    assert refused.returncode == 2 and "pip install cse-evaluation" in refused.stderr
-
-
 def test_the_core_alone_trains(core: Environment) -> None:
     run = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
                    _texts(core.folder), "--train.max_steps", "2", "--out", "run")  # fmt: skip

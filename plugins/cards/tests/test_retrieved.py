@@ -116,19 +116,6 @@ def test_the_nearest_can_be_left_out() -> None:
         rig("knn=30", "skip=22", corpus=corpus).begin()
 
 
-def test_a_process_draws_for_its_rows_what_the_whole_batch_draws() -> None:
-    made = rig("knn=6", "take=2")
-    made.begin()
-    part, whole = part_of(made), torch.tensor([7, 4, 0, 9])
-    ctx = replace(make_context(), rows=whole)
-    (all_rows,), (later,) = part.views(whole, ctx), part.views(whole[2:], ctx)
-    assert all_rows.texts is not None and later.texts is not None and later.tokens is not None
-    assert list(all_rows.texts)[4:] == list(later.texts)
-    tokenized = made.assembly.online.tokenizer.content(list(later.texts), 32)
-    assert torch.equal(later.tokens.ids, tokenized.ids)
-    assert torch.equal(later.tokens.offsets, tokenized.offsets)
-
-
 @pytest.mark.parametrize("shared", [True, False])
 def test_who_sees_which_column_and_with_what_weight(shared: bool) -> None:
     """In loops, at two columns a sentence; own texts are masked, and columns have a gradient."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from cse_dclr.options import NoiseOptions
-from cse_testkit import compose, recipe_suites, run_steps
+from cse_testkit import compose, recipe_suites
 
-PHI = "negatives.instance-weights.phi=0.05"
 BOTH_VIEWS = "negatives.instance-weights.view=positive"
 
 
@@ -38,13 +36,3 @@ def test_the_plan_warns_of_a_second_encoder_that_was_never_trained() -> None:
     (line,) = compose(recipe="dclr", sets=sets).warnings
     assert "center = true" in line and "removed" in line
     assert not compose(recipe="dclr").warnings
-
-
-def test_gradient_caching_gives_the_loss_of_one_call() -> None:
-    """The draws of the noise and the second encoder's weights are those of the whole batch."""
-    whole, chunks = (
-        run_steps(recipe="dclr", sets=["model.dropout=0", PHI, *sets], steps=2)
-        for sets in ([], ["train.chunk_size=2"])
-    )
-    assert chunks.losses == pytest.approx(whole.losses, rel=1e-4)
-    assert any(0 < each["instance-weights.removed"] < 1 for each in whole.scalars)

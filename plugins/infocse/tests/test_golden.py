@@ -51,23 +51,6 @@ def test_clusterings(numbers: dict[str, Any]) -> None:
         assert found == [tuple(pair) for pair in case["positive_pairs_unordered"]]
 
 
-def test_clusterings_side_by_side(numbers: dict[str, Any]) -> None:
-    """Several documents at once are what each is alone."""
-    for neighbours in (1, 2):
-        cases = [each for each in numbers["clustering_cases"] if each["K"] == neighbours]
-        offsets = np.concatenate([[0], np.cumsum([each["n_sentences"] for each in cases])])
-        vectors = torch.cat([tensor(each["embeddings"]) for each in cases])
-        documents = Documents(np.arange(len(vectors)), offsets)
-        _, cluster, pairs = clustered(vectors, documents, neighbours)
-        wanted = {
-            tuple(int(start) + i for i in each)
-            for start, case in zip(offsets, cases, strict=False)
-            for each in case["clusters"]
-        }
-        assert as_sets(cluster) == wanted
-        assert len(pairs[0]) == sum(len(each["positive_pairs_unordered"]) for each in cases)
-
-
 def test_loss(numbers: dict[str, Any]) -> None:
     """The recipe's loss with the paper's inner product and no temperature."""
     case, rows = numbers["loss_case"], torch.arange(4)

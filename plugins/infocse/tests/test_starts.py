@@ -47,23 +47,6 @@ def test_a_context_may_be_several_sentences() -> None:
     )
 
 
-def test_spans_lie_near_their_anchor() -> None:
-    corpus = corpus_of(12, 9)
-    words = {0: range(0, 48), 1: range(48, 84)}
-    flat = " ".join(corpus.column("text")).split()
-    for seed in range(20):
-        part = make_part("positives", "span", shortest=3, longest=10)
-        pairs = part.next_round(context(corpus, seed)).pairs
-        assert len(pairs["text"]) == 8
-        for text, positive, document in zip(*pairs.values(), strict=True):
-            spans = []
-            for span in (text.split(), positive.split()):
-                assert 3 <= len(span) <= 10
-                begins = [i for i in range(len(flat)) if flat[i : i + len(span)] == span]
-                spans.append([(b, b + len(span)) for b in begins if b in words[int(document)]])
-            assert any(a[0] <= b[1] and b[0] <= a[1] for a in spans[0] for b in spans[1])
-
-
 def test_spans_have_room() -> None:
     """In a document, where one and that beside it take two times the shortest; and in options."""
     assert mined("span", corpus_of(5), shortest=10)["text"]

@@ -180,8 +180,9 @@ def test_mistakes(
     assert not (tmp_path / "new").exists()
     (tmp_path / "empty").mkdir()
     refused(cse("plot", str(tmp_path / "empty")), "there are no runs")
-    record = runs[0] / "run.toml"
-    refused(cse("plot", str(runs[0]), "--out", str(record)), "holds something else than a page")
+    other = tmp_path / "other.html"
+    other.write_text("mine")
+    refused(cse("plot", str(runs[0]), "--out", str(other)), "holds something else than a page")
     refused(cse("plot", str(runs[0]), "--out", str(tmp_path)), "is a folder")
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     refused(cse("plot", str(runs[0])), "pages need jinja2", "pip install jinja2 matplotlib")

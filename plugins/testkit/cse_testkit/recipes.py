@@ -55,10 +55,11 @@ OF_THE_RUN = frozenset(
         *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
         *("train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
-        "model.gradient_checkpointing",
+        *("model.gradient_checkpointing", "model.prompt"),
+        *("inference.normalize", "inference.truncate_dim"),
     }
 )
-"""Settings of a run or a machine, which no paper gives."""
+"""Settings of a run, a machine or the model it starts from, which no paper gives."""
 Settings = dict[str, Any]
 
 
@@ -144,7 +145,7 @@ def settings_of(composition: Composition) -> Settings:
         found.update({f"{table}.{name}": value for name, value in values.items()})
     for part in composition.parts:
         found[part.path] = part.use
-        values = part.options.model_dump(mode="json")
+        values = part.options.model_dump(mode="json", exclude={"weights"})  # the model says it
         found.update({f"{part.path}.{name}": value for name, value in values.items()})
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"

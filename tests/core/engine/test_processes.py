@@ -55,23 +55,6 @@ def close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
             assert torch.equal(found[name], value), name
 
 
-@pytest.mark.parametrize(
-    "recipe, chunk", [(PLAIN, "none"), (SEGMENTS, "3")], ids=["plain", "segments"]
-)
-def test_two_processes_equal_one(
-    recipe: str, chunk: str, encoder: str, folder: Path, two_processes: TwoProcesses
-) -> None:
-    job = {
-        "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
-        "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
-        "batches": BATCHES,
-    }  # fmt: skip
-    expected, losses = steps(job, folder)
-    for found, numbers in two_processes(SHARED, "steps", job, str(folder)):
-        np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
-        close(found, expected)
-
-
 def test_what_a_step_says(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
     """Calls and bytes are those that the algorithm needs."""
     for recipe, chunk in ((PLAIN, "none"), (PLAIN, "2"), (SEGMENTS, "3")):

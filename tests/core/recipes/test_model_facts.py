@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,12 +11,11 @@ import pytest
 from huggingface_hub.errors import (
     GatedRepoError,
     LocalEntryNotFoundError,
-    RemoteEntryNotFoundError,
     RepositoryNotFoundError,
 )
 
 from cse_core.errors import CseError
-from cse_core.recipes.model_facts import model_facts
+from cse_core.recipes.model_facts import model_facts, resolve_model
 from tests.fixtures.parts import made_up_registry
 
 BERT_CONFIG = {
@@ -108,7 +108,7 @@ def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     outer = tmp_path / "st"
     model(outer / "0_Transformer")
     (outer / "modules.json").write_text(
-        json.dumps([{"path": "0_Transformer"}, {"path": "1_Pooling"}])
+        json.dumps([{"path": "0_Transformer", "type": "x.Transformer"}])
     )
     assert model_facts(str(outer), made_up_registry()).family == "bert"
 
@@ -144,24 +144,25 @@ def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 class Hub:
-    """A hub that has one model, whose files are asked for one by one."""
+    """A hub that has one model, of which it fetches the files that are asked for."""
 
-    def __init__(self, folder: Path, failure: Exception | None = None) -> None:
-        self.folder, self.failure, self.asked = folder, failure, 0
-        self.cached: set[str] = set()
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.cache = folder, folder.with_name("cache")
+        self.failure: Exception | None = None
 
-    def hf_hub_download(self, name: str, file: str, local_files_only: bool = False) -> str:
-        if local_files_only and file not in self.cached:
-            raise LocalEntryNotFoundError(file)
+    def snapshot_download(
+        self, name: str, *, allow_patterns: list[str], local_files_only: bool, **_: object
+    ) -> str:
+        if local_files_only and not self.cache.is_dir():
+            raise LocalEntryNotFoundError(name)
         if not local_files_only:
-            self.asked += 1
             if self.failure is not None:
                 raise self.failure
-            if not (self.folder / file).is_file():
-                absent = RemoteEntryNotFoundError("absent", response=Answer())  # type: ignore[arg-type]
-                raise absent
-        self.cached.add(file)
-        return str(self.folder / file)
+            for file in self.folder.iterdir():
+                if any(file.match(pattern) for pattern in allow_patterns):
+                    self.cache.mkdir(exist_ok=True)
+                    shutil.copy(file, self.cache)
+        return str(self.cache)
 
 
 class Answer:
@@ -169,31 +170,28 @@ class Answer:
     request = None
 
 
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    made = Hub(model(tmp_path / "hub", tokenizer_config={"do_lower_case": True}))
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", made.hf_hub_download)
-    monkeypatch.setattr("cse_core.runtime.hub.is_hub_reachable", lambda: True)
-    return made
-
-
-def test_the_hub_gives_its_small_files_once(hub: Hub) -> None:
+def test_a_model_of_the_hub_is_a_folder_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reachable = True
+    hub = Hub(model(tmp_path / "hub", tokenizer_config={"do_lower_case": True}))
+    (hub.folder / "model.safetensors").touch()
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.snapshot_download)
+    monkeypatch.setattr("cse_core.runtime.hub.is_hub_reachable", lambda: reachable)
     facts = model_facts("some/model", made_up_registry())
     assert (facts.hidden, facts.cased, facts.model) == (256, False, "some/model")
-    assert hub.cached == {"config.json", "tokenizer_config.json"}
-    hub.failure, hub.asked = ConnectionError(), 0
-    assert model_facts("some/model", made_up_registry()) == facts
-    assert hub.asked == 1
-
-
-def test_without_a_network_nothing_is_known_and_it_is_asked_once(hub: Hub) -> None:
-    hub.failure = ConnectionError()
-    facts = model_facts("some/model", made_up_registry())
-    assert (facts.family, facts.hidden, facts.cased, hub.asked) == (None, None, None, 1)
-
-
-def test_a_name_that_the_hub_does_not_have_is_refused(hub: Hub) -> None:
-    hub.failure = RepositoryNotFoundError("gone", response=Answer())  # type: ignore[arg-type]
+    assert not (hub.cache / "model.safetensors").exists(), "a plan fetches no weights"
+    assert resolve_model("some/model", made_up_registry()) == str(hub.cache)
+    assert (hub.cache / "model.safetensors").exists()
+    reachable = False
+    assert model_facts("some/model", made_up_registry()) == facts, "what is cached"
+    shutil.rmtree(hub.cache)
+    assert model_facts("some/model", made_up_registry()).family is None
+    with pytest.raises(CseError, match=r"hub cannot be reached.*some/model.*path of"):
+        resolve_model("some/model", made_up_registry())
+    reachable, hub.failure = True, RepositoryNotFoundError("gone", response=Answer())  # type: ignore[arg-type]
     assert refused("startr").endswith("did you mean starter?")
     hub.failure = GatedRepoError("ask first", response=Answer())  # type: ignore[arg-type]
     assert model_facts("some/gated", made_up_registry()).family is None
+    with pytest.raises(CseError, match="your account may not read it"):
+        resolve_model("some/gated", made_up_registry())

@@ -100,6 +100,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
             name,
             pooling=request.pooling,
             max_length=request.max_length,
+            prompt=request.prompt,
             device=request.device,
             precision=request.precision,
             plugins=plugins,

@@ -60,6 +60,7 @@ class Request:
     seed: int = 1111
     pooling: str | None = None
     max_length: int | None = None
+    prompt: str | None = None
     device: str = "auto"
     precision: str = "fp32"
     batch_tokens: int | None = None
@@ -134,6 +135,7 @@ class Sources:
         synthetic: Names of the sets that are made up.
         missing: Names of the suites' sets that are not there.
         folder: Where the first suite is.
+        files: Those of suites and of graded pairs, which outputs leave as they are.
         notes: What to tell about the choice.
     """
 
@@ -144,6 +146,7 @@ class Sources:
     synthetic: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     folder: Path | None = None
+    files: list[str | Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def add_tasks(self, tasks: Sequence[Task], long_texts: LongTexts) -> None:
@@ -178,7 +181,9 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     data = _implied(request, plugins, specs, found)
     for spec in specs.values():
         _add_suite(found, spec, request)
-    found.pairs += [find_pairs(known_set(file, plugins, "--pairs")) for file in request.pairs]
+    pairs = [known_set(file, plugins, "--pairs") for file in request.pairs]
+    found.files += pairs
+    found.pairs += map(find_pairs, pairs)
     for name in data:
         dataset = plugins.registry.dataset(name, where="--data").spec
         rows = load_factory(dataset.factory)().pairs("test")
@@ -221,6 +226,7 @@ def _check_options(request: Request, plugins: Installed) -> None:
 
 def _check_outs(request: Request, found: Sources) -> None:
     items = bool(found.tasks or found.documents)
+    others = (*request.labelled, *request.documents, *request.candidates)
     for flag, there, what, more in (
         ("--pairs-out", bool(found.pairs), "graded pairs", "--pairs FILE or --suite sts"),
         ("--items-out", items, "documents and no labelled texts",
@@ -231,7 +237,7 @@ def _check_outs(request: Request, found: Sources) -> None:
             hint = f"name some with {more}"
             raise CseError(f"there are no {what} to write", where=flag, hint=hint)
         if file is not None:
-            check_out_file(file, flag)
+            check_out_file(file, flag, inputs=[*found.files, *others])
 
 
 def _implied(
@@ -287,6 +293,7 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     if not files.there:
         what = f"no file of the suite {spec.name} is here ({', '.join(files.missing)})"
         raise CseError(what, where=str(folder), hint=hint)
+    found.files += files.there.values()
     read = suite.read(files.there)
     if isinstance(suite, Graded):
         found.pairs += read

@@ -120,12 +120,13 @@ def jobs_of(
     """
     place = StudyFolder(place.path.absolute())
     kept = {key for run in plan.runs.values() if not run.recipe for key in run.needs}
+    scored = plan.scored
     shared = workers > 1 and not os.environ.get("OMP_NUM_THREADS")
     return {
         key: Job(
             place=place,
             run=run,
-            scoring=scoring if key in plan.scored else None,
+            scoring=scoring if key in scored else None,
             threads=max(1, (os.cpu_count() or 1) // workers) if shared else None,
             drop_checkpoints=drop_checkpoints and key not in kept,
         )

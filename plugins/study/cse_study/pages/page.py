@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import quote
 
-from cse_cli.api import check_out_file
+from cse_cli.api import check_out_file, plain
 from cse_core import __version__
 from cse_core.errors import CseError
 from cse_core.files import atomic_write, disk_errors, writable_folder
@@ -70,15 +71,16 @@ class Page:
 
     def markdown(self, path: Path) -> str:
         """Return the page as Markdown for a file, and write its pictures beside the file."""
-        parts = [f"# {self.title}", *self.lead]
+        parts = [f"# {plain(self.title)}", *self.lead]
         pictures = [picture for section in self.sections for picture in section.pictures]
         for number, picture in enumerate(pictures, 1):
             file = path.with_name(f"{path.stem}-{number}.svg")
             atomic_write(file, picture.svg)
-            parts.append(f"![{picture.title}]({file.name})")
+            parts.append(f"![{plain(picture.title)}]({quote(file.name)})")
         for section in self.sections:
             for table in section.tables:
-                parts += [f"## {table.title or section.title}", table.markdown(), table.caption]
+                title = plain(table.title or section.title)
+                parts += [f"## {title}", table.markdown(), table.caption]
             parts += section.notes
         return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from cse_cli.api import code
 from cse_core.errors import CseError
 from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
@@ -28,7 +29,7 @@ _LOG_PLACES = 16
 def study_page(results: Results, command: str) -> Page:
     """Return the page of a study that a command writes."""
     definition, study = results.definition, results.definition.study
-    page = Page(study.summary, [f"Written by `{command}`."])
+    page = Page(study.summary, [f"Written by {code(command)}."])
     page.lead += [f"{definition.paper}, {study.source}."] if definition.paper else []
     page.lead += [study.note.strip()] if study.note else []
     if len(results.done) < len(results.rows):

@@ -1,0 +1,206 @@
+"""What a model's folder says of how it encodes: in cse's own file, or in sentence-transformers'."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from cse_core.errors import CseError
+from cse_core.files import MANIFEST
+from cse_core.runtime.model_files import model_folder, read_json, read_modules
+
+Made = TypeVar("Made")
+AGAIN = "copy the whole model folder again"
+ACTIVATIONS = {
+    "tanh": "Tanh", "relu": "ReLU", "gelu": "GELU", "none": "Identity", "sigmoid": "Sigmoid",
+    "silu": "SiLU", "elu": "ELU", "leaky-relu": "LeakyReLU", "softplus": "Softplus",
+}  # fmt: skip
+"""Functions behind a linear layer, and their classes in torch."""
+_FLAG = "pooling_mode_"
+
+
+def _of_this_version(number: object) -> object:
+    if number != 1 or number is True:
+        raise ValueError("another version of cse wrote it: update cse-toolkit")
+    return number
+
+
+class Stage(BaseModel):
+    """A row pooler, head or slicer, as ``cse.json`` names it."""
+
+    use: str
+    name: str = ""
+    distribution: str | None = None
+    options: dict[str, Any] = {}
+
+
+class Declared(BaseModel):
+    """How a model encodes, with sentence-transformers' names where it has them.
+
+    Attributes:
+        row: Its row pooler; None where nothing says one, and it is the mean.
+        max_length: Tokens of the longest row; None where nothing says it.
+        normalize: Whether vectors are scaled to length 1, before they are cut to ``truncate_dim``.
+        do_lower_case: Whether texts are lower-cased before the tokenizer has them.
+        include_prompt: Whether the prompt's tokens are pooled.
+    """
+
+    format: Annotated[object, AfterValidator(_of_this_version)] = 1
+    row: Stage | None = None
+    heads: tuple[Stage, ...] = ()
+    slice: Stage | None = None
+    max_length: Annotated[int, Field(ge=2, le=10**9, strict=True)] | None = None
+    prompts: dict[str, str] = {}
+    default_prompt_name: str | None = None
+    include_prompt: bool = True
+    normalize: bool = False
+    truncate_dim: Annotated[int, Field(ge=1, le=2**16, strict=True)] | None = None
+    similarity_fn_name: str | None = None
+    do_lower_case: bool = False
+    model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
+    transformer_task: Literal["feature-extraction"] = "feature-extraction"
+
+    def prompt(self, given: str | None = None) -> str:
+        """Return the text of a prompt by its name, any other text as it is, by default its own.
+
+        Raises:
+            CseError: If its pooling leaves out the prompt.
+        """
+        name = self.default_prompt_name if given is None else given
+        text = "" if name is None else self.prompts.get(name, name)
+        if text and not self.include_prompt:
+            what = "its pooling leaves out the tokens of the prompt, which cse cannot do"
+            hint = "encode with sentence-transformers, or without a prompt: --prompt ''"
+            raise CseError(what, where="model.prompt", value=text, hint=hint)
+        return text
+
+    def inference(self) -> dict[str, Any]:
+        """Return what it says of the vectors after training, as options of a recipe."""
+        found = self.model_dump(include={"max_length", "normalize", "truncate_dim"})
+        return {name: value for name, value in found.items() if value}
+
+    def poolers(self, pooling: str | None = None) -> list[dict[str, Any]]:
+        """Return its row pooler, heads and slicer as items of a recipe, with its own weights.
+
+        ``pooling`` replaces the row pooler and the heads.
+        """
+        stages = [self.row or Stage(use="mean"), *self.heads]
+        stages = stages if pooling is None else [Stage(use=pooling)]
+        found = []
+        for stage in (*stages, *([self.slice] if self.slice else [])):
+            use = f"{stage.distribution}/{stage.use}" if stage.distribution else stage.use
+            name = {"name": stage.name or stage.use.rpartition("/")[2], "weights": "model"}
+            found.append({"use": use, **stage.options, **name})
+        return found
+
+
+class _Dense(BaseModel):
+    out_features: int = Field(ge=1, le=2**16, strict=True)
+    bias: bool = True
+    activation_function: str = "torch.nn.modules.activation.Tanh"
+    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
+    module_output_name: Literal["sentence_embedding", None] = None
+    use_residual: Literal[False] = False
+
+
+def declared(path: Path, name: str) -> Declared:
+    """Return what a model's folder says of how it encodes.
+
+    sentence-transformers' files go before ``cse.json``: it may have saved over a model of cse, and
+    what cse writes says the same in both. A folder with neither has its tokenizer's length.
+
+    Raises:
+        CseError: If a file is malformed, or the model does what cse does not.
+    """
+    encoder = model_folder(path, name)
+    roots = (path, path / "model", encoder)
+    root = next((each for each in roots if (each / "modules.json").is_file()), encoder)
+    modules = read_modules(root, name)
+    file = encoder / MANIFEST
+    if not modules and file.is_file():
+        return checked(lambda: Declared.model_validate(read_json(file, name, kind=dict)), file)
+    values: dict[str, Any] = {"max_length": _length(encoder, name, bool(modules))}
+    file = root / "config_sentence_transformers.json"
+    for each in (file, *sorted(encoder.glob("sentence_*_config.json"))) if modules else ():
+        values |= read_json(each, name, kind=dict) if each.is_file() else {}
+    # sentence-transformers fills prompts that have no text with an empty one.
+    values["prompts"] = {k: v or "" for k, v in dict(values.get("prompts") or {}).items()}
+    for place, (kind, folder) in enumerate(modules):
+        config = folder / "config.json"
+        if kind == "Pooling":
+            values |= _pooling(read_json(config, name, kind=dict), name)
+        elif kind == "Dense":
+            values.setdefault("heads", []).append(_dense(config, name))
+        elif kind == "Normalize":
+            values["normalize"] = True
+            if {"Pooling", "Dense"} & {after for after, _ in modules[place:]}:
+                what = "has a Normalize module before its last layer, which cse cannot do"
+                hint = "encode with sentence-transformers"
+                raise CseError(what, where="model.name", value=name, hint=hint)
+    found = checked(lambda: Declared.model_validate(values), file)
+    if (default := found.default_prompt_name) is not None and default not in found.prompts:
+        what = f"its default_prompt_name {default!r} is none of its prompts"
+        raise CseError(what, where=str(file), hint=AGAIN)
+    return found
+
+
+def checked(read: Callable[[], Made], file: Path) -> Made:
+    """Return what a file says, checked; what is malformed raises a ``CseError``."""
+    try:
+        return read()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        what, hint = f"is malformed: {place + ': ' if place else ''}{first['msg']}", AGAIN
+        if first["type"] == "literal_error":
+            what = f"says {place} {first['input']!r}, which cse does not have"
+            hint = "encode with sentence-transformers"
+        raise CseError(what, where=str(file), value=first["input"], hint=hint) from None
+
+
+def _length(encoder: Path, name: str, saved: bool) -> int | None:
+    """Return how many tokens a row has, from where sentence-transformers keeps it.
+
+    Older versions keep it in a file of their own, newer ones (6.2 does) with the tokenizer.
+    """
+    files = [*sorted(encoder.glob("sentence_*_config.json"))] if saved else []
+    for path in (*files, encoder / "tokenizer_config.json"):
+        key = "max_seq_length" if path in files else "model_max_length"
+        length = read_json(path, name, kind=dict).get(key) if path.is_file() else None
+        if isinstance(length, int | float) and length >= 2:
+            return int(min(length, 10**9))
+        if length is not None:
+            what = f"{key} must be a number of tokens of at least 2"
+            raise CseError(what, where=str(path), value=length, hint=AGAIN)
+    return None
+
+
+def _pooling(config: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the row pooler of a Pooling module."""
+    modes = config.get("pooling_mode")
+    if modes is None:  # before version 6 a flag for each: pooling_mode_mean_tokens
+        flags = [key.removeprefix(_FLAG) for key in config if key.startswith(_FLAG) and config[key]]
+        modes = [re.sub("_tokens?$", "", flag) for flag in flags] or ["mean"]
+    modes = modes if isinstance(modes, list) else [modes]
+    if modes not in (["cls"], ["mean"]):
+        what = f"pools its tokens by {' and '.join(map(str, modes))}, which cse does not have"
+        hint = "name one of cse's with --pooling"
+        raise CseError(what, where="model.name", value=name, hint=hint)
+    return {"row": {"use": modes[0]}, "include_prompt": config.get("include_prompt", True)}
+
+
+def _dense(file: Path, name: str) -> dict[str, Any]:
+    """Return the head of a Dense module."""
+    dense = checked(lambda: _Dense.model_validate(read_json(file, name, kind=dict)), file)
+    kind = dense.activation_function.rpartition(".")[2]
+    names = {torch: own for own, torch in ACTIVATIONS.items()}
+    if kind not in names or not dense.activation_function.startswith("torch.nn."):
+        what = f"has a Dense module with {dense.activation_function}, which cse does not have"
+        hint = "encode with sentence-transformers"
+        raise CseError(what, where="model.name", value=name, hint=hint)
+    options = {"dimension": dense.out_features, "activation": names[kind], "bias": dense.bias}
+    return {"use": "mlp", "name": file.parent.name, "options": {**options, "keep": "always"}}

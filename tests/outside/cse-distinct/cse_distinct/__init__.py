@@ -1,1 +1,0 @@
-"""A negative store without near-duplicates, and the metric IsoScore."""
