@@ -110,9 +110,8 @@ class Session:
         composition, plugins = self.composition, self._plugins
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
-        read = plugins.known_corpus(composition.data)
         with libraries_quiet():
-            return Prepared(alone, plugins.registry, self._reporter, read)
+            return Prepared(alone, plugins.registry, self._reporter)
 
     @cached_property
     def _loop(self) -> TrainingLoop:

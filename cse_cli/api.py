@@ -88,7 +88,7 @@ def load_texts(path: str, plugins: Installed | None = None, *, limit: int | None
     from cse_core.recipes.settings import DataOptions
 
     options = DataOptions(path=(path,), limit=limit)
-    return load_corpus(options) if plugins is None else plugins.corpus(options)
+    return load_corpus(options) if plugins is None else plugins.read(options).corpus()
 
 
 @contextmanager

@@ -52,7 +52,7 @@ ENCODERS: dict[str, RunInfo] = {
 """What is known of the encoders that recipes pick settings for; nothing is loaded."""
 OF_THE_RUN = frozenset(
     {
-        *("model.name", "data.path", "data.columns", "data.limit", "train.dev", "train.report"),
+        *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
         *("train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
         *("model.gradient_checkpointing", "model.prompt"),
