@@ -68,6 +68,10 @@ class CseError(Exception):
             text += f"; {truncate(self.hint, max(200, MAX_LINE_CHARACTERS - len(text)))}"
         return " ".join(text.split())
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows in place of frames: the line."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class CseErrors(CseError):
     """Several mistakes found together, so that a user can fix them all at once."""

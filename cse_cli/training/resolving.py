@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_cli.options.flags import Choice
@@ -17,15 +16,12 @@ if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition, PlannedPart
-    from cse_core.recipes.settings import DataOptions
     from cse_core.records import Kind
     from cse_core.registry.registry import Registry
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 _WORDS = (None, "auto", "none", "self")
 """Values that name no file, whatever lies in the working folder."""
-_COUNTED_BYTES = 64 * 2**20
-"""Files up to this size are read to count their rows for the plan."""
 
 
 def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -> Composition:
@@ -34,7 +30,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     Args:
         choice: The command line's choice.
         installed: The installed plugins.
-        look: Whether to look at the data for its columns and rows.
+        look: Whether to read the data.
 
     Raises:
         CseError: What is wrong with it.
@@ -53,7 +49,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
             model=choice.model,
             data=choice.data,
             dev=dev,
-            lookup=partial(_rows_and_columns, installed=installed) if look else None,
+            lookup=installed.read if look else None,
         )
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]
@@ -67,7 +63,8 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
         raise
     for name in (composition.model.name, *composition.named):
         check_config(name, installed.registry)
-    corpus = installed.known_corpus(composition.data)
+    read = composition.read
+    corpus = None if read is None else read.corpus(composition.needed_columns)
     lines = list(advice(composition, installed.registry, corpus))
     return replace(composition, warnings=(*composition.warnings, *lines))
 
@@ -101,22 +98,6 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
             if options is not None and not text.startswith("~"):
                 parts.append(PlannedPart.of(found, options, name or bare))
     return parts
-
-
-def _rows_and_columns(
-    options: DataOptions, installed: Installed
-) -> tuple[int | None, tuple[str, ...] | None]:
-    from cse_core.data.sources import find_source
-
-    columns = installed.columns(options)
-    sources = [find_source(name, installed.datasets) for name in options.path]
-    small = all(
-        source.spec is not None
-        or (source.file is not None and source.file.path.stat().st_size <= _COUNTED_BYTES)
-        for source in sources
-    )
-    rows = len(installed.corpus(options)) if small else None
-    return rows, columns
 
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:

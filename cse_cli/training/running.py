@@ -118,7 +118,6 @@ def run(
                     plugins.registry,
                     out=at,
                     reporter=heard_by,
-                    corpus=plugins.known_corpus(composition.data),
                     replace_run=force,
                     attach_callbacks=attach,
                 )

@@ -19,7 +19,6 @@ from cse_core.errors import CseError, raise_all
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.training.plan import PlannedRun
-    from cse_core.data.sources import HubName
     from cse_core.recipes.composition import Composition
     from cse_core.registry.registry import Registry
     from cse_core.suites import DevSet
@@ -114,7 +113,7 @@ def default_folder(composition: Composition) -> Path:
 
 
 def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet]:
-    """Refuse what a run refuses before it begins: a device, a column, dev sets, a choice by them.
+    """Refuse what a run refuses before it begins: a device, dev sets, a choice by them.
 
     Neither torch nor a model is loaded, but for the device where one is named.
 
@@ -122,11 +121,8 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         The dev sets of the run, by name.
 
     Raises:
-        CseError: If a device is not there, a column that the run needs is missing or has blanks, a
-            dev set cannot be read, or none has such a score.
+        CseError: If a device is not there, a dev set cannot be read, or none has such a score.
     """
-    from cse_core.data import load_corpus
-    from cse_core.data.sources import find_source
     from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
     from cse_core.recipes.model_facts import find_model
 
@@ -139,29 +135,9 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         from cse_core.runtime.device import resolve_device
 
         resolve_device(train.device)
-    needed = composition.needed_columns
-    if needed.required and composition.facts.rows is not None:  # larger data is not read for a plan
-        load_corpus(composition.data, plugins.registry, needed)
-    for name in composition.data.path:
-        if (on_hub := find_source(name, plugins.datasets).hub) is not None:
-            _look_at_hub(on_hub)
     sets = by_name(dev_sets(train, composition.data.path, plugins.registry, warn))
     choosing_score(sets, train.select)
     return sets
-
-
-def _look_at_hub(name: HubName) -> None:
-    """Look whether a data set is there to train on; no row of it is fetched.
-
-    Raises:
-        CseError: It cannot be had, or has no such split.
-    """
-    import datasets
-
-    from cse_core.data.sources import TRAIN, ask_hub, chosen_split
-
-    if splits := ask_hub(name, datasets.load_dataset_builder).info.splits:
-        chosen_split(name, list(splits), TRAIN)
 
 
 def refuse_beside_resume(

@@ -13,7 +13,7 @@ from typing import Any
 import tomlkit
 import torch
 
-from cse_core.data import Corpus, load_corpus
+from cse_core.data import Corpus, Data, read_data
 from cse_core.encoders.architecture import count_trained
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
@@ -48,15 +48,14 @@ def train(
     *,
     out: Path,
     reporter: Reporter,
-    corpus: Corpus | None = None,
     replace_run: bool = False,
     attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
-    every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`;
-    ``attach_callbacks`` sets what the trainer works with beside the parts.
+    every part has prepared itself for them. ``attach_callbacks`` sets what the trainer works with
+    beside the parts.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder already holds a run.
@@ -64,7 +63,7 @@ def train(
     """
     if not replace_run:
         RunFolder.check_free(out)
-    prepared = Prepared(composition, registry, reporter, corpus)
+    prepared = Prepared(composition, registry, reporter)
     # A name with the time in it differs between processes.
     out = Path(all_gather_objects(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out), attach_callbacks)
@@ -134,19 +133,16 @@ def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
     return replace(resolve(registry, recipe=folder.recipe), recipe=name)
 
 
-def training_corpus(
-    composition: Composition, registry: Registry, corpus: Corpus | None = None
-) -> Corpus:
+def training_corpus(composition: Composition, registry: Registry) -> Corpus:
     """Return the rows that a composition trains on, numbered as its parts saw them.
-
-    ``corpus`` is what ``data.*`` names, where it was read already.
 
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
     needed = composition.needed_columns
-    if corpus is None or needed.required:
-        corpus = load_corpus(composition.data, registry, needed)
+    read = composition.read
+    data = read if isinstance(read, Data) else read_data(composition.data, registry)
+    corpus = data.corpus(needed)
     if composition.data.split_tokens is None:
         return corpus
     tokenizer = TextTokenizer(load_tokenizer(resolve_model(composition.model.name, registry)))
@@ -165,7 +161,6 @@ class Prepared:
         composition: Composition,
         registry: Registry,
         reporter: Reporter,
-        corpus: Corpus | None = None,
     ) -> None:
         self.reporter, self.registry, options = reporter, registry, composition.train
         self.device = distributed.join(resolve_device(options.device))
@@ -178,10 +173,9 @@ class Prepared:
             hint = f"use at least {size}"
             raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
         self.precision = resolve_precision(options.precision, self.device)
-        self.corpus = training_corpus(composition, registry, corpus)
-        read = [file.name for file in self.corpus.report.files]
+        self.corpus = training_corpus(composition, registry)
         commits = dict(self.corpus.report.commits)
-        dev = dev_sets(options, read, registry, reporter.warning, commits)
+        dev = dev_sets(options, self.corpus.report.names, registry, reporter.warning, commits)
         self.scorer = Scorer(dev, options.select)
 
         def pinned(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -213,7 +207,7 @@ class Prepared:
             "recipe": composition.recipe,
             "texts": f"{len(self.corpus)} rows of "
             + ", ".join(map(public_name, composition.data.path)),
-            "note": SYNTHETIC if self.corpus.report.synthetic else None,
+            "note": SYNTHETIC if self.corpus.report.made_up else None,
         }
         trainer = Trainer(
             self.assembly, self.corpus, self.scorer, folder, self.precision, self.reporter, about
@@ -255,7 +249,7 @@ class Prepared:
                     "rows": len(self.corpus),
                     "blank_dropped": report.blank_dropped,
                     "incomplete_dropped": report.incomplete_dropped,
-                    "synthetic": report.synthetic,
+                    "synthetic": bool(report.made_up),
                     "fingerprint": self.corpus.fingerprint,
                     "dev": list(self.scorer.dev),
                 },
@@ -273,7 +267,7 @@ class Prepared:
             f"{len(self.corpus):,} rows of {names}"
             + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
         )
-        for line in report.messages:
+        for line in report.lines:
             message(line)
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         for adapter in self.composition.of("adapter"):

@@ -12,6 +12,7 @@ from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.training.recipe_file import dump_recipe
+from tests.fixtures.tiny import Known
 
 OPTIONAL = ("positive", "negative", "fraternal")
 """Columns that change what views read where the data has them."""
@@ -26,7 +27,7 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
         for subset in subsets:
             columns = ("text", "document", "title", *subset)
             try:
-                first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: (60, c))
+                first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: Known(c, 60))
             except CseError:
                 continue  # the recipe needs another column, or a model that is not here
             record.write_text(dump_recipe(first), encoding="utf-8")
@@ -41,9 +42,9 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
 def test_a_pair_file_without_a_recipe_stays_a_pair_file(tmp_path: Path) -> None:
     registry, record = installed_registry(), tmp_path / "run.toml"
     kinds = {"pool": ["mean"], "loss": ["infonce"]}
-    first = resolve(registry, kinds=kinds, lookup=lambda _: (60, ("text", "positive")))  # type: ignore[arg-type]
+    first = resolve(registry, kinds=kinds, lookup=lambda _: Known(("text", "positive"), 60))
     record.write_text(dump_recipe(first), encoding="utf-8")
     positive = resolve(registry, recipe=record).view("positive")
     assert positive is not None and positive.column == "positive"
     with pytest.raises(CseError, match="column"):
-        resolve(registry, recipe=record, lookup=lambda _: (60, ("text",)))
+        resolve(registry, recipe=record, lookup=lambda _: Known(("text",), 60))
