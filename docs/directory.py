@@ -1,0 +1,129 @@
+"""Write docs/directory.md: the plugins that are on a package index, found by their names.
+
+    python docs/directory.py                     asks the index that pip asks by default
+    python docs/directory.py --index URL --out FILE
+
+A plugin is a project ``cse-*`` whose newest wheel has an entry point of group ``cse`` or
+``cse.commands``; nobody has to announce it. Of a wheel the table of contents, the metadata and the
+entry points are read, by range requests, and nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from configparser import ConfigParser
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
+
+from packaging.version import Version
+from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, PyPISimple
+from remotezip import RemoteIOError, RemoteZip
+from requests import RequestException
+
+PREFIX = "cse-"
+GROUPS = ("cse", "cse.commands")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A project of the index that brings something to ``cse``.
+
+    Attributes:
+        summary: Of its metadata, one line.
+        commands: Its commands, as they are typed.
+    """
+
+    name: str
+    version: str
+    summary: str
+    commands: tuple[str, ...]
+
+
+def newest_wheel(files: list[DistributionPackage]) -> DistributionPackage | None:
+    """Return a project's newest wheel, None where it has none.
+
+    What was withdrawn is passed over; a version that is not final counts where no other is there.
+    """
+
+    def age(wheel: DistributionPackage) -> tuple[bool, Version]:
+        version = Version(str(wheel.version))
+        return not version.is_prerelease, version
+
+    wheels = [each for each in files if each.package_type == "wheel" and not each.is_yanked]
+    return max(wheels, key=age, default=None)
+
+
+def read(project: str, wheel: DistributionPackage) -> Plugin | None:
+    """Return what a wheel says of itself, None where it brings nothing to ``cse``."""
+    with RemoteZip(wheel.url) as archive:
+        files = {name.partition(".dist-info/")[2]: name for name in archive.namelist()}
+        if "entry_points.txt" not in files:
+            return None
+        points = ConfigParser(delimiters=("=",), interpolation=None)
+        points.optionxform = str  # type: ignore[assignment, method-assign]
+        points.read_string(archive.read(files["entry_points.txt"]).decode())
+        if not any(map(points.has_section, GROUPS)):
+            return None
+        metadata = HeaderParser().parsestr(archive.read(files["METADATA"]).decode())
+    summary = " ".join(str(metadata["Summary"] or "").split())
+    commands = points[GROUPS[1]] if points.has_section(GROUPS[1]) else ()
+    names = tuple(command.replace(".", " ") for command in commands)
+    return Plugin(project, str(wheel.version), summary, names)
+
+
+def plugins_of(index: PyPISimple) -> Iterator[Plugin]:
+    """Yield the plugins of an index by name; what cannot be read is said on stderr."""
+    for project in sorted(index.get_index_page().projects):
+        if not project.lower().replace("_", "-").startswith(PREFIX):
+            continue
+        try:
+            wheel = newest_wheel(index.get_project_page(project).packages)
+            found = None if wheel is None else read(project, wheel)
+        except (RequestException, RemoteIOError, KeyError, ValueError) as error:
+            print(f"{project}: {type(error).__name__}: {error}", file=sys.stderr)
+            continue
+        if found is not None:
+            yield found
+
+
+def page_of(plugins: list[Plugin]) -> str:
+    """Return the page."""
+    lines = [
+        "# Plugins on the index",
+        "",
+        f"Projects named `{PREFIX}*` whose wheel has an entry point of `cse`, found by their name:",
+        "nobody has reviewed them. `pip install NAME` installs one, `cse list-plugins` shows it.",
+        "",
+        "| project | version | what it is for | commands |",
+        "| --- | --- | --- | --- |",
+    ]
+    for each in plugins:
+        summary = each.summary.replace("|", "\\|").replace("<", "&lt;")
+        commands = ", ".join(f"`cse {command}`" for command in each.commands)
+        lines.append(f"| `{each.name}` | {each.version} | {summary} | {commands} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(words: list[str] | None = None) -> int:
+    """Write the page; return 1, and leave it as it is, where the index cannot be asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--index", default=PYPI_SIMPLE_ENDPOINT, help="address of a simple API")
+    out = Path(__file__).with_name("directory.md")
+    parser.add_argument("--out", type=Path, default=out, help="the page, docs/directory.md")
+    given = parser.parse_args(words)
+    try:
+        with PyPISimple(given.index) as index:
+            found = list(plugins_of(index))
+    except (RequestException, ValueError) as error:
+        print(f"{given.index} cannot be asked: {error}", file=sys.stderr)
+        return 1
+    given.out.write_text(page_of(found), encoding="utf-8")
+    print(f"{given.out}: {len(found)} plugins")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
