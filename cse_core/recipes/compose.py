@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -13,14 +14,13 @@ from cse_core.options import models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
-    NamedModel,
     PlannedPart,
     Problem,
     plan_passes,
     plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
-from cse_core.recipes.model_facts import declared_by, model_facts, saved_parts
+from cse_core.recipes.model_facts import look_at
 from cse_core.recipes.reading import (
     KINDS,
     Document,
@@ -70,7 +70,7 @@ def resolve(
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts, says = model_facts(facts.model, registry), declared_by(facts.model, registry)
+            facts, says = look_at(facts.model, registry)
     draft = merge_documents((documents[0], model_document(says, facts), *chain), facts)
     with collect_errors(errors):
         apply_kinds(draft, kinds or {}, says.poolers())
@@ -205,7 +205,12 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
     kept, changed = _of_the_model(run)
-    kept += [f"{name} encodes as it says itself: {how}" for name, how in run.named.items()]
+    for name, other in run.named.items():
+        said = {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
+        said |= {key: as_typed(value) for key, value in other.says.inference().items()}
+        pool = ", ".join(part.name for part in other.of("pool"))
+        words = "; ".join(f"{key} {value}" for key, value in {"pool": pool, **said}.items())
+        kept.append(f"{name} encodes as it says itself: {words}")
     return replace(
         run,
         passes=plan_passes(run),
@@ -216,16 +221,28 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     )
 
 
-def _named_models(run: Composition, registry: Registry) -> dict[str, NamedModel]:
-    """Return how the models encode that options of parts name."""
+def model_alone(
+    name: str, registry: Registry, *, pooling: str = "model", prompt: str | None = None
+) -> Composition:
+    """Return a run of a model that encodes as it says itself, but for a row pooler or a prompt.
+
+    Raises:
+        CseError: If there is no such model, or it does what cse does not.
+    """
+    sets = [] if prompt is None else [f"model.prompt={json.dumps(prompt, ensure_ascii=False)}"]
+    if pooling != "model":
+        sets += [f"pool.{pooling.rpartition('/')[2]}.weights=model", "inference.slice=false"]
+    return resolve(registry, kinds={"pool": [pooling]}, sets=sets, model=name)
+
+
+def _named_models(run: Composition, registry: Registry) -> dict[str, Composition]:
+    """Return the models that options of parts name."""
     found, errors = {}, list[CseError]()
     for part in run.parts:
         for option, name in models_named(part.options).items():
             try:
-                says = declared_by(name, registry)
-                parts, inference = saved_parts(says, registry)
-                found[name] = NamedModel(parts=parts, inference=inference, prompt=says.prompt())
-                if inference.slice:
+                found[name] = model_alone(name, registry)
+                if found[name].inference.slice:
                     raise CseError("slices its texts, which only the run's own model does")
             except CseError as error:
                 where = f"{part.path}.{option}"

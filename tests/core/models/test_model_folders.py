@@ -318,8 +318,8 @@ def test_a_second_model_encodes_as_it_says_itself(tmp_path: Path) -> None:
     plan = cse.plan(**chosen)
     assert f"frozen ({teacher}): anchor" in str(plan)
     assert (
-        f"{teacher} encodes as it says itself: pooled by mean, mlp, after the prompt 'the old ', "
-        "cut at 20 tokens, scaled to length 1, its first 5 numbers"
+        f"{teacher} encodes as it says itself: pool mean, 2_Dense; prompt 'the old '; "
+        "max_length 20; normalize true; truncate_dim 5"
     ) in plan.composition.notes
     with cse.Session(**chosen) as session:
         own = session._loop.assembly.encoders["frozen"]
