@@ -39,7 +39,8 @@ def model_folder(path: Path, name: str) -> Path:
     for root in (path, path / "model"):
         modules = read_modules(root, name)
         folder = modules[0][1] if modules else root
-        there = [each for each in folder.iterdir() if each.exists()] if folder.is_dir() else []
+        folders = {each for each in (root, folder) if each.is_dir()}
+        there = [each for inside in folders for each in inside.iterdir() if each.exists()]
         if odd := [each.name for each in there if not (each.is_file() or each.is_dir())]:
             what = f"{odd[0]} in it is a pipe, a socket or a device"
             raise CseError(what, where="model.name", value=name)

@@ -237,7 +237,14 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     ),
     "pickled shards": (pickled_shards, "names weights.bin, which is not a safetensors file"),
     "more layers than weights": (
-        changed(plain, "config.json", num_hidden_layers=10**7), "10,000,000 layers, and the weights"
+        changed(plain, "config.json", num_hidden_layers=99),
+        "num_hidden_layers = 99, and the weights",
+    ),
+    "layers without end": (
+        changed(plain, "config.json", num_hidden_layers=10**7), "must be an integer from 1 to 1,000"
+    ),
+    "more words than weights": (
+        changed(plain, "config.json", vocab_size=10**7), "vocab_size = 10,000,000, and the weights"
     ),
     "a pipe": (a_pipe, "is not a regular file"),
     "T5": (
