@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
-from cse_core.options import models_named
+from cse_core.options import HeadOptions, models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
@@ -205,12 +205,6 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
     kept, changed = _of_the_model(run)
-    for name, other in run.named.items():
-        said = {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
-        said |= {key: as_typed(value) for key, value in other.says.inference().items()}
-        pool = ", ".join(part.name for part in other.of("pool"))
-        words = "; ".join(f"{key} {value}" for key, value in {"pool": pool, **said}.items())
-        kept.append(f"{name} encodes as it says itself: {words}")
     return replace(
         run,
         passes=plan_passes(run),
@@ -252,14 +246,16 @@ def _named_models(run: Composition, registry: Registry) -> dict[str, Composition
 
 
 def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
-    """Return what of the model's own way to encode the trained model keeps, and what it changes."""
+    """Return what the run keeps of how its models encode, for the notes, and what it changes."""
     says, row, heads = run.says, *run.inference_parts[:2]
+    new = [h.name if cast(HeadOptions, h.options).weights == "model" else f"new {h.name}"
+           for h in heads]  # fmt: skip
     own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
     prompt = says.prompts.get(says.default_prompt_name or "", "")
     settings = model_document(says, run.facts).table["inference"]
     kept, changed = ["lower-casing"] if says.do_lower_case else [], []
     for what, before, now in (
-        ("pool", ", ".join(own), ", ".join([row.use, *(head.name for head in heads)])),
+        ("pool", ", ".join(own), ", ".join([row.use, *new])),
         ("model.prompt", prompt and repr(prompt), repr(run.model.prompt)),
         *((f"inference.{k}", as_typed(v), as_typed(getattr(run.inference, k)))
           for k, v in settings.items()),
@@ -271,7 +267,14 @@ def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
             word = "model" if what == "pool" else before
             line = f"{what} is {before} in the model, and {now} here: {how} {word} keeps it"
             changed.append(line)
-    return [f"as in the model: {'; '.join(kept)}"] if kept else [], changed
+    notes = [f"as in the model: {'; '.join(kept)}"] if kept else []
+    for name, other in run.named.items():
+        pool = ", ".join(part.name for part in other.of("pool"))
+        said = {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
+        said |= {key: as_typed(value) for key, value in other.says.inference().items()}
+        words = "; ".join(f"{key} {value}" for key, value in {"pool": pool, **said}.items())
+        notes.append(f"{name} encodes as it says itself: {words}")
+    return notes, changed
 
 
 def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:
