@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
+from cse_core.files import MANIFEST
 from cse_core.options import HeadOptions, models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
@@ -226,7 +227,13 @@ def model_alone(
     sets = [] if prompt is None else [f"model.prompt={json.dumps(prompt, ensure_ascii=False)}"]
     if pooling != "model":
         sets += [f"pool.{pooling.rpartition('/')[2]}.weights=model", "inference.slice=false"]
-    return resolve(registry, kinds={"pool": [pooling]}, sets=sets, model=name)
+    try:
+        return resolve(registry, kinds={"pool": [pooling]}, sets=sets, model=name)
+    except CseError as error:
+        if not (error.where or "").lstrip("-").startswith("pool"):
+            raise
+        where = f"{MANIFEST} of {name}: {error.where}"
+        raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
 
 
 def _named_models(run: Composition, registry: Registry) -> dict[str, Composition]:

@@ -98,6 +98,11 @@ class Declared(BaseModel):
         ]
 
 
+class _Manifest(Declared):
+    row: Stage
+    max_length: Annotated[int, Field(ge=2, le=10**9, strict=True)]
+
+
 class _Dense(BaseModel):
     out_features: int = Field(ge=1, le=2**16, strict=True)
     bias: bool = True
@@ -122,7 +127,7 @@ def declared(path: Path, name: str) -> Declared:
     modules = read_modules(root, name)
     file = encoder / MANIFEST
     if not modules and file.is_file():
-        return _checked(lambda: Declared.model_validate(read_json(file, name, kind=dict)), file)
+        return _checked(lambda: _Manifest.model_validate(read_json(file, name, kind=dict)), file)
     values: dict[str, Any] = {"max_length": _length(encoder, name, bool(modules))}
     file = root / "config_sentence_transformers.json"
     for each in (file, *sorted(encoder.glob("sentence_*_config.json"))) if modules else ():
@@ -199,8 +204,7 @@ def _dense(file: Path, name: str) -> dict[str, Any]:
     kind = dense.activation_function.rpartition(".")[2]
     names = {torch: own for own, torch in ACTIVATIONS.items()}
     if kind not in names or not dense.activation_function.startswith("torch.nn."):
-        what = f"has a Dense module with {dense.activation_function}, which cse does not have"
-        hint = "encode with sentence-transformers"
-        raise CseError(what, where="model.name", value=name, hint=hint)
+        what, hint = "names a function that cse does not have", "encode with sentence-transformers"
+        raise CseError(what, where=str(file), value=dense.activation_function, hint=hint)
     options = {"dimension": dense.out_features, "activation": names[kind], "bias": dense.bias}
     return {"use": "mlp", "name": file.parent.name, "options": {**options, "keep": "always"}}

@@ -220,10 +220,10 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "Normalize before Dense": (saved(pooling(), modules.Normalize(), dense()), "before its last"),
     "a residual Dense": (saved(pooling(), dense(use_residual=True)), "use_residual True"),
     "a Dense of another function": (
-        saved(pooling(), dense(function="Softsign")), "Dense module with torch.nn.*Softsign"
+        saved(pooling(), dense(function="Softsign")), "a function that .*Softsign"
     ),
-    "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "made it of LayerNorm"),
-    "StaticEmbedding": (static, "made it of StaticEmbedding, which cse does not have"),
+    "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "names a module that .*LayerNorm"),
+    "StaticEmbedding": (static, "names a module that .*StaticEmbedding"),
     "a sparse encoder": (
         changed(saved(pooling()), "config_sentence_transformers.json", model_type="SparseEncoder"),
         "model_type 'SparseEncoder', which cse does not have",
@@ -233,7 +233,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         lambda f: adapter(f, beside=True), "whole weights and an adapter of peft"
     ),
     "a path out of the folder": (
-        changed(saved(pooling()), "1_Pooling/x.json"), "modules.json names '../elsewhere'"
+        changed(saved(pooling()), "1_Pooling/x.json"), "names a folder elsewhere"
     ),
     "pickled shards": (pickled_shards, "names weights.bin, which is not a safetensors file"),
     "more layers than weights": (
