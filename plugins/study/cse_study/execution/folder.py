@@ -21,7 +21,6 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.files import (
-    METRICS,
     RESULT,
     RUN_FILE,
     atomic_file,
@@ -95,15 +94,6 @@ class StudyFolder:
         """Delete the checkpoints of a finished run; its model and its metrics stay."""
         if self.trained(key):
             shutil.rmtree(self.run(key) / "checkpoints", ignore_errors=True)
-
-    def step(self, key: str) -> int | None:
-        """Return the last step in the metrics of a run that is under way."""
-        try:
-            lines = (self.run(key) / METRICS).read_text(encoding="utf-8").splitlines()
-        except OSError:
-            return None
-        steps = (parsed(line).get("step") for line in reversed(lines))
-        return next((step for step in steps if step is not None), None)
 
     @contextmanager
     def locked(self, key: str, waiting: Callable[[], None]) -> Iterator[IO[str]]:
