@@ -197,7 +197,7 @@ def file_text(path: Path) -> str:
 
 
 def read_json(path: Path, shape: Any, hint: str, *, lines: bool = False) -> Any:
-    """Return what a file of a run or of a study holds; None, or no lines, where there is no file.
+    """Return what a file of a run or of a study holds; None, or no lines, of a missing one.
 
     Args:
         path: The file.
@@ -206,7 +206,7 @@ def read_json(path: Path, shape: Any, hint: str, *, lines: bool = False) -> Any:
         lines: Whether it has a JSON value a line; a last one that a killed process cut is left out.
 
     Raises:
-        CseError: If it is no regular file, too large, no JSON, or of another shape.
+        CseError: If it is not a regular file, too large, not JSON, or of another shape.
     """
     if not os.path.lexists(path):
         return [] if lines else None

@@ -126,7 +126,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file, an empty one where there is no file.
+    """Return the JSON object of a file, an empty one of a missing file.
 
     Raises:
         CseError: If it is damaged.
