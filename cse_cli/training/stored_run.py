@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.machine.json_files import check_shape, read_json
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import EVALUATIONS, RESULT, check_shape, read_json
+from cse_core.files import EVALUATIONS, RESULT
 from cse_core.recipes.reading import read_toml
 
 if TYPE_CHECKING:

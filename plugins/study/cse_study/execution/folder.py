@@ -19,6 +19,7 @@ from typing import IO, Annotated, Any
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
+from cse_cli.api import read_json
 from cse_core.errors import CseError
 from cse_core.files import (
     RESULT,
@@ -26,7 +27,6 @@ from cse_core.files import (
     atomic_file,
     atomic_write,
     disk_errors,
-    read_json,
 )
 
 _WAIT = 0.5
