@@ -59,9 +59,9 @@ class StoredRun:
         Raises:
             CseError: If a part is not installed.
         """
-        from cse_core.recipes.compose import resolve
+        from cse_core.training.run import recorded_composition
 
-        return resolve(self.plugins.registry, recipe=self._folder.recipe)
+        return recorded_composition(self._folder, self.plugins.registry)
 
     @cached_property
     def corpus(self) -> Corpus:

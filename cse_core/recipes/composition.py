@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
@@ -166,6 +166,29 @@ class PlannedPass:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedModel:
+    """How another model than the run's encodes, by what its folder says.
+
+    Attributes:
+        parts: Its row pooler and heads.
+        prompt: What stands before every text.
+    """
+
+    parts: Sequence[PlannedPart]
+    inference: InferenceOptions
+    prompt: str
+
+    def __str__(self) -> str:
+        inference = self.inference
+        words = ["pooled by " + ", ".join(part.use for part in self.parts)]
+        words += [f"after the prompt {self.prompt!r}"] if self.prompt else []
+        words += [f"cut at {inference.max_length:,} tokens"] if inference.max_length else []
+        words += ["scaled to length 1"] if inference.normalize else []
+        words += [f"its first {inference.truncate_dim} numbers"] if inference.truncate_dim else []
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Composition:
     """Parts and settings of a run: typed first, then completed and checked.
 
@@ -178,7 +201,9 @@ class Composition:
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
         declared: The views that a recipe can name.
+        read: The data, where it was read: a ``cse_core.data.Data``.
         says: What the model says of how it encodes.
+        named: How the other models encode that options of parts name, where that was read.
     """
 
     recipe: str | None
@@ -199,7 +224,9 @@ class Composition:
     declared: Mapping[str, ViewSpec] = field(
         default_factory=lambda: {view.name: view for view in CORE_VIEWS}
     )
+    read: Any = field(default=None, repr=False, compare=False)
     says: Declared = field(default_factory=Declared)
+    named: Mapping[str, NamedModel] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -394,8 +421,10 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     for name, settings in run.view_options.items():
         if settings.column is not None and _place(name, run.declared) == OTHERS:
             names.setdefault(name)
+    there = {*run.mined_columns, *(run.facts.columns or ())}
     for view in run.declared.values():
-        if view.role == "negative" and view.column in run.mined_columns:
+        known = there if view.name in run.view_options else run.mined_columns
+        if view.role == "negative" and view.column in known:
             names.setdefault(view.name)
     for loss, wanted in run.losses():
         if wanted.target not in run.groups:
@@ -426,7 +455,8 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             what = f"{maker.path} makes this view, which reads no column"
             where, hint = f"views.{name}.column", f"remove it, or the part: --{maker.kind} ~NAME"
             problems.append(CseError(what, where=where, value=settings.column, hint=hint))
-        if name not in names and not run.can_have_view(name):
+        optional = name in run.declared and run.declared[name].role == "negative"
+        if name not in names and not run.can_have_view(name) and not optional:
             hint = did_you_mean(name, run.possible_views())
             error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
             problems.append(error)

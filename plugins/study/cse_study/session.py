@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from shlex import join
 from typing import NamedTuple
 
 from cse_cli.api import (
@@ -126,7 +127,7 @@ class Session:
         for line in self.plan.lines():
             echo(line)
         if words:
-            echo(f"scored by: cse eval {' '.join(words)}")
+            echo(f"scored by: cse eval {join(words)}")
         echo(state.line)
         for note in self._notes:
             echo(f"note: {note}")
