@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from shlex import quote
 
 from cse_core.errors import CseError
 from cse_core.files import EVALUATIONS, FOLDERS, METRICS, RESULT, RUN_FILE
@@ -39,7 +40,7 @@ def out_file(
     if path.is_dir():
         raise CseError("is a folder", where=where, value=str(path), hint="name a file")
     if not os.path.lexists(path.parent):
-        hint = f"make it: mkdir -p {path.parent}"
+        hint = f"make it: mkdir -p {quote(str(path.parent))}"
         raise CseError("its folder does not exist", where=where, value=str(path), hint=hint)
     _check_not_read(path, where, inputs)
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.options.flags import Choice
+from cse_core.data import Data
 from cse_core.options import LossOptions, Options, models_named
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.values import as_typed
@@ -179,7 +180,7 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     for heading, told_lines in (
         ("data flow", data_flow(composition)),
         ("notes", composition.notes),
-        ("warnings", composition.warnings),
+        ("warnings", warnings_of(composition)),
     ):
         if told_lines:
             lines.append(f"{heading}:")
@@ -233,8 +234,15 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
         "inference_pool": composition.inference_pool and composition.inference_pool.use,
         "data_flow": data_flow(composition),
         "notes": list(composition.notes),
-        "warnings": list(composition.warnings),
+        "warnings": warnings_of(composition),
     }
+
+
+def warnings_of(composition: Composition) -> list[str]:
+    """Return what a user should look at: what reading the data noticed, and the parts warn of."""
+    read, needed = composition.read, composition.needed_columns
+    noticed = read.corpus(needed).report.messages if isinstance(read, Data) else ()
+    return [*noticed, *composition.warnings]
 
 
 def _model_of(composition: Composition, branch: str) -> str | None:

@@ -21,7 +21,6 @@ from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
-    Adapter,
     Augmenter,
     Branch,
     Loss,
@@ -95,20 +94,17 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
-    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]] | None = None,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
     ``resolve_model`` turns a model's name into a folder or hub name, ``total_steps`` are the
-    optimiser steps of the first round, ``load_encoder`` stands for
-    ``PackedEncoder.load_with_tokenizer``.
+    optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
-    read = load_encoder or PackedEncoder.load_with_tokenizer
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        loaded, own = read(resolve_model(name), seed=seed, **how)
+        loaded, own = PackedEncoder.load_with_tokenizer(resolve_model(name), seed=seed, **how)
         loaded.to(device).use_dropout(source)
         return loaded, own
 
@@ -144,8 +140,9 @@ def build(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
         folder=Path(resolve_model(model.name)), named=named,
     )  # fmt: skip
+    calls = PartCalls(device)
     for planned in composition.of("adapter"):
-        cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
+        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
     online = factory.sentence_encoder(
         composition.of("pool"), model.max_length, composition.inference
     )
@@ -198,8 +195,11 @@ def build(
         dropout=source,
         device=device,
         inference_pool=inference_pool,
+        calls=calls,
     )
     assembly.train_mode()
+    for part in factory.made.values():
+        calls.watch(part)
     return assembly
 
 

@@ -16,7 +16,7 @@ from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import check_finite
-from cse_core.errors import CseError, PartError
+from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
@@ -184,16 +184,14 @@ def load_weights(part: nn.Module, name: str, folder: Path) -> None:
 
 def make_part(choice: PlannedPart, setup: Setup) -> Part:
     """Return a part as its record, options and setup make it, on the setup's device."""
-    make = load_factory(choice.spec.factory)
     try:
-        part = cast(Part, make(choice.options, setup))
+        part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
     except (CseError, MemoryError, torch.OutOfMemoryError):
         raise
     except (Exception, SystemExit) as error:
         if choice.spec.factory.startswith("cse_core."):
             raise
-        said = " ".join(str(error).split())
-        raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
+        raise PartError(choice, "__init__", f"raised {describe(error)}") from error
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner

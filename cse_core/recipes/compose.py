@@ -29,15 +29,21 @@ from cse_core.recipes.reading import (
     model_document,
     read_recipe,
 )
-from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
+from cse_core.recipes.settings import (
+    CORE_OPTIONS,
+    FILLED,
+    DataOptions,
+    ModelOptions,
+    ViewOptions,
+)
 from cse_core.recipes.values import OptionReader, as_typed
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.runtime.declared import Declared
 
-DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
-"""Returns the rows and columns of the data, None where it does not know them without reading."""
+DataLookup = Callable[[DataOptions], Any]
+"""Reads the data, as a ``cse_core.data.Data``."""
 
 
 def resolve(
@@ -59,7 +65,7 @@ def resolve(
     ``recipe`` names an installed one, a TOML file or a run's folder. ``kinds`` are flags as typed:
     ``NAME`` replaces the recipe's list, ``+NAME`` adds, ``~NAME`` takes away; ``distribution/part``
     and ``part:name`` are understood. ``sets`` are ``path=value``, after ``model``. Without
-    ``facts`` the encoder's files are read, and ``lookup`` tells rows and columns of the data.
+    ``facts`` the encoder's files are read, and ``lookup`` reads the data.
 
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
@@ -90,7 +96,7 @@ def resolve(
             run = replace(run, model=run.model.model_copy(update={"prompt": text}))
     if not any((error.where or "").startswith("data.") for error in errors):
         with collect_errors(errors):
-            run = replace(run, facts=_facts_of_data(run, lookup))
+            run = replace(run, read=None if lookup is None else lookup(run.data))
     raise_all(errors)
     if not given:
         run = replace(run, named=_named_models(run, registry))
@@ -166,27 +172,33 @@ def _place(part: PlannedPart) -> tuple[int, int]:
     return KINDS.index(part.kind), stage
 
 
-def _facts_of_data(run: Composition, lookup: DataLookup | None) -> RunInfo:
-    rows, columns = run.facts.rows, run.facts.columns
-    if lookup is not None:
-        rows, columns = lookup(run.data)
-    if rows is not None and run.data.limit is not None:
-        rows = min(rows, run.data.limit)
+def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
+    """Return the run with the rows of its data that have what it needs, and its steps."""
+    rows, needed = run.facts.rows, run.needed_columns
+    if run.read is not None and {*needed.required} <= {*run.read.columns, *FILLED}:
+        try:
+            rows = len(run.read.corpus(needed))
+        except CseError as error:
+            problems.append(error)
     if run.data.split_tokens is not None:
         rows = None  # not known before the texts are cut
     return replace(
-        run.facts,
-        rows=rows,
-        columns=columns,
-        batch_size=run.train.batch_size,
-        steps=run.train.max_steps if rows is None else run.train.steps(rows),
-        precision=run.train.precision,
+        run,
+        facts=replace(
+            run.facts,
+            rows=rows,
+            batch_size=run.train.batch_size,
+            steps=run.train.max_steps if rows is None else run.train.steps(rows),
+            precision=run.train.precision,
+        ),
     )
 
 
 def _completed(run: Composition, registry: Registry) -> Composition:
     """Return the run with its views, branches and passes; raises all errors of the checks."""
     problems: list[Problem] = []
+    if run.read is not None:
+        run = replace(run, facts=replace(run.facts, columns=run.read.columns))
     if run.facts.family is None:
         problems.append(
             f"nothing is known of the model {run.facts.model} before it is loaded: [[when]] blocks "
@@ -195,6 +207,7 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     views, unmade = plan_views(run)
     run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]
+    run = _with_rows(run, problems)
     try:
         run = replace(run, inference_pool=checks.find_inference_pool(run, registry))
     except CseError as error:

@@ -178,10 +178,8 @@ def read_toml(path: Path, label: str) -> dict[str, Any]:
 
 
 def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
-    run, train, versions = table.pop("run", None), table.get("train"), table.pop("versions", None)
-    precision = run.get("precision") if isinstance(run, dict) else None
-    if isinstance(train, dict) and train.get("precision") == "auto" and precision is not None:
-        train["precision"] = precision  # that of the run: here auto may be another
+    table.pop("run", None)
+    versions = table.pop("versions", None)
     _check_shape(table, label, _KEYS)
     for number, block in enumerate(table.get("when", []), 1):
         where = f"{label}: when {number}"
