@@ -72,7 +72,7 @@ def test_what_a_run_reads_may_not_change(
     stopped_after(cse, monkeypatch, 2, *words, *QUICK, "--out", run)
     for file, where in (
         (sentences, "data.path"),
-        (dev, "train.dev: dev"),
+        (dev, "train.dev: dev.tsv"),
         (starter_copy / "tokenizer.json", "model.name: tokenizer.json"),
         (starter_copy / "config.json", "model.name: config.json"),
     ):
