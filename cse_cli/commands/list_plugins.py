@@ -57,10 +57,7 @@ def list_plugins(
         return
     manager, commands = plugins.manager, plugins.commands
     found = [
-        {
-            **_as_dict(info, kind),
-            "commands": commands.of(info.distribution),
-        }
+        {**_as_dict(info, kind), "commands": commands.of(info.distribution)}
         for info in manager.infos
         if status in (None, info.status)
     ]

@@ -94,20 +94,17 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
-    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]] | None = None,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
     ``resolve_model`` turns a model's name into a folder or hub name, ``total_steps`` are the
-    optimiser steps of the first round, ``load_encoder`` stands for
-    ``PackedEncoder.load_with_tokenizer``.
+    optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
-    read = load_encoder or PackedEncoder.load_with_tokenizer
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        loaded, own = read(resolve_model(name), seed=seed, **how)
+        loaded, own = PackedEncoder.load_with_tokenizer(resolve_model(name), seed=seed, **how)
         loaded.to(device).use_dropout(source)
         return loaded, own
 

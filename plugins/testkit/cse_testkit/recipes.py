@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import torch
 
 from cse import Composition
-from cse_core.recipes.compose import resolve
+from cse_cli.api import resolve
 from cse_core.run_info import RunInfo
-from cse_testkit.promises import Suite
+from cse_testkit.promises import Suite, plugins_of
 from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import COLUMNS, Columns, declared_columns, tiny_corpus, typed
 
@@ -110,10 +110,9 @@ class RecipeSuite(Suite):
 
     def promise_it_trains(self) -> None:
         """Steps with a tiny encoder leave finite losses and gradients, and move weights."""
-        corpus = tiny_corpus(columns=self._columns())
-        given: Any = {"registry": self.installed(), "corpus": corpus}
+        given: Any = {"registry": self.registry, "corpus": tiny_corpus(columns=self._columns())}
         run = compose(recipe=self.recipe, sets=self.sets, **given)
-        rig = Rig(run, corpus)
+        rig = Rig(run, plugins_of(self.registry))
         before = rig.weights()
         rig.step(3)
         assert not (bad := rig.not_finite()), bad
