@@ -150,7 +150,7 @@ def texts_of(given: Any, where: str) -> list[str]:
     """Return the texts of a list, a column or a generator.
 
     Raises:
-        CseError: It is a table, or one of its rows is no text.
+        CseError: It is a table, or one of its rows is not a text.
     """
     if isinstance(given, Mapping) or _is_table(given):
         hint = f"give the texts of one column: {where}['text']"
