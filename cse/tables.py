@@ -81,25 +81,15 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         names = list(next(tables).column_names)
         values = (row for table in tables for row in table.to_pylist())
         return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
-    if file.format == "jsonl":
-        first = next(json_lines(file, reading), None)
-        if first is not None:
-            return list(as_object(*first)), (
-                (place, as_object(place, value)) for place, value in json_lines(file, reading)
-            )
-    else:
-        records = separated(file, reading)
-        header = next(records, None)
-        if header is not None:
-            columns = header[1]
-            if file.format == "csv" and len(columns) == 1 and "\t" in columns[0]:
-                hint = "name the file *.tsv"
-                raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
-            return columns, (
-                (f"{file.name}, line {number}", dict(zip(columns, fields, strict=True)))
-                for number, fields in records
-            )
-    raise CseError("the file contains only blank lines", where=file.name)
+    records = json_lines if file.format == "jsonl" else separated
+    first = next(iter(records(file, reading)), None)
+    if first is None:
+        raise CseError("the file contains only blank lines or a header", where=file.name)
+    columns = list(as_object(*first))
+    if len(columns) == 1 and "\t" in columns[0]:
+        hint = "name the file *.tsv"
+        raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
+    return columns, ((at, as_object(at, value)) for at, value in records(file, Reading(file.name)))
 
 
 def article_text(row: Mapping[str, Any], place: str) -> str | None:
