@@ -212,7 +212,10 @@ def check_same(
     from cse_core.training.run_folder import RunFolder
 
     folder = RunFolder(path)
-    if (written := _written(folder)) is None:
+    written = _written(folder)
+    if written is None and _is_finished(folder) and folder.recipe.is_file():
+        written = folder.recipe.read_bytes()  # its checkpoints were removed
+    if written is None:
         return ""
     then = tomllib.loads(written.decode())
     del then["run"], then["versions"]

@@ -140,7 +140,7 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
                 continue
             try:
                 if module:
-                    raise TypeError("of a module is not a tensor")
+                    raise TypeError("a module keeps tensors alone")
                 json.dumps(value)
             except (TypeError, ValueError) as error:
                 what = f"promised tensors and JSON values, but of {name!r} {error}"
