@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from cse_testkit import installed_registry
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
+from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.training.recipe_file import dump_recipe
 from tests.fixtures.tiny import Known
 
@@ -19,7 +21,7 @@ OPTIONAL = ("positive", "negative", "fraternal")
 def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_path: Path) -> None:
     registry, record = installed_registry(), tmp_path / "run.toml"
     recipes = [None, *(found.name for found in registry.recipes())]
-    subsets = [(), *((column,) for column in OPTIONAL), OPTIONAL]
+    subsets = [each for count in range(4) for each in combinations(OPTIONAL, count)]
     composed = 0
     for recipe in recipes:
         for subset in subsets:
@@ -31,10 +33,8 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
             record.write_text(dump_recipe(first), encoding="utf-8")
             again = resolve(registry, recipe=record)
             what = f"{recipe} with columns {columns}"
-            assert again.views == first.views, what
-            assert again.passes == first.passes, what
-            assert again.parts == first.parts, what
-            assert again.inference_pool == first.inference_pool, what
+            for name in (*CORE_OPTIONS, "params", "parts", "views", "passes", "inference_pool"):
+                assert getattr(again, name) == getattr(first, name), (what, name)
             composed += 1
     assert composed > len(recipes)
 
