@@ -235,7 +235,7 @@ def model_alone(
     """Return a run of a model that encodes as it says itself, but for a row pooler or a prompt.
 
     Raises:
-        CseError: If there is no such model, or it does what cse does not.
+        CseError: If the model is missing, or it does what cse does not.
     """
     sets = [] if prompt is None else [f"model.prompt={json.dumps(prompt, ensure_ascii=False)}"]
     if pooling != "model":
