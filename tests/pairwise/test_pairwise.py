@@ -15,8 +15,8 @@ from cse_testkit.completion import Found, compose_together, path_of, train_toget
 from cse_core.errors import CseError
 from tests.pairwise.covering import covering
 
-PARTS_OF_A_RUN = 9
-MAX_RUNS = 100
+PARTS_OF_A_RUN = 12
+MAX_RUNS = 60
 ALLOWED = float(os.environ.get("CSE_PAIR_SECONDS", "0.5"))
 """Seconds of CPU that a pair may take, so that the table stays affordable as plugins come."""
 
