@@ -93,6 +93,13 @@ def test_states_changed_in_place_are_cast_anew() -> None:
     assert not torch.equal(first, changed)
 
 
+def test_inference_mode_casts_for_itself() -> None:
+    encoder = PackedEncoder(bert()).eval()
+    with torch.inference_mode():
+        inferred = in_bf16(encoder)
+    assert torch.equal(inferred, in_bf16(encoder))
+
+
 def test_a_copy_casts_for_itself() -> None:
     encoder = PackedEncoder(bert()).eval()
     twin = encoder.copy()
