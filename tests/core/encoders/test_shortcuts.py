@@ -93,11 +93,19 @@ def test_states_changed_in_place_are_cast_anew() -> None:
     assert not torch.equal(first, changed)
 
 
-def test_inference_mode_casts_for_itself() -> None:
+def test_inference_mode_and_passes_with_gradient_cast_for_themselves() -> None:
     encoder = PackedEncoder(bert()).eval()
     with torch.inference_mode():
         inferred = in_bf16(encoder)
     assert torch.equal(inferred, in_bf16(encoder))
+    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
+    casts.watch(linear)
+    states = torch.ones(2, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():
+        with torch.no_grad():
+            linear(states)
+        linear(states).sum().backward()
+    assert states.grad is not None
 
 
 def test_a_copy_casts_for_itself() -> None:
