@@ -131,6 +131,19 @@ def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(
     assert len(calls) == 2
 
 
+def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
+    recipe = HEADED + '[[branch]]\nuse = "frozen"\n[views.positive]\nbranch = "frozen"\n'
+    bench = Bench(encoder, folder, recipe, "train.lr=1e-2")
+    texts = bench.columns["text"][:8]
+    sentence_encoder = bench.assembly.encoders["frozen"]
+    before = sentence_encoder.encode(texts, torch.device("cpu"))
+    for step in range(3):
+        bench.step(step)
+    assert torch.equal(sentence_encoder.encode(texts, torch.device("cpu")), before)
+    online = bench.assembly.online.encode(texts, torch.device("cpu"))
+    assert not torch.allclose(online, before, atol=1e-2)
+
+
 def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     encoder: str, other_encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
