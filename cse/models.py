@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
@@ -54,7 +54,7 @@ class Model:
 
     def encode(
         self,
-        texts: str | Sequence[str],
+        texts: str | Iterable[str],
         *,
         normalize: bool = False,
         batch_tokens: int | None = None,
@@ -64,24 +64,58 @@ class Model:
         Warns of texts that are longer than ``max_length``, whose ends are cut off.
 
         Args:
-            texts: One text or several.
+            texts: One text, or several: a list, a column of a table, a generator.
             normalize: Whether each vector is scaled to length 1.
             batch_tokens: Tokens that the encoder is given at once, about; by default 1,024 on a
                 CPU in fp32, 8,192 elsewhere.
 
         Raises:
-            CseError: If ``batch_tokens`` is less than 1.
+            CseError: If a row is not a text, or ``batch_tokens`` is less than 1.
         """
+        from cse.tables import texts_of
         from cse_cli.models.encoding import TextEncoder
         from cse_cli.models.geometry import unit
 
-        rows = [texts] if isinstance(texts, str) else list(texts)
+        rows = texts_of(texts, "texts")
         encode = TextEncoder(self.loaded, batch_tokens)
         vectors = encode(rows)
         if encode.note:
             warnings.warn(encode.note.replace("--max-length N", "max_length=N"), stacklevel=2)
         vectors = unit(vectors).astype("float32") if normalize else vectors
         return vectors[0] if isinstance(texts, str) else vectors
+
+    def search(
+        self,
+        queries: str | Sequence[str],
+        data: Any,
+        *,
+        top: int = 5,
+        batch_tokens: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the texts nearest to each query by cosine, as ``cse search --json`` has them.
+
+        Args:
+            queries: What to look for: one text or several.
+            data: A list of texts, or anything that ``data`` of :func:`cse.train` can be; rows count
+                from 1, over all files.
+            top: Texts for each query.
+            batch_tokens: As in :meth:`encode`.
+
+        Returns:
+            For each query ``query`` and ``results``: ``rank``, ``cosine``, ``row`` and ``text``.
+
+        Raises:
+            CseError: If a query or the data is wrong.
+        """
+        from cse.tables import files_of, texts_of
+        from cse_cli.models.encoding import TextEncoder, check_queries, nearest
+        from cse_cli.texts.given import rows_of
+
+        wanted = texts_of(queries, "queries")
+        check_queries(wanted, top)
+        files = files_of(data, "data")
+        texts = [text for file in files for text in rows_of(file, self._plugins.registry)]
+        return nearest(TextEncoder(self.loaded, batch_tokens), wanted, texts, top)
 
     def encode_view(
         self,
@@ -182,7 +216,8 @@ def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:
         models: Runs, model folders, installed encoders or names of the hub.
         options: The options of ``cse eval``, with ``_`` for ``-``: ``suite="sts"``,
             ``pairs="pairs.tsv"``, ``data_dir="DIR"``, ``no_baselines=True``; with ``quiet=True``
-            no progress is shown.
+            no progress is shown. What names files takes rows that are at hand too, as ``data`` of
+            :func:`cse.train` does.
 
     Returns:
         What ``cse eval --json`` prints: ``results`` by set for one model, ``models`` for several.
@@ -190,7 +225,12 @@ def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:
     Raises:
         CseError: If a model, a file or an option is wrong, or cse-evaluation is not installed.
     """
+    from cse.tables import files_of
+
     plugins = Installed()
     function = plugins.commands.function("eval")
+    for name in ("pairs", "labelled", "documents", "candidates"):
+        if options.get(name) is not None:
+            options[name] = files_of(options[name], name)
     found: dict[str, Any] = function(plugins, [fspath(model) for model in models], **options)
     return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from cse.tables import files_of
 from cse_cli.options.flags import PART_FLAGS, Choice
 from cse_cli.plugins.installed import Installed
 from cse_cli.training.stored_run import StoredRun
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 Names = str | Sequence[str] | None
 """One name or several, as a flag that may be repeated takes them."""
 File = str | PathLike[str]
-Files = File | Sequence[File] | None
+Texts = Any
+"""Files and names, or rows that are at hand: see :func:`cse.tables.files_of`."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,24 @@ class Plan:
         """Show the plan where a notebook shows a cell's value."""
         printer.text("…" if cycle else str(self))
 
+    def _repr_html_(self) -> str:
+        """Show the plan as a table where a notebook shows a cell's value."""
+        rows: list[tuple[str, list[str]]] = []
+        for line in str(self).splitlines():
+            head, _, rest = line.partition(": ") if not line[0].isspace() else ("", "", "")
+            if line[0].isspace():
+                rows[-1][1].append(line.strip())
+            else:
+                rows.append((head.rstrip(":"), [rest] if rest else []))
+        cells = ((escape(head), "<br>".join(map(escape, said))) for head, said in rows)
+        return f"<table>{''.join(f'<tr><th>{a}</th><td>{b}</td></tr>' for a, b in cells)}</table>"
+
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what the parts warn of, such as settings far from a paper's."""
-        return self.composition.warnings
+        """Return what reading the data noticed, and the parts warn of."""
+        from cse_cli.training.plan import warnings_of
+
+        return tuple(warnings_of(self.composition))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``cse train --dry-run --json`` prints it."""
@@ -74,8 +91,9 @@ class Chosen(TypedDict, total=False):
     Attributes:
         model: The encoder to start from: an installed one, a folder, a run, or a hub name.
         prompt: What stands before every text: the name of one of the model's prompts, or a text.
-        data: Training texts: files, installed data sets, or names of the hub.
-        dev: Graded pairs that choose the checkpoint; ``"none"`` for none.
+        data: Training texts: files, installed data sets, names of the hub, a DataFrame, a
+            ``datasets.Dataset``, or a list or generator of texts or of rows as dictionaries.
+        dev: Graded pairs that choose the checkpoint, in any of these; ``"none"`` for none.
         aug: Augmenters. As on the command line ``"fgsm"`` replaces those of the recipe, ``"+fgsm"``
             adds one, ``"~fgsm"`` removes one; so for every kind of part.
         pool: Poolers and heads.
@@ -94,8 +112,8 @@ class Chosen(TypedDict, total=False):
 
     model: File | None
     prompt: str | None
-    data: Files
-    dev: Files
+    data: Texts
+    dev: Texts
     aug: Names
     pool: Names
     positives: Names
@@ -148,11 +166,6 @@ def compose(
         return recipe.composition, choice, recipe.plugins
     if unknown := chosen.keys() - Chosen.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-    files: Mapping[str, Any] = chosen
-    for name in ("data", "dev"):
-        if files.get(name) is not None and not _names(files[name]):
-            hint = "name a file; a pattern that matches none gives such a list"
-            raise CseError("is an empty list", where=name, hint=hint)
     report, model = chosen.get("report"), chosen.get("model")
     settings = {
         "model.prompt": chosen.get("prompt"),
@@ -164,8 +177,8 @@ def compose(
     choice = Choice(
         recipe=None if recipe is None else fspath(recipe),
         model=None if model is None else fspath(model),
-        data=_names(chosen.get("data")),
-        dev=_names(chosen.get("dev")),
+        data=files_of(chosen.get("data"), "data"),
+        dev=files_of(chosen.get("dev"), "dev"),
         kinds={kind: _names(kinds[kind]) for kind in PART_FLAGS if kinds.get(kind)},
         sets=[
             f"{path}={text}"
@@ -177,11 +190,11 @@ def compose(
     return resolve_choice(choice, plugins), choice, plugins
 
 
-def _names(given: Files) -> list[str]:
+def _names(given: Names) -> list[str]:
     """Return one name or several as texts."""
     if given is None:
         return []
-    return [fspath(given)] if isinstance(given, str | PathLike) else [fspath(one) for one in given]
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _as_typed(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

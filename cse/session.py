@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cse.plans import Chosen, File, Plan, compose
+from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.progress import libraries_quiet
 from cse_cli.training.collapse import attach_callbacks
@@ -24,6 +24,7 @@ from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
+from cse_core.runtime.sharing import all_gather_objects
 from cse_core.training.checkpoint import Checkpoint, begin
 from cse_core.training.export import save_model
 from cse_core.training.loop import TrainingLoop
@@ -35,14 +36,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from cse_core.protocols import Tokenizer
+    from cse_core.parts import Part
+    from cse_core.protocols import Encoder, Tokenizer
+
+
+_UNSCORED: dict[str, Any] = {"dev": (), "select": None, "report": ()}
+"""What ``train.*`` has where nothing is scored."""
 
 
 class Session:
     """A training run in steps, which writes, scores and logs nothing by itself.
 
     Its batches are those of the first round, or of that in which a stored run stands. ``with``
-    prepares and closes it.
+    prepares and closes it. Started by torchrun, every process makes each call.
 
     Args:
         made_of: A recipe as in :func:`cse.plan`, a plan, a composition, or what
@@ -55,13 +61,13 @@ class Session:
         composition: The parts, their options and the settings of the core.
         device: Where it trains; this and the others are there once it is prepared.
         corpus: All rows of the data, numbered as parts see them.
-        parts: The parts by their paths, such as ``loss.infonce``.
+        trained: The parameters that the optimiser moves, by name.
         round: Number of the round, 0 in a run without rounds.
         rows: The rows of the round: the corpus, or what a miner brought.
         losses: Names of the losses of the round.
 
     Raises:
-        CseError: What is wrong with it, or that there are several processes.
+        CseError: What is wrong with it.
     """
 
     def __init__(
@@ -72,9 +78,7 @@ class Session:
         reporter: Reporter | None = None,
         **chosen: Unpack[Chosen],
     ) -> None:
-        if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-            hint = "start it without torchrun"
-            raise CseError("takes a single process", where="cse.Session", hint=hint)
+        check_launch()
         self._run = made_of if isinstance(made_of, StoredRun) else None
         if isinstance(made_of, Composition):
             self.composition, self._plugins = made_of, plugins or Installed()
@@ -100,25 +104,29 @@ class Session:
         return self
 
     @cached_property
-    def _loop(self) -> TrainingLoop:
+    def _prepared(self) -> Prepared:
         if self._closed:
             raise CseError("is closed", where="cse.Session", hint="make another")
-        composition, plugins, run = self.composition, self._plugins, self._run
-        unscored = {"dev": (), "select": None, "report": ()}
-        alone = replace(composition, train=composition.train.model_copy(update=unscored))
-        read = plugins.known_corpus(composition.data)
+        composition, plugins = self.composition, self._plugins
+        absolute = with_absolute_paths(composition, plugins.registry)
+        alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            self._prepared = Prepared(alone, plugins.registry, self._reporter, read)
-        self.device, self.corpus = self._prepared.device, self._prepared.corpus
+            return Prepared(alone, plugins.registry, self._reporter)
+
+    @cached_property
+    def _loop(self) -> TrainingLoop:
+        prepared, run = self._prepared, self._run
+        self.device, self.corpus = prepared.device, prepared.corpus
         self._temporary = TemporaryDirectory(prefix="cse-session-")  # what miners bring
-        folder, checkpoint = Path(self._temporary.name), None
+        shared = all_gather_objects(partial(str, self._temporary.name), str)[1][0]
+        folder, checkpoint = Path(shared), None
         if run is not None:
             run.check_rows(self.corpus)
             if run.checkpoints[-1:] not in ([], [(0, 0)]):  # that of its beginning is empty
                 number, step = run.checkpoints[-1]
                 checkpoint = Checkpoint.read(RunFolder(run.path).checkpoint(number, step))
                 folder = run.path if number else folder  # which has the round
-        trainer = self._trainer = self._prepared.trainer(RunFolder(folder), attach_callbacks)
+        trainer = self._trainer = prepared.trainer(RunFolder(folder), attach_callbacks)
         if checkpoint is not None:
             trainer.restore(checkpoint)
         current = next(trainer.rounds.each(checkpoint is not None), None)
@@ -126,9 +134,14 @@ class Session:
             raise CseError("needs no training round", where="positives")
         loop = trainer.begin(current, checkpoint)
         loop.engine.builder.tokenise(self._reporter)
-        self.parts, self.rows, self.round = loop.assembly.parts, loop.rows, loop.current.number
+        self.trained, self.rows, self.round = loop.optimizer.named, loop.rows, current.number
         self.losses = tuple(loss.name for loss in loop.engine.objectives.losses)
         return loop
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """The parts by their paths, such as ``loss.infonce``, as made before it is prepared."""
+        return self._prepared.assembly.parts
 
     @property
     def done(self) -> int:
@@ -137,12 +150,8 @@ class Session:
 
     @property
     def total(self) -> int:
-        """Steps of the round, over which schedules run; no checkpoint keeps what it is set to."""
+        """Steps of the round, over which schedules run."""
         return self._loop.total
-
-    @total.setter
-    def total(self, steps: int) -> None:
-        self._loop.total = self._loop.optimizer.total_steps = steps
 
     def batch(self, number: int) -> Tensor:
         """Return ``[B]`` which rows of the round its step of this number takes, from 0."""
@@ -190,31 +199,39 @@ class Session:
         vectors: NDArray[np.float32] = self.prepare()._trainer.encode(texts).numpy()
         return vectors
 
+    def encoder(self, branch: str = "online") -> Encoder:
+        """Return the encoder of a branch."""
+        return self._prepared.assembly.encoders[branch].encoder
+
     def tokenizer(self, branch: str = "online") -> Tokenizer:
         """Return what tokenises the texts that a branch encodes."""
-        return self._loop.assembly.encoders[branch].tokenizer
+        return self._prepared.assembly.encoders[branch].tokenizer
 
     def checkpoint(self, path: File) -> None:
         """Write a run that stands here: :func:`cse.resume` and ``cse train --resume`` go on.
 
-        Another into the same folder lies beside it. Scores of a stored run are not taken along.
+        Another into the same folder lies beside it. Scores of a stored run are not taken along. Of
+        several processes the first writes.
 
         Raises:
             CseError: If the folder holds other things, or a weight is not finite.
         """
         trainer, folder = self.prepare()._trainer, RunFolder(Path(path))
-        new = folder.path not in self._written
+        scored = with_absolute_paths(self.composition, self._plugins.registry).train
+        kept = {name: getattr(scored, name) for name in _UNSCORED}
+        trainer.settings = self._prepared.record(**kept).encode()
+        made, new = trainer.checkpoint(self._loop), folder.path not in self._written
+        if not self._prepared.main:
+            return
         if new:
             check_out(folder.path)
         with folder.held("path"):
             if new:
-                recorded = with_absolute_paths(self.composition, self._plugins.registry)
-                trainer.settings = self._prepared.record(recorded).encode()
                 begin(folder, trainer.settings)
                 if self.round:
                     copytree(trainer.folder.round(self.round), folder.round(self.round))
                 self._written.add(folder.path)
-            trainer.checkpoint(self._loop).write(folder.checkpoint(self.round, self.done))
+            made.write(folder.checkpoint(self.round, self.done))
 
     def save(self, path: File) -> None:
         """Write the model, which transformers and sentence-transformers load as it is."""
@@ -227,5 +244,5 @@ class Session:
         self._closed = True
         if "_temporary" in vars(self):
             self._temporary.cleanup()
-        for name in ("_loop", "_trainer", "_prepared", "parts"):
+        for name in ("_loop", "_trainer", "_prepared", "trained"):
             vars(self).pop(name, None)

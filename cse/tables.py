@@ -1,20 +1,45 @@
-"""Tables of graded or labelled rows, read row by row with the place of each."""
+"""Tables: of graded or labelled rows, with the place of each, and what Python is given as one."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
 
-from cse_core.data.files import json_lines, open_file, parquet_tables, separated
-from cse_core.data.tables import BODIES, Reading, as_object, is_article, unfold
+from cse_core.data.columns import lacks_word_spaces
+from cse_core.data.files import (
+    COMPRESSIONS,
+    arrow_tables,
+    format_of,
+    json_lines,
+    open_file,
+    separated,
+)
+from cse_core.data.tables import (
+    BODIES,
+    Reading,
+    as_object,
+    is_article,
+    join_tables,
+    record_tables,
+    unfold,
+)
 from cse_core.errors import CseError
+from cse_core.files import atomic_file
 
-TABLES = ("tsv", "csv", "jsonl", "parquet")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = ("tsv", "csv", "jsonl", "parquet", "arrow")
 """Formats whose rows have named values."""
-TABLE_SUFFIXES = tuple(f".{form}{zipped}" for form in TABLES for zipped in (".gz", ""))
-"""Endings of these, gzipped ones first."""
+TABLE_SUFFIXES = tuple(
+    f".{form}{packed}" for form in TABLES for packed in (*(f".{end}" for end in COMPRESSIONS), "")
+)
+"""Endings of these, compressed ones first."""
 ARTICLE_COLUMNS = BODIES
 """Columns that make a row an article: its paragraphs, each a list of sentences."""
 Row = tuple[str, dict[str, Any]]
@@ -33,9 +58,9 @@ def table_name(path: str | os.PathLike[str]) -> str:
 def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     """Read a table file row by row, values as they are.
 
-    A tsv file has one tab between fields and no quoting; a csv file has ordinary quoting; a jsonl
-    file has one object a line, and the keys of its first object are its columns. Each may be
-    gzipped; text is UTF-8, with or without a byte-order mark.
+    A tsv file has one tab between fields, and quotes where all its texts stand in some; a csv file
+    has ordinary quoting; a jsonl file has one object a line, and the keys of its first object are
+    its columns. Each may be compressed; text is UTF-8, with or without a byte-order mark.
 
     Returns:
         The columns, and the rows with their places. Blank lines are passed over.
@@ -46,12 +71,12 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     """
     file = open_file(os.fspath(path), Path(path))
     reading = Reading(file.name)
-    if file.format not in TABLES:
+    if file.format not in (*TABLES, "saved"):
         what = "graded or labelled rows are not read from this kind of file"
-        hint = "name it " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)"
+        hint = "write them as " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)"
         raise CseError(what, where=file.name, hint=hint)
-    if file.format == "parquet":
-        tables = parquet_tables(file, reading)
+    if file.format in ("parquet", "arrow", "saved"):
+        tables = arrow_tables(file)
         names = list(next(tables).column_names)
         values = (row for table in tables for row in table.to_pylist())
         return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
@@ -86,3 +111,136 @@ def article_text(row: Mapping[str, Any], place: str) -> str | None:
         return None
     (document,) = unfold(row, "document", number=0, where=place)
     return str(document["text"])
+
+
+def files_of(given: Any, where: str) -> list[str]:
+    """Return the names of files and data sets that a Python argument gives, or is made.
+
+    A name is a name, and so are the strings of a list that look like names. A DataFrame, a
+    ``datasets.Dataset``, a table of Arrow, a dictionary of columns, or texts or dictionaries of a
+    list or a generator become a parquet file in the cache, named by its content, so that a run of
+    them is resumed and repeated like any other.
+
+    Raises:
+        CseError: It is empty or nothing of these; ``where`` is the argument, and its row is named.
+    """
+    if given is None:
+        return []
+    if isinstance(given, str | os.PathLike):
+        return [os.fspath(given)]
+    if isinstance(given, Mapping) or _is_table(given):
+        return [_kept(_arrow_table(given, where), where)]
+    items = _items(given, where)
+    if not items:
+        hint = "name a file; a pattern that matches none gives such a list"
+        raise CseError("is an empty list", where=where, hint=hint)
+    if any(map(_is_table, items)):
+        return [name for item in items for name in files_of(item, where)]
+    names = [os.fspath(item) for item in items if _is_name(item)]
+    if 2 * len(names) > len(items):
+        return [os.fspath(item) for item in items]
+    if there := next((name for name in names if os.path.exists(name)), None):
+        hint = "give files, or texts and rows, not both"
+        raise CseError("is a file among texts", where=where, value=there, hint=hint)
+    rows = ((f"{where}, row {n}", _row(item, where, n)) for n, item in enumerate(items, 1))
+    reading = Reading(where)
+    return [_kept(join_tables(list(record_tables(rows, "sentence", reading))), where)]
+
+
+def texts_of(given: Any, where: str) -> list[str]:
+    """Return the texts of a list, a column or a generator.
+
+    Raises:
+        CseError: It is a table, or one of its rows is no text.
+    """
+    if _is_table(given):
+        hint = f"give the texts of one column: {where}['text']"
+        raise CseError("is a table, not a list of texts", where=where, hint=hint)
+    texts = [given] if isinstance(given, str) else _items(given, where)
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            hint = "give each row as a text"
+            raise CseError("is not a text", where=f"{where}, row {number}", value=text, hint=hint)
+    return texts
+
+
+def _is_table(given: Any) -> bool:
+    """Tell whether a table of any library is given."""
+    return hasattr(given, "columns") or hasattr(given, "column_names")
+
+
+def _is_name(item: Any) -> bool:
+    """Tell whether an item of a list is written like the name of a file or a data set."""
+    if not isinstance(item, str):
+        return isinstance(item, os.PathLike)
+    spaced = len(item.split()) != 1 or lacks_word_spaces([item])
+    return not spaced or ("\n" not in item and format_of(item) is not None)
+
+
+def _items(given: Any, where: str) -> list[Any]:
+    if isinstance(given, Set | bytes | Mapping) or not isinstance(given, Iterable):
+        what = "has no order" if isinstance(given, Set) else "is not a list of texts"
+        raise CseError(what, where=where, value=given, hint="give a list")
+    column = given.to_pylist() if hasattr(given, "to_pylist") else given
+    return column if isinstance(column, list) else list(column)
+
+
+def _row(item: Any, where: str, number: int) -> Mapping[str, Any]:
+    if isinstance(item, str):
+        return {"text": item}
+    if isinstance(item, Mapping):
+        return dict(item)
+    hint = "give each row as a text, or as a dictionary of its columns"
+    raise CseError("is not a text", where=f"{where}, row {number}", value=item, hint=hint)
+
+
+def _arrow_table(given: Any, where: str) -> pa.Table:
+    """Return a table of any library as one of Arrow, without an index."""
+    import pyarrow as pa
+
+    if isinstance(given, Mapping) and any(map(_is_table, given.values())):
+        hint = f"give one of them: {where}[{next(iter(given))!r}]"
+        raise CseError(f"has the splits {', '.join(given)}", where=where, hint=hint)
+    if hasattr(given, "with_format"):  # a datasets.Dataset, or one that is read as it goes
+        given = given.with_format("arrow")[:] if hasattr(given, "__len__") else list(given)
+    try:
+        table = pa.Table.from_pylist(given) if isinstance(given, list) else pa.table(given)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise CseError(_mixed(given) or str(error), where=where) from error
+    if not len(table):
+        raise CseError("is an empty table", where=where, hint="give rows")
+    return table.select([name for name in table.column_names if "__index_level" not in name])
+
+
+def _mixed(given: Any) -> str:
+    """Return which row of a table has no text in a column of texts; nothing where each has."""
+    for name in given if isinstance(given, Mapping) else given.columns:
+        kinds = [type(value) for value in given[name] if value is not None and value == value]
+        if str in kinds and (other := next((kind for kind in kinds if kind is not str), None)):
+            row = next(n for n, value in enumerate(given[name], 1) if type(value) is other)
+            return f"row {row} of column {name} is no text but a {other.__name__}"
+    return ""
+
+
+def _kept(table: pa.Table, name: str) -> str:
+    """Return the file that a table is in: in the cache, or for as long as this process lives."""
+    import pyarrow.parquet as pq
+
+    from cse_cli.plugins.folders import cache_folder
+
+    written = BytesIO()
+    pq.write_table(table, written)
+    content = written.getvalue()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    folder = cache_folder()
+    folder = Path(mkdtemp(prefix="cse-data-")) if folder is None else folder / "data" / digest
+    path = folder.absolute() / f"{name}.parquet"
+    try:
+        if not path.is_file():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with atomic_file(path, private=True) as beside:
+                beside.write_bytes(content)
+    except OSError as error:
+        what = f"cannot be written: {error.strerror or error}"
+        raise CseError(what, where=str(path), hint="CSE_CACHE names another folder") from error
+    return str(path)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cse_cli.cards.scores import keep_scores
+from cse_cli.machine.json_files import read_json
 from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
 from cse_cli.machine.processor import processor
 from cse_cli.models.loading import (
@@ -26,17 +27,22 @@ from cse_cli.models.loading import (
 )
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data, complete_model, complete_suite
+from cse_cli.options.descriptions import describe
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json, say_table, warn
+from cse_cli.terminal.markdown import code, markdown_table, plain, visible
 from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, with_absolute_paths
 from cse_cli.training.train_checks import check_read
+from cse_core.recipes.compose import resolve
 from cse_core.recipes.model_facts import find_model
 from cse_core.recipes.reading import read_toml
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.recipes.values import as_typed
+from cse_core.registry.plugin_info import PluginInfo
+from cse_core.registry.registry import Registered, Registry
 from cse_core.runtime.hub import is_hub_reachable
 
 if TYPE_CHECKING:
@@ -46,13 +52,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "BatchTokensOption", "Choice", "DeviceOption",
-    "Installed", "MaxLengthOption", "ModelArgument", "PoolingOption", "PrecisionOption",
-    "PromptOption",
-    "absolute_path", "as_typed", "check_model", "check_out_file", "check_out_folder", "check_read",
-    "choice_flags", "complete_data", "complete_model", "complete_suite", "composition_of",
-    "data_folder", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
-    "keep_scores", "known_set", "load_texts", "out_file", "plain_table", "processor", "progress",
-    "read_toml", "say_json", "say_table", "shared", "warn", "with_absolute_paths",
+    "Installed", "MaxLengthOption", "ModelArgument", "PluginInfo", "PoolingOption",
+    "PrecisionOption", "PromptOption", "Registered", "Registry", "absolute_path", "as_typed",
+    "check_model", "check_out_file", "check_out_folder", "check_read", "choice_flags", "code",
+    "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
+    "describe", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
+    "keep_scores", "known_set", "load_texts", "markdown_table", "out_file", "plain", "plain_table",
+    "processor", "progress", "read_json", "read_toml", "resolve", "say_json", "say_table",
+    "shared", "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 
@@ -82,7 +89,7 @@ def load_texts(path: str, plugins: Installed | None = None, *, limit: int | None
     from cse_core.recipes.settings import DataOptions
 
     options = DataOptions(path=(path,), limit=limit)
-    return load_corpus(options) if plugins is None else plugins.corpus(options)
+    return load_corpus(options) if plugins is None else plugins.read(options).corpus()
 
 
 @contextmanager

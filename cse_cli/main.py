@@ -8,10 +8,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
+from shlex import quote
 from typing import Annotated
 
 import typer
 
+import cse_cli.machine.environment  # noqa: F401
+from cse_cli.machine.out_files import typed
 from cse_cli.machine.refusals import (
     check_typed,
     exits_as_errors,
@@ -59,15 +62,17 @@ def run(arguments: Sequence[str]) -> int:
         mistake or a refusal of the machine, which was printed; 130 after an interrupt; 141 where
         the reader of stdout has left.
     """
-    debug = False
+    debug, installed = False, Installed()
+    typed.set(tuple(arguments))
     try:
         check_typed(arguments)
         words, left_out = take_no_plugin(arguments)
         debug = _DEBUG in words[: words.index("--") if "--" in words else None]
         if debug:
             words.remove(_DEBUG)
+        installed = Installed(left_out)
         with exits_as_errors():
-            code = _run(words or ["--help"], Installed(left_out))
+            code = _run(words or ["--help"], installed)
         sys.stdout.flush()
         return code
     except ElsewhereError:  # the process that failed says why
@@ -88,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
         if refused is not None:
             fail(refused)
             return 2
-        line = None if debug else plugin_from_traceback(error)
+        line = None if debug else plugin_from_traceback(error, installed.owners(arguments))
         if line is None:
             raise
         fail(CseError(line, hint="this is a bug in the plugin; add --debug to see where"))
@@ -107,8 +112,6 @@ def _run(words: list[str], installed: Installed) -> int:
         if not choosing.completing():
             raise
         return int(end.code or 0)  # of Typer, which has printed what the shell offers
-    except typer.Abort:
-        raise KeyboardInterrupt from None
     except Exception as error:
         # Typer's errors of usage have no public base class, but a public way to ask for the text.
         said = getattr(error, "format_message", None)
@@ -220,7 +223,7 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
             return CseError(f"no such command {typed[len(path.split()) - 1]!r}", hint=missing)
     if text.startswith(_EXTRA) and path == "cse train":
         extra = text.removeprefix(_EXTRA).strip("()").split()[0]
-        hint = f"training texts follow --data: --data {extra}"
+        hint = f"training texts follow --data: --data {quote(extra)}"
         return CseError("unexpected argument", where=path, value=extra, hint=hint)
     text = text.replace("No such option: ", "unknown option ", 1)
     return CseError(text[:1].lower() + text[1:], hint=f"see {path} --help")

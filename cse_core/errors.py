@@ -28,6 +28,14 @@ def truncate_repr(value: object, longest: int = 150) -> str:
         return f"{type(value).__name__} too long to show"
 
 
+def describe(error: BaseException) -> str:
+    """Return an exception's type and text as one line, also where it cannot say what it is."""
+    try:
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    except Exception:
+        return type(error).__name__
+
+
 class CseError(Exception):
     """Report a user's mistake in one line: what, where, the value, what to do next.
 
@@ -59,6 +67,10 @@ class CseError(Exception):
         if self.hint:
             text += f"; {truncate(self.hint, max(200, MAX_LINE_CHARACTERS - len(text)))}"
         return " ".join(text.split())
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows in place of frames: the line."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class CseErrors(CseError):

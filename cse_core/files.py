@@ -61,7 +61,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
                 if file.is_file():
                     file.chmod(mode)  # some libraries write files that nobody else may read
                     if file.name != _NOT_SUMMED:
-                        sums[file.relative_to(beside).as_posix()] = _sum(file)
+                        sums[file.relative_to(beside).as_posix()] = file_sum(file)
             (beside / SUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
             old = _name_beside(path, "old-") if path.exists() else None
             if old is not None:
@@ -92,14 +92,15 @@ def verify_checksums(folder: Path, *needed: str) -> str | None:
         if not (folder / name).is_file():
             return f"{name} is missing"
         try:
-            if sums.get(name) != _sum(folder / name):
+            if sums.get(name) != file_sum(folder / name):
                 return f"{name} is not what was written"
         except OSError as error:
             return f"{name} cannot be read: {error.strerror}"
     return None
 
 
-def _sum(path: Path) -> str:
+def file_sum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

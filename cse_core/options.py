@@ -14,6 +14,9 @@ from cse_core.schedule import Schedule
 _LOCATION = "a file or a folder"
 Location = Annotated[str, _LOCATION]
 """Text of an option that may name a file or a folder; ``run.toml`` keeps the whole path of one."""
+_MODEL = "a model"
+ModelName = Annotated[str, _LOCATION, _MODEL]
+"""Location of an option that names another model; it encodes as its own folder says."""
 LARGEST = 10**9
 """Largest number, of either sign, that an option without an upper bound of its own may have."""
 
@@ -36,10 +39,17 @@ class Options(BaseModel):
         return value
 
 
-def is_location(info: FieldInfo) -> bool:
+def is_location(info: FieldInfo, what: str = _LOCATION) -> bool:
     """Tell whether an option is a :data:`Location`, or holds some."""
     beside = (getattr(each, "__metadata__", ()) for each in get_args(info.annotation))
-    return any(_LOCATION in metadata for metadata in (info.metadata, *beside))
+    return any(what in metadata for metadata in (info.metadata, *beside))
+
+
+def models_named(options: Options) -> dict[str, str]:
+    """Return the models that options name, by the names of the options."""
+    found = {name: getattr(options, name) for name, info in type(options).model_fields.items()
+             if is_location(info, _MODEL)}  # fmt: skip
+    return {name: value for name, value in found.items() if value not in (None, "self")}
 
 
 class AugmenterOptions(Options):

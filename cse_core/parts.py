@@ -61,11 +61,12 @@ class Setup:
         device: Where tensors belong.
         generator: ``generator(name)`` draws on the CPU for the making of the part.
         load_encoder: ``load_encoder(model, option="model")`` is a second encoder by name, with its
-            tokenizer; where it cannot be loaded, the error names that option of the part.
-        text_encoder: ``text_encoder(model, pooling="mean", option="model")`` makes
-            ``encode(texts, longest=None)``: ``[N, D]`` vectors as ``RoundContext.encode`` gives
-            them, without heads, of another encoder, or with None of the run's own as it is then.
-            Pooling is ``cls`` or ``mean``, ``longest`` the tokens of a row at most.
+            tokenizer; where it cannot be loaded, the error names that option of the part. A branch
+            with this encoder pools, cuts and normalises as its model says.
+        text_encoder: ``text_encoder(model, pooling=None, option="model")`` makes
+            ``encode(texts, longest=None)``: ``[N, D]`` vectors of another model, as its folder says
+            or by ``cls`` or ``mean`` without heads, or with None of the run's own encoder as it is
+            then. ``longest`` are the tokens of a row at most.
         load_texts: ``load_texts(file)`` are the rows of another file.
     """
 
@@ -298,6 +299,7 @@ class Branch(Part):
         encoder: Its encoder.
         heads: Its heads by instance name; a head that is missing is the online one.
         tokenizer: Its own tokenizer; None is the run's. Token augmenters do not reach its tokens.
+        pooler: Its own row pooler; None is that which a model loaded by name has, or the run's.
         training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
             In a branch that is a module it is set after ``super().__init__()``.
     """
@@ -305,6 +307,7 @@ class Branch(Part):
     encoder: Encoder
     heads: Mapping[str, torch.nn.Module]
     tokenizer: Tokenizer | None = None
+    pooler: RowPooler | None = None
     training: bool = True
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
@@ -121,8 +121,8 @@ class Column(Protocol):
     """A column of texts, which stay in Arrow until they are asked for; a ``Sequence[str]``."""
 
     def __len__(self) -> int: ...
-
     def __getitem__(self, row: int) -> str: ...
+    def __iter__(self) -> Iterator[str]: ...
 
     def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
         """Return the texts of some rows, in their order."""

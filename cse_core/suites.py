@@ -91,7 +91,7 @@ class DevSet:
     size: int
 
     def score(self, encode: Encode) -> dict[str, float]:
-        """Return finite numbers by name, those of ``choices`` among them; pure.
+        """Return finite numbers by name, those of ``choices`` among them that are defined; pure.
 
         A collapse is seen by ``mean_cosine`` and ``effective_rank``, where they are given.
 

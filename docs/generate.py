@@ -12,7 +12,7 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -34,6 +34,7 @@ from cse_core.records import COMPONENT_SPECS, ComponentSpec
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
 
+from cse_cli.terminal.markdown import markdown_table as table  # noqa: E402
 from docs import reference  # noqa: E402
 from docs.packages import PACKAGES, purpose  # noqa: E402
 
@@ -42,15 +43,6 @@ MARKED = re.compile(
     r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<foot><!-- end of (?P=name) -->)",
     re.DOTALL,
 )
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [list(head), *(list(row) for row in rows)]
-    lines.insert(1, ["---"] * len(lines[0]))
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
 
 
 def options_rows(

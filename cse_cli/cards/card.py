@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tomlkit
 
 from cse_cli.plugins.citations import papers_of
+from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_core.data.sources import hub_name
 from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write, exists
 from cse_core.records import COMPONENT_SPECS, Paper
-from cse_core.training.export import public_name, visible
+from cse_core.training.export import public_name
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -86,14 +87,14 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
         ),
         template_path=str(_TEMPLATE),
         base=base,
-        code=_code,
+        code=code,
         manifest=manifest,
         papers="\n\n".join(
             f"```bibtex\n{paper.bibtex.strip()}\n```" if isinstance(paper, Paper) else f"- {paper}"
             for paper in papers
         ),
-        parts=", ".join(_code(f"{kind}.{name}") for kind, name in names if name != "online"),
-        plain=_plain,
+        parts=", ".join(code(f"{kind}.{name}") for kind, name in names if name != "online"),
+        plain=plain,
         pooling=pooling,
         portable=portable,
         recipe=recipe,
@@ -131,14 +132,15 @@ def add_evaluations(run: Path) -> None:
     kept = [each for each in before if "encoder" not in (each.metric_args or {})]
     card.data["eval_results"] = [*kept, *last.values()]
     card.data["model_name"] = card.data.get("model_name") or "cse"
-    table = ["| set | split | number | value | setting |", "| --- | --- | --- | --- | --- |"]
+    rows = []
     for each in last.values():
         args = {**(each.metric_args or {})}
         how = [args["encoder"], *(f"{k} {args[k]}" for k in ("setting", "seeds") if k in args)]
         cells = [each.dataset_name, each.dataset_split or "", each.metric_name or ""]
         cells += [f"{each.metric_value:.2f}", "; ".join(how)]
-        table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    section = "\n".join([_BEGIN, "## Evaluation", "", *table, _END, "", ""])
+        rows.append(list(map(plain, cells)))
+    table = markdown_table(["set", "split", "number", "value", "setting"], rows)
+    section = "\n".join([_BEGIN, "## Evaluation", "", table, _END, "", ""])
     text = re.sub(rf"{_BEGIN}.*?{_END}\n*", "", card.text, flags=re.DOTALL)
     head, mark, rest = text.partition("## Use it")
     card.text = f"{head}{section}{mark}{rest}" if mark else f"{text.rstrip()}\n\n{section}"
@@ -211,12 +213,3 @@ def _replace_paths(value: Any) -> Any:
         if path.is_absolute() or ("/" in value and path.exists()):
             return path.resolve().name
     return value
-
-
-def _plain(text: str) -> str:
-    """Return a text in one line that Markdown shows as it is."""
-    return re.sub(r"([\\`\[<|*_])", r"\\\1", visible(text))
-
-
-def _code(name: str) -> str:
-    return f"`{name.replace('`', '')}`"

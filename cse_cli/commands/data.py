@@ -207,7 +207,7 @@ def show(
         for name, text in row.items():
             if text:
                 echo(f"  {name}: {text}")
-    for message in corpus.report.messages:
+    for message in corpus.report.lines:
         echo_err(message)
 
 

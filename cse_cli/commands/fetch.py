@@ -108,6 +108,10 @@ def _fetch_suite(
     states: dict[str, str] = {}
     for file in table.files:
         path, known = folder / file.name, lock.get(file.name)
+        if known is not None and not known["rows"]:  # nothing that could be trusted
+            path.unlink(missing_ok=True)
+            del lock[file.name]
+            known = None
         if path.is_file() and known is None:
             states[file.name] = "yours: not fetched by this command, left as it is"
             continue

@@ -10,6 +10,7 @@ import typer
 from cse_cli.options.completion import complete_plugin
 from cse_cli.plugins.installed import facts, installed
 from cse_cli.terminal.console import console, echo, plain_table, say_json, say_table
+from cse_cli.terminal.markdown import markdown_table
 
 if TYPE_CHECKING:
     from cse_core.records import Record
@@ -58,16 +59,16 @@ def options_table(records: Iterable[Record]) -> str:
     """Return the options that parts add to those of their kind, as a table in Markdown."""
     from cse_core.records import ComponentSpec, ReporterSpec
 
-    lines = ["| option | type | default | what it does |", "|---|---|---|---|"]
+    rows = []
     for record in records:
         if not isinstance(record, ComponentSpec | ReporterSpec):
             continue
         for each in _options(record):
             if each["own"]:
                 default = "must be set" if each["required"] else f"`{each['default']}`"
-                cells = (f"`{each['path']}`", each["type"], default, each["description"])
-                lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    return "\n".join(lines) if len(lines) > 2 else "It has no options of its own."
+                rows.append((f"`{each['path']}`", each["type"], default, each["description"]))
+    heads = ("option", "type", "default", "what it does")
+    return markdown_table(heads, rows) if rows else "It has no options of its own."
 
 
 def _part(record: Record) -> dict[str, Any]:

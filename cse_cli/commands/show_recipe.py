@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,7 +82,8 @@ def show_recipe(
         echo("per encoder:")
     for block in blocks:
         echo(f"  when {block['when']}: {'; '.join(block['changes']) or 'nothing changes'}")
-    echo(f"its text: cse show-recipe {name} --toml; train it: cse train --recipe {name}")
+    typed = quote(name)
+    echo(f"its text: cse show-recipe {typed} --toml; train it: cse train --recipe {typed}")
 
 
 def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from json import dumps
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +15,10 @@ from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json
 from cse_cli.training.choosing import RUN, SHOWN, choice_flags
-from cse_cli.training.train_checks import planned_run, refuse_beside_resume
+from cse_cli.training.stored_run import StoredRun
+from cse_cli.training.train_checks import check_same, planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
+from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
@@ -56,8 +59,8 @@ def train(
     resume: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Go on with a stopped run.",
+            metavar="DIR|auto",
+            help="Go on with a stopped run; auto: begin that of --out or go on with it.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -101,7 +104,11 @@ def train(
     if report:
         choice.sets.insert(0, f"train.report={dumps(report)}")
     plugins = installed(context)
-    if resume is not None:
+    auto = resume == Path("auto")
+    if auto and (out is None or force):
+        what, hint = "begins or continues the run of --out", "name it, without --force"
+        raise CseError(what, where="--resume", value="auto", hint=hint)
+    if resume is not None and not auto:
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
         _run(None, resume, plugins, quiet=quiet, json=json)
         return
@@ -120,7 +127,14 @@ def train(
         else:
             echo("\n".join(plan_text(composition, choice, plugins, planned)))
         return
-    _run(composition, out, plugins, quiet=quiet, json=json, force=force)
+    begun = auto and out is not None and check_same(composition, out, plugins.registry)
+    if begun == "finished":
+        if json:
+            say_json({"run": str(out), **(StoredRun(str(out), plugins).result or {})})
+        else:
+            echo(str(out) if quiet else f"run {str(out)!r} has already finished")
+        return
+    _run(None if begun else composition, out, plugins, quiet=quiet, json=json, force=force)
 
 
 def _run(
@@ -142,7 +156,7 @@ def _run(
         )
     except Stopped as stopped:
         if is_first():
-            echo_err(f"{stopped}; continue with `cse train --resume {stopped.folder}`")
+            echo_err(f"{stopped}; continue with `cse train --resume {quote(str(stopped.folder))}`")
         raise typer.Exit(130) from None
     if not is_first():
         return

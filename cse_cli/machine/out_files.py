@@ -1,34 +1,48 @@
-"""Files and folders that a command is asked to write."""
+"""Files and folders that a command is asked to write; none of them is one that it reads."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+from shlex import quote
 
 from cse_core.errors import CseError
+from cse_core.files import EVALUATIONS, FOLDERS, METRICS, RESULT, RUN_FILE
+
+typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The command line."""
+_APART = re.compile(r"""[=:,\[\]"']""")
+"""Between a flag or a role and a file, and between several files."""
+_OF_MODELS = frozenset({".json", ".safetensors", ".bin", ".model", ".txt"})
 
 
 @contextmanager
-def out_file(path: Path, where: str = "--out", *, keep: bool = True) -> Iterator[Path]:
+def out_file(
+    path: Path, where: str = "--out", *, keep: bool = True, inputs: Iterable[object] = ()
+) -> Iterator[Path]:
     """Give a file beside ``path`` to write, and rename it to ``path`` when all is written.
 
     Args:
         path: The file; replaced if it is there.
         where: The flag that named it, for errors.
         keep: Without it, writing is only tried: see :func:`check_out_file`.
+        inputs: Files that are read and stand nowhere in the command line.
 
     Raises:
-        CseError: If it cannot be written.
+        CseError: If it cannot be written, or the same command reads it.
     """
     from cse_core.files import atomic_file
 
     if path.is_dir():
         raise CseError("is a folder", where=where, value=str(path), hint="name a file")
     if not os.path.lexists(path.parent):
-        hint = f"make it: mkdir -p {path.parent}"
+        hint = f"make it: mkdir -p {quote(str(path.parent))}"
         raise CseError("its folder does not exist", where=where, value=str(path), hint=hint)
+    _check_not_read(path, where, inputs)
     try:
         with atomic_file(path, keep=keep) as made:
             yield made
@@ -41,14 +55,51 @@ def out_file(path: Path, where: str = "--out", *, keep: bool = True) -> Iterator
         ) from None
 
 
-def check_out_file(path: Path, where: str = "--out") -> None:
+def check_out_file(path: Path, where: str = "--out", inputs: Iterable[object] = ()) -> None:
     """Refuse a file that cannot be written, before the work for it.
 
     Raises:
         CseError: As :func:`out_file`.
     """
-    with out_file(path, where, keep=False):
+    with out_file(path, where, keep=False, inputs=inputs):
         pass
+
+
+def _check_not_read(path: Path, where: str, inputs: Iterable[object]) -> None:
+    """Refuse to write over what a command reads or writes too, or what belongs to others."""
+    what = ""
+    if path.is_file() and _belongs(path.resolve()):
+        what = "belongs to a run, a model or fetched data"
+    elif any(_names(str(each), path) for each in inputs):
+        what = "is read by this command"
+    elif sum(_names(each, path) for each in typed.get()) > 1:
+        what = "is named twice in this command"
+    if what:
+        hint = "name another file"
+        raise CseError(f"{what} and would be replaced", where=where, value=str(path), hint=hint)
+
+
+def _names(text: str, path: Path) -> bool:
+    """Tell whether a word of a command line names a file: whole, or behind a flag."""
+    for name in {text, text[2:] if text[:1] == "-" else text, *_APART.split(text)}:
+        there = os.path.expanduser(name)
+        with suppress(OSError, ValueError):  # any text may stand there
+            if os.path.abspath(there) == os.path.abspath(path) or os.path.samefile(there, path):
+                return True
+    return False
+
+
+def _belongs(path: Path) -> bool:
+    """Tell whether a file is one of a run, of a model, or of what ``cse data fetch`` fetched."""
+    for folder in path.parents[:4]:
+        first = path.relative_to(folder).parts[0]
+        if first in (RUN_FILE, RESULT, METRICS, EVALUATIONS, *FOLDERS):
+            if (folder / RUN_FILE).is_file():
+                return True
+    beside = path.parent
+    return (path.suffix in _OF_MODELS and (beside / "config.json").is_file()) or (
+        path.suffix == ".gz" and (beside / "fetched.json").is_file()
+    )
 
 
 def check_out_folder(path: Path, where: str = "--out") -> None:

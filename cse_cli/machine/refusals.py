@@ -5,14 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import Distribution
+from threading import current_thread, main_thread
 from traceback import walk_tb
 from typing import Any
 
 from cse_cli.terminal.console import OutputLost
-from cse_core.errors import CseError, PartError
+from cse_core.errors import CseError, PartError, describe
 
 _REFUSALS = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
@@ -22,6 +25,8 @@ _REFUSALS = (
 """What ``OSError`` says of the machine and of names; any other one is a bug."""
 _MEMORY = re.compile(r"out of memory|(can't|cannot) allocate memory|bad_alloc", re.IGNORECASE)
 _THREADS = re.compile(r"can't start new thread|Resource temporarily unavailable", re.IGNORECASE)
+_asked: list[int] = []
+"""The signals that asked this process to end."""
 _ENDED = re.compile(r"gloo/transport|closed by peer|reset by peer|ncclRemoteError|DistBackend")
 
 
@@ -48,7 +53,7 @@ def check_typed(words: Sequence[str]) -> None:
 
 def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
     """Return the line for an error of the machine, None for a bug."""
-    text = f"{type(error).__name__} {error}"
+    text = describe(error)
     if isinstance(error, MemoryError) or "OutOfMemory" in text or _MEMORY.search(text):
         hint = "lower --batch-tokens, or take a smaller model or fewer texts"
         if words[:1] == ["train"]:
@@ -66,6 +71,15 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
             "another process of this run has ended",
             hint="what it printed says why; start all processes again",
         )
+    if (frames := list(walk_tb(error.__traceback__))) and (
+        frames[-1][0].f_globals.get("__name__", "").startswith("importlib.metadata")
+    ):  # libraries look through every distribution, torch as soon as it is imported
+        known = {each.metadata["Name"] for frame, _ in frames for each in frame.f_locals.values()
+                 if isinstance(each, Distribution)}  # fmt: skip
+        return CseError(
+            f"the metadata of {' or '.join(sorted(known)) or 'a distribution'} cannot be read",
+            hint="install that distribution again, or remove it",
+        )
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         name = error.filename if isinstance(error.filename, str) else None
         if name and len(name) > 80:
@@ -76,36 +90,64 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
 
 @contextmanager
 def exits_as_errors() -> Iterator[None]:
-    """Let no code inside end the program: its ``sys.exit`` becomes an error.
+    """Let signals alone end the program: what code inside raises to that end becomes an error.
+
+    SIGTERM and SIGHUP interrupt as Ctrl-C does, so that unfinished files are removed.
 
     Raises:
-        OutputLost: If it was that of Typer, which could not print.
-        RuntimeError: From any other ``SystemExit``, whatever its code.
+        KeyboardInterrupt: If a signal asked for it.
+        OutputLost: If Typer ended it, which could not print.
+        RuntimeError: From any other ``SystemExit`` and the like, whatever its code.
     """
+    before: dict[int, Any] = {}
     try:
+        if current_thread() is main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, _interrupt)
         yield
-    except SystemExit as error:
+    except Exception:
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and _asked:
+            raise
         if isinstance(error.__context__, BrokenPipeError):  # Typer exits where its help is unread
             raise OutputLost(error.__context__) from None
-        raise RuntimeError(f"sys.exit({error.code!r}) was called") from error
+        raise RuntimeError(f"{describe(error)} was raised") from error
+    finally:
+        for wanted, handler in before.items():
+            signal.signal(wanted, handler)
 
 
-def plugin_from_traceback(error: BaseException) -> str | None:
-    """Return the line that names the plugin whose part raised an error, None where none did.
+def _interrupt(number: int, frame: object) -> None:
+    _asked.append(number)
+    raise KeyboardInterrupt
 
-    The innermost frame that is a method of a part tells; the core's own parts keep their traceback.
+
+def plugin_from_traceback(error: BaseException, owners: Mapping[str, str]) -> str | None:
+    """Return the line that names the plugin whose code raised an error, None where none did.
+
+    The innermost frame that is a method of a part tells, else the innermost one of a plugin that
+    called nothing of the core; the core's own parts keep their traceback.
+
+    Args:
+        error: What was raised.
+        owners: Distributions with their versions, by the packages that are theirs.
     """
     if isinstance(error, PartError):
         return str(error)
-    if isinstance(error.__cause__, SystemExit):
-        error = error.__cause__
+    if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+        error = error.__cause__  # which ``exits_as_errors`` has turned into an error
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)][::-1]
     parts: Any = sys.modules.get("cse_core.parts")
-    if parts is None:
-        return None
-    for frame, _ in reversed(list(walk_tb(error.__traceback__))):
+    for frame in frames if parts is not None else ():
         part = frame.f_locals.get("self")
         if isinstance(part, parts.Part) and not type(part).__module__.startswith("cse_core."):
-            said = " ".join(str(error).split())
-            what = f"{frame.f_code.co_name} raised {type(error).__name__}: {said}"
-            return f"{part.path} of {part.owner}: {what}"
+            return f"{part.path} of {part.owner}: {frame.f_code.co_name} raised {describe(error)}"
+    for frame in frames:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package in owners:
+            return f"{owners[package]}: {frame.f_code.co_qualname} raised {describe(error)}"
+        if package in ("cse_core", "cse_cli", "cse"):
+            break
     return None

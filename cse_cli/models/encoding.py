@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cse_cli.models.processes import by_all, helpers
 from cse_core.errors import CseError
@@ -86,19 +86,6 @@ class TextEncoder:
         rest, size = iter(texts), size or BLOCK
         while held := list(islice(rest, size * (1 + helpers()))):
             yield held, self(held, size)
-
-    def lengths(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the tokens of each text ``[N]``, special ones counted, and which are too long.
-
-        Those have more than is encoded at once.
-        """
-        encoder = self._model.sentence_encoder
-        content = encoder.tokenizer.table(texts).offsets.diff()
-        longest, slicer = slice_length(encoder), encoder.slicer
-        if self._long_texts == "cut" and slicer is not None and not slicer.slices_wrapped:
-            longest = encoder.max_length  # content is cut there, before anything wraps it
-        tokens = content + encoder.tokenizer.special_count
-        return tokens.numpy(), (content > longest).numpy()
 
     @property
     def note(self) -> str | None:
@@ -181,3 +168,49 @@ def slice_length(encoder: SentenceEncoder) -> int:
     empty = encoder.tokenizer.content([""])
     wrapped = encoder.tokenizer.wrap(empty, encoder.prompt("anchor"), longest)
     return longest - len(wrapped.ids)
+
+
+def check_queries(queries: Sequence[str], top: int) -> None:
+    """Refuse what ``nearest`` cannot look for.
+
+    Raises:
+        CseError: If a query is blank, or no text is wanted.
+    """
+    if not 1 <= top <= LARGEST:
+        raise CseError("must be at least 1", where="--top", value=top)
+    blank = [query for query in queries if not query.strip()]
+    if blank or not queries:
+        raise CseError("is blank", where="QUERY", value=blank[:1], hint="write what to look for")
+
+
+def nearest(
+    encode: TextEncoder, queries: Sequence[str], texts: Sequence[str], top: int
+) -> list[dict[str, Any]]:
+    """Return for each query its nearest texts, equal texts once; rows count from 1.
+
+    Blank texts are rows and are not found.
+    """
+    import numpy as np
+
+    from cse_cli.models.geometry import unit
+
+    asked = np.concatenate([vectors for _, vectors in encode.blocks(queries)])
+    wanted = unit(asked).astype(np.float32)
+    distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+    blocks = (unit(vectors).astype(np.float32) for _, vectors in encode.blocks(distinct))
+    cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
+    best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
+    first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
+    found = []
+    for query, places, row in zip(queries, best, cosines, strict=True):
+        results = [
+            {
+                "rank": rank,
+                "cosine": round(float(row[place]), 6),
+                "row": first[distinct[place]],
+                "text": distinct[place],
+            }
+            for rank, place in enumerate(places, 1)
+        ]
+        found.append({"query": query, "results": results})
+    return found

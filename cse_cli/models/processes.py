@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 
+_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+"""Variables of mpirun with the number of processes."""
+_OF_SRUN = ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+
+
 @dataclass
 class _Team:
     """What a process of a shared command knows.
@@ -39,11 +44,24 @@ _team = _Team()
 
 
 def check_launch() -> None:
-    """Refuse variables of torchrun, or of a launcher like it, that make no sense.
+    """Refuse variables of torchrun that make no sense, and other launchers of several processes.
+
+    Those say less than the processes need to find each other: each would do all of the work alone.
 
     Raises:
         CseError: If a variable is not a number, or they contradict each other.
     """
+    batch_script = os.environ.get("ENVIRONMENT") == "BATCH" and "SLURM_STEP_ID" not in os.environ
+    by_srun = "SLURM_PROCID" in os.environ and not batch_script
+    started = [name for name in (*_LAUNCHERS, *_OF_SRUN * by_srun) if name in os.environ]
+    if started and "WORLD_SIZE" not in os.environ and (count := _number(started[0], 1)) > 1:
+        raise CseError(
+            f"a launcher started {count} processes, and each would do all of the work",
+            where=started[0],
+            value=count,
+            hint=f"launch with `torchrun --nproc-per-node {count} --no-python cse …`; "
+            "where each is meant to work alone, set WORLD_SIZE=1",
+        )
     rank, size = _number("RANK", 0), _number("WORLD_SIZE", 1, least=1)
     hint = "set both as torchrun does, or unset both for one process"
     if rank >= size:

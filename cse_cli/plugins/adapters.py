@@ -35,8 +35,9 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
         load_tokenizer,
         translate_load_errors,
     )
+    from cse_core.engine.part_calls import PartCalls
     from cse_core.models.part_factory import make_part
-    from cse_core.parts import Adapter, Setup
+    from cse_core.parts import Setup
     from cse_core.recipes.model_facts import resolve_model
     from cse_core.runtime.seeds import generator
     from cse_core.tokenization.tokenizer import TextTokenizer
@@ -69,9 +70,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
             text_encoder=_load,
             load_texts=_load,
         )
-        part = make_part(choice, setup)
-        assert isinstance(part, Adapter)
-        part.wrap(model)
+        PartCalls()(make_part(choice, setup), "wrap", model)
     return count_trained(model)
 
 

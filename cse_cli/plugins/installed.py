@@ -13,7 +13,7 @@ from cse_cli.plugins.installed_commands import Commands
 from cse_cli.terminal.console import warn
 
 if TYPE_CHECKING:
-    from cse_core.data import Corpus
+    from cse_core.data import Data
     from cse_core.recipes.settings import DataOptions
     from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
     from cse_core.registry.manager import PluginManager
@@ -38,8 +38,7 @@ class Installed:
 
     def __init__(self, left_out: Sequence[str] = ()) -> None:
         self.left_out = tuple(left_out)
-        self._corpora: dict[str, Corpus] = {}
-        self._columns: dict[str, tuple[str, ...] | None] = {}
+        self._read: dict[str, Data] = {}
 
     @cached_property
     def commands(self) -> Commands:
@@ -118,27 +117,23 @@ class Installed:
         made: Suite = load_factory(self.suites[suite].factory, where=f"suite {suite}")()
         return made.locate(folder)
 
-    def corpus(self, options: DataOptions) -> Corpus:
-        """Return the rows that ``data.*`` names, read once in a command."""
-        from cse_core.data import load_corpus
+    def read(self, options: DataOptions) -> Data:
+        """Return what ``data.*`` names, read once in a command."""
+        from cse_core.data import read_data
 
         key = options.model_dump_json()
-        if key not in self._corpora:
-            self._corpora[key] = load_corpus(options, self.registry)
-        return self._corpora[key]
+        if key not in self._read:
+            self._read[key] = read_data(options, self.registry)
+        return self._read[key]
 
-    def columns(self, options: DataOptions) -> tuple[str, ...] | None:
-        """Return the columns that ``data.*`` will have, looked at once in a command."""
-        from cse_core.data import peek_columns
-
-        key = options.model_dump_json()
-        if key not in self._columns:
-            self._columns[key] = peek_columns(options, self.registry)
-        return self._columns[key]
-
-    def known_corpus(self, options: DataOptions) -> Corpus | None:
-        """Return the rows where they were read already."""
-        return self._corpora.get(options.model_dump_json())
+    def owners(self, words: Sequence[str]) -> dict[str, str]:
+        """Return the plugins by their packages, where a command of the toolkit itself runs."""
+        if "manager" not in vars(self) or self.commands.chosen(words) is not None:
+            return {}
+        return {
+            info.module.partition(".")[0]: f"{info.distribution} {info.version}".strip()
+            for info in self.manager.infos
+        }
 
     def warn_of_failed(self) -> None:
         """Warn of plugins that could not be loaded and were not left out."""

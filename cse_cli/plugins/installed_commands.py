@@ -198,14 +198,11 @@ class Commands:
         return [each.name for each in self.all if each.info.distribution == distribution]
 
     def plugins(self, known: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
-        """Yield what is known of distributions that bring commands and no plugin.
-
-        Args:
-            known: The plugins.
-        """
+        """Yield what is known of distributions that bring commands and none of these plugins."""
         distributions = {info.distribution for info in known}
         for each in self.all:
             if each.info.distribution not in distributions:
+                distributions.add(each.info.distribution)
                 yield blocked(each.info, each.blocked_by) if each.blocked_by else each.info
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partialmethod
 from typing import Any
 
-from cse_core.errors import CseError, raise_all
+from cse_core.errors import CseError, describe, raise_all
 from cse_core.loading import load_factory
 from cse_core.recipes.values import FlagText, OptionReader
 from cse_core.registry.registry import Registry
@@ -50,8 +50,8 @@ class Reporters(Reporter):
             if isinstance(error, CseError) and not self._started:
                 raise
             self._others.pop(name, None)
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            self._own.warning(f"reporter {name} failed and gets no further messages: {reason}")
+            what = f"reporter {name} failed and gets no further messages: {describe(error)}"
+            self._own.warning(what)
 
 
 for _event in filter(lambda name: not name.startswith("_"), vars(Reporter)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import lacks_word_spaces
@@ -28,17 +28,13 @@ _SAMPLE = 10_000
 _BATCH = 10_000
 
 
-def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
+def describe(corpus: Corpus) -> dict[str, Any]:
     """Return facts about a corpus as plain values: what ``cse data stats`` shows.
 
     ``words_mean``, ``_median`` and ``_p95`` (the 95th percentile) count words, split at white
     space; they are None where texts are written without spaces. ``others`` has the mean lengths of
     the other columns that are encoded; ``documents`` is None where the data has none;
-    ``incomplete_dropped`` counts rows that lack another text to encode.
-
-    Args:
-        corpus: The corpus.
-        first: How many of its first rows to show.
+    ``incomplete_dropped`` counts rows that lack a value which was asked for.
     """
     import numpy as np
 
@@ -60,11 +56,10 @@ def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
             for name in corpus.names
             if name not in ("text", "document", "title")
         },
-        "synthetic": corpus.report.synthetic,
+        "synthetic": bool(corpus.report.made_up),
         "fingerprint": corpus.fingerprint,
-        "files": tuple(asdict(file) for file in corpus.report.files),
-        "first": tuple(corpus.table.slice(0, first).to_pylist()),
-        "messages": corpus.report.messages,
+        "names": corpus.report.names,
+        "messages": corpus.report.lines,
     }
 
 
@@ -200,13 +195,13 @@ class Lengths:
 
 def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     """Return what is cut; None where the data was not read or the tokenizer is not here."""
-    corpus = plugins.known_corpus(composition.data)
-    if corpus is None or not len(corpus):
+    if composition.read is None:
         return None
     try:
         tokenizer = tokenizer_of(composition.model.name, plugins.registry)
     except CseError:  # the run says what is wrong with it
         return None
+    corpus = plugins.read(composition.data).corpus(composition.needed_columns)
     count = min(SAMPLE, len(corpus))
     column = corpus.column("text")
     before = composition.model.prompt or ""

@@ -29,6 +29,7 @@ LOCK = "fetched.json"
 _SECONDS = 20
 _MAX_BYTES = 2**29
 """Bytes of a download, and of what it unpacks to, at most."""
+_WEB_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype\s+html|html|head)\b", re.IGNORECASE)
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 
 
@@ -240,6 +241,8 @@ def _download(place: Place, web: Web) -> tuple[dict[str, bytes], dict[str, str]]
     sums: dict[str, str] = {}
     for number, url in enumerate(place.urls):
         content = web.get(url)
+        if _WEB_PAGE.match(content):  # of a login, or an error that its host calls a success
+            raise Unreachable(f"{urlsplit(url).netloc} sends a web page in its place", where=url)
         sums[url] = hashlib.sha256(content).hexdigest()
         if place.sha256 and place.sha256[number] != sums[url]:
             hint = "fetch it again; where that does not help, its host serves something else"
@@ -293,6 +296,9 @@ def _converted(file: SourceFile, raw: dict[str, bytes]) -> tuple[int, bytes]:
     except (ValueError, KeyError, IndexError, StopIteration) as error:
         raise CseError(f"has an unexpected form: {error!r}", where=file.name) from None
     rows = len(lines) - bool(file.columns)
+    if not rows:
+        hint = "what was fetched is something else: open its address, and see what it sends"
+        raise CseError("has no rows", where=file.name, hint=hint)
     if file.rows is not None and rows != file.rows:
         what = f"has {rows:,} rows, not the {file.rows:,} that it is known by"
         raise CseError(what, where=file.name, hint="its owner changed it, or it is not whole")

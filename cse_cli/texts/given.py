@@ -54,8 +54,8 @@ def texts_of(
 ) -> Iterator[str]:
     """Return the texts to encode, one for each vector.
 
-    Lines of a txt file and of stdin are taken as they are, blank ones too, so that vector N
-    belongs to line N. Other files give their rows' texts as training would read them.
+    Lines of a txt file and of stdin are taken as they are, and rows of other files as they stand,
+    blank ones too, so that vector N belongs to line or row N.
 
     Args:
         file: A file, an installed data set, ``-`` for stdin, or None.
@@ -78,18 +78,20 @@ def texts_of(
 
 
 def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None) -> list[str]:
-    """Return the texts of a file, read as training reads it, and tell what was dropped.
+    """Return the text of each row of a file, blank ones too, and tell what reading noticed.
 
     Raises:
         CseError: If it cannot be read or holds no text.
     """
-    from cse_core.data import load_corpus
+    from cse_core.data import read_data
     from cse_core.recipes.settings import DataOptions
 
-    corpus = load_corpus(DataOptions(path=(file,), columns=columns or {}), registry)
-    for message in corpus.report.messages:
+    options = DataOptions(path=(file,), columns=columns or {})
+    data = read_data(options, registry, exact=True)
+    for message in data.messages:
         echo_err(message)
-    return list(corpus.column("text"))
+    texts: list[str] = data.sources[0].table.column("text").to_pylist()
+    return texts
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -97,8 +99,7 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
         return _filled(_stdin(), "stdin")
     from cse_core.data.files import file_lines, format_of, open_file
 
-    known = format_of(file)
-    if registry.has("dataset", file) or known is None or known[0] != "txt":
+    if registry.has("dataset", file) or format_of(file) != "txt":
         return iter(rows_of(file, registry, columns))
     opened = open_file(file, Path(file).expanduser())
     return _filled(file_lines(opened), file)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.options.flags import Choice
-from cse_core.options import LossOptions, Options
+from cse_core.data import Data
+from cse_core.options import LossOptions, Options, models_named
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.values import as_typed
 from cse_core.run_info import RunInfo
@@ -167,9 +168,10 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     lines.append("encoder passes per step:")
     for number, each in enumerate(composition.passes, 1):
         gradient = "with" if each.gradient else "without"
+        model = _model_of(composition, each.branch)
+        by = f"{each.branch} ({model})" if model else each.branch
         lines.append(
-            f"  {number}. {each.branch}: {', '.join(each.views)}, {gradient} gradient, "
-            f"for {each.why}"
+            f"  {number}. {by}: {', '.join(each.views)}, {gradient} gradient, for {each.why}"
         )
     if train.chunk_size is not None and train.chunk_size < train.batch_size:
         lines.append(
@@ -178,7 +180,7 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     for heading, told_lines in (
         ("data flow", data_flow(composition)),
         ("notes", composition.notes),
-        ("warnings", composition.warnings),
+        ("warnings", warnings_of(composition)),
     ):
         if told_lines:
             lines.append(f"{heading}:")
@@ -222,6 +224,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
         "passes": [
             {
                 "branch": each.branch,
+                "model": _model_of(composition, each.branch),
                 "views": list(each.views),
                 "gradient": each.gradient,
                 "why": each.why,
@@ -231,8 +234,21 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
         "inference_pool": composition.inference_pool and composition.inference_pool.use,
         "data_flow": data_flow(composition),
         "notes": list(composition.notes),
-        "warnings": list(composition.warnings),
+        "warnings": warnings_of(composition),
     }
+
+
+def warnings_of(composition: Composition) -> list[str]:
+    """Return what a user should look at: what reading the data noticed, and the parts warn of."""
+    read, needed = composition.read, composition.needed_columns
+    noticed = read.corpus(needed).report.messages if isinstance(read, Data) else ()
+    return [*noticed, *composition.warnings]
+
+
+def _model_of(composition: Composition, branch: str) -> str | None:
+    """Return the model that a branch names, None where it is the run's own."""
+    options = next(part.options for part in composition.of("branch") if part.name == branch)
+    return models_named(options).get("model")
 
 
 def _known(facts: RunInfo) -> str:

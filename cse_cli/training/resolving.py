@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_cli.options.flags import Choice
@@ -15,16 +14,14 @@ from cse_core.options import Options, is_location
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
     from cse_cli.plugins.installed import Installed
+    from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition, PlannedPart
-    from cse_core.recipes.settings import DataOptions
     from cse_core.records import Kind
     from cse_core.registry.registry import Registry
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 _WORDS = (None, "auto", "none", "self")
 """Values that name no file, whatever lies in the working folder."""
-_COUNTED_BYTES = 64 * 2**20
-"""Files up to this size are read to count their rows for the plan."""
 
 
 def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -> Composition:
@@ -33,7 +30,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     Args:
         choice: The command line's choice.
         installed: The installed plugins.
-        look: Whether to look at the data for its columns and rows.
+        look: Whether to read the data.
 
     Raises:
         CseError: What is wrong with it.
@@ -52,7 +49,7 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
             model=choice.model,
             data=choice.data,
             dev=dev,
-            lookup=partial(_rows_and_columns, installed=installed) if look else None,
+            lookup=installed.read if look else None,
         )
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]
@@ -64,8 +61,11 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
                 dev_sets(TrainOptions(dev=tuple(dev)), (), installed.registry, lambda _: None)
         raise_all(errors)
         raise
-    check_config(composition.model.name, installed.registry)
-    lines = list(advice(composition, installed.registry))
+    for name in (composition.model.name, *composition.named):
+        check_config(name, installed.registry)
+    read = composition.read
+    corpus = None if read is None else read.corpus(composition.needed_columns)
+    lines = list(advice(composition, installed.registry, corpus))
     return replace(composition, warnings=(*composition.warnings, *lines))
 
 
@@ -98,22 +98,6 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
             if options is not None and not text.startswith("~"):
                 parts.append(PlannedPart.of(found, options, name or bare))
     return parts
-
-
-def _rows_and_columns(
-    options: DataOptions, installed: Installed
-) -> tuple[int | None, tuple[str, ...] | None]:
-    from cse_core.data.sources import find_source
-
-    columns = installed.columns(options)
-    sources = [find_source(name, installed.datasets) for name in options.path]
-    small = all(
-        source.spec is not None
-        or (source.file is not None and source.file.path.stat().st_size <= _COUNTED_BYTES)
-        for source in sources
-    )
-    rows = len(installed.corpus(options)) if small else None
-    return rows, columns
 
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
@@ -185,9 +169,10 @@ def with_absolute_paths(composition: Composition, registry: Registry) -> Composi
     return replace(composition, parts=parts, **core)
 
 
-def advice(run: Composition, registry: Registry) -> Iterator[str]:
-    """Yield a line for each setting of a composition that may be a mistake."""
+def advice(run: Composition, registry: Registry, corpus: Corpus | None = None) -> Iterator[str]:
+    """Yield a line for each setting of a composition that may be a mistake; also on its rows."""
     yield from _of_sizes(run)
+    yield from _of_negatives(run, corpus)
     yield from _of_weights(run)
     yield from _of_patience(run, registry)
 
@@ -207,6 +192,26 @@ def _of_sizes(run: Composition) -> Iterator[str]:
             f"train.batch_size {train.batch_size} is larger than the data ({facts.rows} rows): "
             "each epoch is one short batch"
         )
+
+
+def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
+    """Yield warnings of batches whose rows are no negatives of each other, or should be none."""
+    size, rows = run.train.batch_size, run.facts.rows or 0
+    given = run.of("negatives") or any(view.role == "negative" for view in run.views)
+    if rows > size > 1 == rows % size and not given:
+        yield (
+            f"the last batch of each epoch is a single row, which has no negative: {rows:,} rows "
+            f"in batches of {size:,}; change train.batch_size or data.limit"
+        )
+    own = {view.column for view in run.views if view.role == "positive"} - {None, "text"}
+    for column in own.intersection(corpus.names if corpus is not None else ()):
+        assert corpus is not None
+        most = max(corpus.table.column(column).value_counts().field(1).to_pylist())
+        if most * size >= 2 * len(corpus):
+            yield (
+                f"{most:,} of {len(corpus):,} rows have the same text in column {column!r}: in a "
+                "batch each is a negative of the others, for same_text compares the anchors alone"
+            )
 
 
 def _of_weights(run: Composition) -> Iterator[str]:

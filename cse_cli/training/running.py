@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext, suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.machine.out_files import check_out_folder
 from cse_cli.machine.refusals import exits_as_errors
 from cse_cli.models.processes import is_first
 from cse_cli.plugins.installed import Installed
@@ -62,9 +67,7 @@ def run(
         assert folder is not None
         check_links(folder, "--resume")
         check_run(RunFolder.open(folder))
-    elif folder is None:
-        folder = _new_folder(composition)
-    if composition is not None and first:
+    elif folder is not None and first:
         check_out(folder, force=force)
     from cse_cli.terminal.progress import reporter_for
 
@@ -78,6 +81,11 @@ def run(
 
     with ExitStack() as open_:
         open_.enter_context(exits_as_errors())
+        if folder is None:
+            assert composition is not None
+            made = _new_folder(composition)
+            folder = open_.enter_context(made) if first else default_folder(composition)
+        at = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
         shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
         reporter = open_.enter_context(shown)
         reporter.loading()
@@ -97,21 +105,19 @@ def run(
         heard_by = Reporters(reporter, makers)
         try:
             if composition is None:
-                with RunFolder(folder).held("--resume") if first else nullcontext():
+                with RunFolder(at).held("--resume") if first else nullcontext():
                     outcome = training.resume(
-                        folder,
+                        at,
                         plugins.registry,
                         reporter=heard_by,
                         attach_callbacks=attach,
                     )
             else:
                 outcome = training.train(
-                    composition,
+                    with_absolute_paths(composition, plugins.registry),
                     plugins.registry,
-                    out=folder,
+                    out=at,
                     reporter=heard_by,
-                    corpus=plugins.known_corpus(composition.data),
-                    recorded=with_absolute_paths(composition, plugins.registry),
                     replace_run=force,
                     attach_callbacks=attach,
                 )
@@ -119,8 +125,8 @@ def run(
             stopped.folder = folder
             raise
         if first:
-            _point_to(folder)
-    return outcome, folder, reporter
+            _point_to(at)
+    return replace(outcome, model=folder / outcome.model.name), folder, reporter
 
 
 def _write_card(
@@ -146,19 +152,23 @@ def _point_to(folder: Path) -> None:
         os.replace(beside, link)
 
 
-def _new_folder(composition: Composition) -> Path:
-    """Return ``runs/<recipe or losses>-<time>``, a folder that does not exist yet.
-
-    Of several processes the first one's counts.
-    """
-    import time
-
+@contextmanager
+def _new_folder(composition: Composition) -> Iterator[Path]:
+    """Make ``runs/<recipe or losses>-<time>``, new; it is removed if it stays empty."""
     base = Path(f"{default_folder(composition)}-{time.strftime('%Y%m%d-%H%M%S')}")
-    path, count = base, 1
-    while path.exists():
-        count += 1
-        path = base.with_name(f"{base.name}-{count}")
-    return path
+    check_out_folder(base)
+    for number in count(1):
+        path = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        with suppress(FileExistsError):
+            path.mkdir(parents=True)
+            break
+    own = path.absolute(), path.parent.absolute()
+    try:
+        yield path
+    finally:
+        for each in own:
+            with suppress(OSError):  # it holds a run
+                each.rmdir()
 
 
 def show_in_short(composition: Composition) -> None:
@@ -192,12 +202,13 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
         echo(f"kept: step {outcome.step:,}, the last")
     echo(f"model: {outcome.model}")
     echo("next:")
+    run = quote(str(folder))
     if "eval" in plugins.commands.usable:
         from cse_cli.plugins.folders import data_folder
 
         there = plugins.locate("sts", data_folder()[0]).there
-        echo(f"  cse eval {folder}{' --suite sts' if there else ''}")
-    echo(f"  cse encode {folder} --text 'a sentence'")
+        echo(f"  cse eval {run}{' --suite sts' if there else ''}")
+    echo(f"  cse encode {run} --text 'a sentence'")
 
 
 def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:

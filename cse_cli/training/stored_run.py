@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.machine.json_files import check_shape, read_json
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError, did_you_mean
+from cse_core.files import EVALUATIONS, RESULT
+from cse_core.recipes.reading import read_toml
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition
     from cse_core.training.run_folder import RunFolder
     from cse_core.types import Round
+
+
+_NUMBER = (int, float, type(None))
+_LINE = {...: _NUMBER}
+_RESULT = {"steps": int, "step": int, "chosen_by": (str, type(None)), "score": _NUMBER,
+           "scores": {...: _NUMBER}, "seconds": _NUMBER}  # fmt: skip
+_EVALUATION = {"encoder": str,
+               "results": {...: {"setting": str, "fingerprint": str, "sets": [str]}}}  # fmt: skip
+_SETTINGS = {"name": str, "model": {"name": str}, "data": {"path": [str]}, "train": dict,
+             "run": {"data": {"fingerprint": str, "dev": [str]}}}  # fmt: skip
+"""What is read of the files of a run; anything else that they hold is left as it is."""
 
 
 class StoredRun:
@@ -47,9 +59,9 @@ class StoredRun:
         Raises:
             CseError: If a part is not installed.
         """
-        from cse_core.recipes.compose import resolve
+        from cse_core.training.run import recorded_composition
 
-        return resolve(self.plugins.registry, recipe=self._folder.recipe)
+        return recorded_composition(self._folder, self.plugins.registry)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -66,8 +78,7 @@ class StoredRun:
 
     def check_rows(self, corpus: Corpus) -> None:
         """Refuse rows that are others than those that it was trained on."""
-        written = tomllib.loads(self._folder.recipe.read_text(encoding="utf-8"))
-        if written.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
+        if self.settings.get("run", {}).get("data", {}).get("fingerprint") != corpus.fingerprint:
             raise CseError(
                 "the data has changed since this run",
                 where="data.path",
@@ -85,21 +96,35 @@ class StoredRun:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        """What each step logged, as ``metrics.jsonl`` has it; none before the first line."""
-        if not self._folder.metrics.is_file():
-            return []
-        lines = self._folder.metrics.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        """What each step logged, as ``metrics.jsonl`` has it; none before the first line.
+
+        Raises:
+            CseError: If the file is damaged; so it is with the others below.
+        """
+        hint = f"if the run is unfinished, this writes it again: cse train --resume {self.path}"
+        found: list[dict[str, Any]] = read_json(self._folder.metrics, _LINE, hint, lines=True)
+        return found
 
     @cached_property
     def result(self) -> dict[str, Any] | None:
         """What came of it, as ``result.json`` has it: the chosen step and its scores."""
-        from cse_core.files import RESULT
+        hint = f"this writes it again: cse train --resume {self.path}"
+        found: dict[str, Any] | None = read_json(self.path / RESULT, _RESULT, hint)
+        return found
 
-        path = self.path / RESULT
-        found: dict[str, Any] | None = None
-        if path.is_file():
-            found = json.loads(path.read_text(encoding="utf-8"))
+    @cached_property
+    def evaluations(self) -> list[dict[str, Any]]:
+        """What ``cse eval`` kept of it, the newest last; none before the first evaluation."""
+        hint = "remove this line, or the file: cse eval scores the run again"
+        path = self.path / EVALUATIONS
+        found: list[dict[str, Any]] = read_json(path, _EVALUATION, hint, lines=True)
+        return [each for each in found if "results" in each]
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What ``run.toml`` holds: every setting, and what it was run with."""
+        found = read_toml(self._folder.recipe, str(self._folder.recipe))
+        check_shape(found, _SETTINGS, self._folder.recipe, "`cse train` did not write it so")
         return found
 
     @property

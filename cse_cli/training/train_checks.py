@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Literal
 
 from cse_cli.machine.out_files import check_out_folder, out_file
 from cse_cli.options.flags import Choice
@@ -18,8 +19,8 @@ from cse_core.errors import CseError, raise_all
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.training.plan import PlannedRun
-    from cse_core.data.sources import HubName
     from cse_core.recipes.composition import Composition
+    from cse_core.registry.registry import Registry
     from cse_core.suites import DevSet
     from cse_core.training.run_folder import RunFolder
 
@@ -64,7 +65,7 @@ def _visible(path: Path) -> list[str] | None:
 
 
 def check_links(folder: Path, where: str) -> None:
-    """Refuse links among a run's own files: what is written or removed there lies elsewhere.
+    """Refuse links and pipes among a run's own files: what is written there lies elsewhere.
 
     Raises:
         CseError: If there is one; ``where`` names the flag.
@@ -75,9 +76,10 @@ def check_links(folder: Path, where: str) -> None:
     walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
     inside = (Path(at, each) for walk in walks for at, *names in walk for each in sum(names, []))
     for each in chain(own, inside):
-        if each.is_symlink():
+        what = "a link" if each.is_symlink() else "a pipe or a device"
+        if each.is_symlink() or (each.exists() and not (each.is_file() or each.is_dir())):
             raise CseError(
-                f"{each.relative_to(folder)} is a link, and a run never writes through links",
+                f"{each.relative_to(folder)} is {what}, and a run writes to files of its own",
                 where=where,
                 value=str(folder),
                 hint="replace it by the file it points to, or remove it",
@@ -111,7 +113,7 @@ def default_folder(composition: Composition) -> Path:
 
 
 def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet]:
-    """Refuse what a run refuses before it begins: a device, a column, dev sets, a choice by them.
+    """Refuse what a run refuses before it begins: a device, dev sets, a choice by them.
 
     Neither torch nor a model is loaded, but for the device where one is named.
 
@@ -119,41 +121,23 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         The dev sets of the run, by name.
 
     Raises:
-        CseError: If a device is not there, a column that the run needs is missing or has blanks, a
-            dev set cannot be read, or none has such a score.
+        CseError: If a device is not there, a dev set cannot be read, or none has such a score.
     """
-    from cse_core.data import load_corpus
-    from cse_core.data.sources import find_source
     from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
+    from cse_core.recipes.model_facts import find_model
 
-    train = composition.train
+    train, model = composition.train, composition.facts.model
+    if composition.facts.family is None and find_model(model, plugins.registry) is None:
+        hint = "name a model folder or an installed encoder, or fetch it where the hub answers"
+        what = "is not in the cache, and the Hugging Face hub cannot be asked for it"
+        raise CseError(what, where="model.name", value=model, hint=hint)
     if train.device not in ("auto", "cpu"):
         from cse_core.runtime.device import resolve_device
 
         resolve_device(train.device)
-    needed = composition.needed_columns
-    if needed.required and composition.facts.rows is not None:  # larger data is not read for a plan
-        load_corpus(composition.data, plugins.registry, needed)
-    for name in composition.data.path:
-        if (on_hub := find_source(name, plugins.datasets).hub) is not None:
-            _look_at_hub(on_hub)
     sets = by_name(dev_sets(train, composition.data.path, plugins.registry, warn))
     choosing_score(sets, train.select)
     return sets
-
-
-def _look_at_hub(name: HubName) -> None:
-    """Look whether a data set is there to train on; no row of it is fetched.
-
-    Raises:
-        CseError: It cannot be had, or has no such split.
-    """
-    import datasets
-
-    from cse_core.data.sources import TRAIN, ask_hub, chosen_split
-
-    if splits := ask_hub(name, datasets.load_dataset_builder).info.splits:
-        chosen_split(name, list(splits), TRAIN)
 
 
 def refuse_beside_resume(
@@ -192,7 +176,14 @@ def check_run(folder: RunFolder) -> None:
         CseError: If it is finished, which tells of a damaged model too, or if its ``run.toml``
             was changed: each setting by name, as it was and as it is.
     """
-    _check_unfinished(folder)
+    if _is_finished(folder):
+        path = quote(str(folder.path))
+        raise CseError(
+            f"run {str(folder.path)!r} has already finished",
+            where="--resume",
+            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
+            f"--model {path} beside that trains its model further",
+        )
     written = _written(folder)
     try:
         text = folder.recipe.read_bytes() if folder.recipe.is_file() else b""
@@ -203,9 +194,41 @@ def check_run(folder: RunFolder) -> None:
         if written is not None:
             echo_err(f"{folder.recipe} is damaged or missing: writing it again")
         return
-    then = dict(_flat(tomllib.loads(written.decode())))
-    changed = [path for path in {**then, **now} if then.get(path) != now.get(path)]
     hint = f"restore it in {folder.recipe}, or start a new run with this file as --recipe"
+    _refuse_changes(dict(_flat(tomllib.loads(written.decode()))), now, hint)
+
+
+def check_same(
+    composition: Composition, path: Path, registry: Registry
+) -> Literal["", "begun", "finished"]:
+    """Return what became of the run in a folder, empty without one; refuse one of other settings.
+
+    Raises:
+        CseError: As :func:`check_run`.
+    """
+    from cse_cli.training.resolving import with_absolute_paths
+    from cse_core.training.recipe_file import dump_recipe
+    from cse_core.training.run_folder import RunFolder
+
+    folder = RunFolder(path)
+    if (written := _written(folder)) is None:
+        return ""
+    then = tomllib.loads(written.decode())
+    del then["run"], then["versions"]
+    asked = tomllib.loads(dump_recipe(with_absolute_paths(composition, registry)))
+    hint = "name another folder, or leave the run's settings as they were"
+    _refuse_changes(dict(_flat(then)), dict(_flat(asked)), hint)
+    return "finished" if _is_finished(folder) else "begun"
+
+
+def _refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], hint: str) -> None:
+    """Refuse settings that are not those of a run, but where it decided what was left open."""
+
+    def same(was: Any, asked: Any) -> bool:
+        pinned = [str(name).partition("#")[0] for name in was] if isinstance(was, list) else was
+        return asked in (was, pinned, "auto")
+
+    changed = [path for path in {**then, **now} if not same(then.get(path), now.get(path))]
     raise_all(
         [
             CseError(f"was {then.get(path)!r} when the run began", where=path,
@@ -234,15 +257,16 @@ def _written(folder: RunFolder) -> bytes | None:
     return None
 
 
-def _check_unfinished(folder: RunFolder) -> None:
+def _is_finished(folder: RunFolder) -> bool:
+    """Tell whether a run has ended; remove a result that is damaged."""
     from cse_core.files import RESULT, verify_checksums
 
     result = folder.path / RESULT
     if not result.exists():
-        return
+        return False
     try:
         content = result.read_bytes() if result.is_file() else b""
-        whole = {"model", "steps", "scores"} <= json.loads(content).keys()
+        whole = bool({"model", "steps", "scores"} <= json.loads(content).keys())
     except (OSError, ValueError, AttributeError, RecursionError):
         whole = False
     wrong = verify_checksums(folder.model) if folder.model.is_dir() else "every file is missing"
@@ -253,19 +277,12 @@ def _check_unfinished(folder: RunFolder) -> None:
             value=str(folder.path),
             hint=f"remove {result} to save the model again from the last checkpoint",
         )
-    if whole:
-        path = folder.path
-        raise CseError(
-            f"run {str(path)!r} has already finished",
-            where="--resume",
-            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
-            f"--model {path} beside that trains its model further",
-        )
-    if result.is_file() and not result.is_symlink():
+    if not whole and (result.is_symlink() or not result.is_file()):
+        raise CseError("is not a file", where=str(result), hint="move it away")
+    if not whole:
         echo_err(f"{result} is damaged: writing it again")
         result.unlink(missing_ok=True)
-    else:
-        raise CseError("is not a file", where=str(result), hint="move it away")
+    return whole
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -289,6 +306,7 @@ def save_recipe(composition: Composition, path: Path) -> None:
     """
     from cse_core.training.recipe_file import dump_recipe
 
-    with out_file(path, "--save-recipe") as made:
+    inputs = (*composition.data.path, *composition.train.dev)
+    with out_file(path, "--save-recipe", inputs=inputs) as made:
         made.write_text(dump_recipe(composition), encoding="utf-8")
     echo_err(f"the resolved recipe is in {path}")

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from cse_core.builtins.heads import Mlp
 from cse_core.builtins.options import EmaOptions, FrozenOptions, MlpOptions
+from cse_core.builtins.poolers import Cls
 from cse_core.errors import CseError
-from cse_core.options import BranchOptions
+from cse_core.options import BranchOptions, PoolerOptions
 from cse_core.parts import Branch, Setup
 from cse_core.types import Batch, StepContext
 
@@ -93,6 +94,8 @@ class Frozen(Branch):
             self.heads = {}
             self.encoder, self.tokenizer = setup.load_encoder(options.model)
             if options.pooler:
+                wide = replace(setup, dimension=self.encoder.hidden_size)
+                self.pooler = Cls(PoolerOptions(), wide)
                 self.heads["pooler"] = _own_pooler(self.encoder, setup, options.model)
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)

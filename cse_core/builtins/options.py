@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from cse_core.options import (
     BranchOptions,
     HeadOptions,
-    Location,
     LossOptions,
+    ModelName,
     PoolerOptions,
     Temperature,
 )
@@ -85,10 +85,11 @@ class FrozenOptions(BranchOptions):
 
     mode: Literal["train", "eval"] = "eval"
     """train: dropout on; eval: dropout off."""
-    model: Location = "self"
-    """Encoder by name or folder; self: the run's own, as it is at the start."""
+    model: ModelName = "self"
+    """Model by name or folder, which encodes as its folder says; self: the run's own encoder, as it
+    is at the start."""
     pooler: bool = False
-    """Use the encoder's own trained pooler (dense, tanh) as its head."""
+    """Encode with its first token and its own trained pooler (dense, tanh) instead."""
 
     @field_validator("embeddings")
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cse_core.builtins import options
 from cse_core.hookspecs import hookimpl
-from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, RowPoolerSpec
+from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, RecipeSpec, RowPoolerSpec
 
 
 @hookimpl
@@ -47,6 +47,18 @@ def cse_losses() -> list[LossSpec]:
             summary="cross entropy of the positive among the negatives",
             factory="cse_core.builtins.infonce:Infonce",
             options=options.InfonceOptions,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe of labelled pairs."""
+    return [
+        RecipeSpec(
+            name="pairs",
+            summary="labelled pairs with in-batch negatives, and hard ones where there are some",
+            path="cse_core.builtins:pairs.toml",
         )
     ]
 

@@ -4,7 +4,9 @@ Nothing here imports torch, and nothing heavy (numpy, pyarrow, datasets) is impo
 read.
 """
 
-from cse_core.data.corpus import Corpus, FileReport, LoadReport, TextColumn
-from cse_core.data.load import load_corpus, peek_columns
+from cse_core.data.corpus import Corpus, LoadReport, TextColumn
+from cse_core.data.load import Data, load_corpus, read_data
 
-__all__ = ["Corpus", "FileReport", "LoadReport", "TextColumn", "load_corpus", "peek_columns"]
+__all__ = [
+    "Corpus", "Data", "LoadReport", "TextColumn", "load_corpus", "read_data",
+]  # fmt: skip

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from cse_core.data.tables import Reading
+from cse_core.data.tables import NUMBER, Cell, Reading, text_array
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-_GROUPS: tuple[dict[str, str], ...] = (
-    {"text": "sent0", "positive": "sent1", "negative": "hard_neg"},
-    {"text": "sent0", "positive": "sent1"},
-    {"text": "anchor"}, {"text": "sentence1", "positive": "sentence2"},
-    {"text": "premise", "positive": "hypothesis"},
-    {"text": "query", "positive": "answer"}, {"text": "question", "positive": "answer"},
-)  # fmt: skip
-_TEXT_NAMES = (
-    *("sentence", "sentence1", "sent0", "anchor", "premise", "query", "question"),
-    *("content", "body", "en"),
-)
-_DOCUMENT_NAMES = ("document_id", "doc_id", "docid", "article_id")
-_GRADES = frozenset(
-    {"label", "labels", "gold_label", "score", "similarity", "similarity_score", "entailment"}
-)
+
+def plain(name: str) -> str:
+    """Return a column's name without case and separators, as known names are compared."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KNOWN_COLUMNS: dict[str, list[str]] = _FILE["names"]
+"""What columns are called in files, by their names here; the first wins."""
+PARTNERS: dict[str, list[str]] = _FILE["partners"]
+"""What is the positive beside one name of the text, where neither label nor score stands there."""
+SETS: dict[str, str] = _FILE["sets"]
+"""Columns that hold lists of a text, its positive, and then more of what stands here."""
+ColumnKind = Literal["text", "word", "lists", "number", "label", "id"]
+"""What the values of a column look like; some texts at least are of more than a word."""
+_NOUNS = {"lists": " (lists)", "number": " (numbers)", "label": " (labels)", "id": " (ids)"}
+_TEXT_KINDS: tuple[ColumnKind, ...] = ("text", "word", "lists")
+_PARTNERS = {plain(name): others for name, others in PARTNERS.items()}
+_TEXTS = {*map(plain, KNOWN_COLUMNS["text"])}
+_GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
+_DIGITS = "0123456789"
+_MANY = 10
+"""Values from which on some that recur are labels."""
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
-_LONG_UNSPACED = 6
-"""A name in a script without spaces has at most so many characters."""
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u3005\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese kana
@@ -41,95 +50,107 @@ _UNSPACED = re.compile(
 """A letter of a script that is written without spaces between words."""
 
 
+def kind_of(values: Sequence[str], *, lists: bool = False) -> ColumnKind:
+    """Return what values look like: labels recur, ids are single words with more than letters."""
+    if lists:
+        return "lists"
+    if values and all(map(NUMBER.fullmatch, values)):
+        return "number"
+    distinct, many = len(set(values)), len(values) >= _MANY
+    if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
+        return "label" if many and distinct * 10 <= len(values) else "text"
+    if many and distinct * 2 <= len(values):
+        return "label"
+    return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
+
+
 def match_columns(
-    names: Sequence[str], mapping: Mapping[str, str], reading: Reading
+    names: Sequence[str],
+    mapping: Mapping[str, str],
+    reading: Reading,
+    views: Sequence[ViewSpec] = CORE_VIEWS,
+    kind: Callable[[str], ColumnKind] = lambda name: "text",
 ) -> dict[str, str]:
     """Find the core's columns among those of a file.
 
-    A column named in ``data.columns`` comes first, then a column of the very name, then, where
-    ``data.columns`` says nothing, the usual names of triplet, pair and parallel files. The second
-    sentence of a pair is not a positive where a column of scores or labels stands beside it.
+    A column named in ``data.columns`` comes first, then a column of the very name, then one of
+    ``KNOWN_COLUMNS`` unless its values look like something else. Where ``data.columns`` says
+    nothing, partners of the text and what views find come last.
 
-    ``mapping`` is ``data.columns``. Returned is the name of the core -> name in the file, the
-    core's own first; a column that the core has no name for keeps its own.
+    ``mapping`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
+    core -> name in the file, the core's own first; a column that the core has no name for keeps
+    its own.
 
     Raises:
         CseError: Column ``text``, or one of ``data.columns``, is missing.
     """
     sources: dict[str, str] = {}
     for target, source in mapping.items():
-        if source in names:
-            sources[target] = source
-        elif target in names:
-            sources[target] = target
-        else:
+        if source not in names and target not in names:
             what = f"no column {source}, which data.columns.{target} names"
             raise CseError(what, where=reading.name, hint=f"its columns: {listed(names)}")
-    for name in ("text", *reading.encoded, "document", "title"):
-        if name not in sources and name in names:
-            sources[name] = name
+        sources[target] = source if source in names else target
+    for name in ("text", *(view.column for view in views)):
+        if name in names and (name != "text" or kind(name) != "lists"):
+            sources.setdefault(name, name)
+    by_plain = {plain(name): name for name in reversed(names)}
+    guessed: dict[str, str] = {}
+
+    def named(known: Sequence[str], *kinds: ColumnKind) -> list[str]:
+        there = [by_plain[each] for each in map(plain, known) if each in by_plain]
+        free = [name for name in there if name not in sources.values()]
+        return [name for name in free if not kinds or kind(name) in kinds]
+
+    def partners(text: str) -> list[str]:
+        return named(_PARTNERS.get(plain(text), ()), *_TEXT_KINDS)
+
+    def take(target: str, there: Sequence[str]) -> None:
+        if there and target not in sources:
+            sources[target] = guessed[target] = there[0]
+
+    texts = named(KNOWN_COLUMNS["text"], "text", "word")
+    take("text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name)))
+    text, pairs = sources.get("text", ""), () if mapping else ("positive", "negative")
+    for target in pairs:
+        take(target, named(KNOWN_COLUMNS[target], *_TEXT_KINDS))
+    for target in ("label", "score"):
+        take(target, named(KNOWN_COLUMNS[target]))
+    beside = partners(text) if pairs and "positive" not in sources else []
+    graded = [sources[each] for each in ("label", "score") if each in sources]
+    if beside and graded and "negative" not in sources:
+        reading.say(
+            f"{beside[0]} is not taken as positive, since {graded[0]} grades the pairs "
+            f"(otherwise: --set data.columns.positive={beside[0]})"
+        )
+    else:
+        take("positive", beside)
     lowered = {name.strip().lower(): name for name in reversed(names)}
-    guessed = _guess(lowered, sources, reading, pairs=not mapping)
-    if "text" not in sources and "text" not in guessed and len(names) == 1:
+    for view in views if pairs and "text" in guessed else ():
+        found = None if view.find is None else view.find(list(lowered), text.strip().lower())
+        take(view.column, [] if found is None else [lowered[found]])
+    for target in ("document", "title"):
+        take(target, [name for name in named(KNOWN_COLUMNS[target]) if kind(name) != "lists"])
+    if "text" not in sources and len(names) == 1:
         name = names[0]
-        long = len(name) > _LONG_UNSPACED and lacks_word_spaces(names)
-        if reading.from_header and (long or not _HEADER.fullmatch(name)):
+        if reading.from_header and not _HEADER.fullmatch(name):
             what = "the first line is not a header with a column text"
             hint = "add a header line, or name the file .txt: one text per line"
             raise CseError(what, where=reading.name, value=name[:60], hint=hint)
-        guessed["text"] = name
-    if guessed:
-        shown = ", ".join(f"{target} = {source}" for target, source in guessed.items())
+        take("text", [name] if kind(name) in ("text", "word") and not reading.left_out else [])
+    if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items() if to != name):
         reading.say(f"{shown} (to change it: --set data.columns.text=NAME)")
-    sources.update(guessed)
     if "text" not in sources:
+        held = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
+        held += [f"{name} ({what})" for name, what in reading.left_out.items()]
         raise CseError(
             "no column text",
             where=reading.name,
-            hint=f"its columns: {listed(names)}; say which one holds the texts: "
+            hint=f"its columns: {listed(held)}; say which one holds the texts: "
             "--set data.columns.text=NAME",
         )
     taken = {*sources, *sources.values()}
     sources.update({name: name for name in names if name not in taken})
-    return ordered(sources, reading.views)
-
-
-def _guess(
-    lowered: Mapping[str, str], sources: Mapping[str, str], reading: Reading, *, pairs: bool
-) -> dict[str, str]:
-    """Return columns found by their usual names; nothing that ``sources`` has already."""
-    guessed: dict[str, str] = {}
-    used = set(sources.values())
-
-    def take(target: str, name: str) -> None:
-        if target not in sources and lowered[name] not in used:
-            guessed[target] = lowered[name]
-
-    if document := next((name for name in _DOCUMENT_NAMES if name in lowered), None):
-        take("document", document)
-    if "text" in sources:
-        return guessed
-    group = next((group for group in _GROUPS if set(group.values()) <= set(lowered)), None)
-    if pairs and group:
-        graded = sorted(_GRADES & set(lowered))
-        for target, name in group.items():
-            if target == "positive" and graded and "negative" not in group:
-                reading.say(
-                    f"{name} is not taken as positive, since {graded[0]} grades the pairs "
-                    f"(otherwise: --set data.columns.positive={name})"
-                )
-            else:
-                take(target, name)
-        return guessed
-    for name in ("text", *_TEXT_NAMES):
-        if name in lowered and "text" not in guessed:
-            take("text", name)
-    for view in reading.views if pairs and "text" in guessed else ():
-        if view.find is not None:
-            found = view.find(list(lowered), guessed["text"].lower())
-            if found is not None:
-                take(view.column, found)
-    return guessed
+    return ordered(sources, views)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -143,6 +164,56 @@ def ordered(sources: Mapping[str, str], views: Sequence[ViewSpec] = CORE_VIEWS) 
     known = dict.fromkeys(["text", *(view.column for view in views), "document", "title"])
     first = [name for name in known if name in sources]
     return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}
+
+
+def gathered(table: pa.Table, reading: Reading) -> pa.Table:
+    """Return a table whose numbered columns are one of lists, and whose sets are columns.
+
+    ``negative_1`` and ``negative_2`` become ``negative``; ``texts`` a text, its positive and
+    negatives, ``set`` a text and its positives.
+
+    Raises:
+        CseError: Texts of a set are graded, so that none is known to be a positive.
+    """
+    by_plain = {plain(name): name for name in table.column_names}
+    made: dict[str, Sequence[Cell]] = {}
+    parts: dict[str, list[str]] = {}
+    for target in ("positive", "negative"):
+        for stem in map(plain, KNOWN_COLUMNS[target]):
+            names = [name for key, name in by_plain.items() if key.rstrip(_DIGITS) == stem]
+            if names[1:] or (names and stem not in by_plain):
+                rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
+                made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names
+    name = next((by_plain[each] for each in SETS if each in by_plain), "")
+    if name and is_lists(table.column(name)) and not by_plain.keys() & _TEXTS:
+        if graded := [by_plain[key] for key in _GRADES if key in by_plain]:
+            raise CseError(
+                f"column {name} holds lists of texts that {graded[0]} grades, so which are "
+                "positives is not known",
+                where=reading.name,
+                hint="write the pairs to train on as columns text and positive; graded pairs "
+                "are for --dev, as sentence1, sentence2 and score",
+            )
+        rows, cut = table.column(name).to_pylist(), 2 if SETS[plain(name)] == "negative" else None
+        for target, first, end in (("text", 0, 1), ("positive", 1, cut), ("negative", cut, None)):
+            cells = [(row or [])[first:end] for row in rows]
+            if first is not None and any(cells):
+                made[target] = [*map("".join, cells)] if target == "text" else cells
+                parts[target] = [name]
+    for target, names in parts.items():
+        reading.say(f"{target} = {', '.join(names)}")
+    used = {name for names in parts.values() for name in names}
+    table = table.select([name for name in table.column_names if name not in used])
+    for target, column in made.items():
+        table = table.append_column(target, [text_array(column)])
+    return table
+
+
+def is_lists(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column holds lists of texts."""
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_list(column.type))
 
 
 def read_values(
@@ -161,23 +232,21 @@ def read_values(
     if kind == "label":
         numbers = {label: number for number, label in enumerate(sorted(set(texts)))}
         return np.array([numbers[text] for text in texts], dtype=np.int64)
-    read: type[int] | type[float] = int if kind == "int" else float
-    found: list[float] = []
+    dtype = np.dtype(np.int64 if kind == "int" else np.float64)
     for place, text in enumerate(texts):
         try:
-            value = read(text)
-            if not math.isfinite(value):
-                raise ValueError
+            found = int(text) if kind == "int" else float(text)
         except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
             noun = "integer" if kind == "int" else "finite number"
             raise CseError(
                 f"column {column} must hold {noun}s",
                 where=f"{where}, row {(rows[place] if len(rows) else place) + 1}",
                 value=text,
                 hint=f"correct it, or take another column: --set data.columns.{column}=NAME",
-            ) from None
-        found.append(value)
-    return np.array(found, dtype=np.int64 if kind == "int" else np.float64)
+            )
+    return np.array([dtype.type(text) for text in texts])
 
 
 def lacks_word_spaces(texts: Iterable[str]) -> bool:

@@ -22,43 +22,30 @@ _FEW = 20
 
 
 @dataclass(frozen=True)
-class FileReport:
-    """What one file, or one data set, gave.
+class LoadReport:
+    """What was seen in loading a corpus.
 
     Attributes:
-        blank: Rows and lines dropped because their text is blank.
-        incomplete: Rows dropped because a text to encode beside ``text`` is blank.
-        columns: Its columns, by the core's names.
+        names: The sources that were read.
+        blank_dropped: Rows and lines dropped because their text is blank.
+        incomplete_dropped: Rows dropped because another column that the run needs is blank.
+        made_up: Names of sources whose texts are made up, or nothing.
+        messages: What a user should know of the data, a line each.
+        commits: That of each data set of the hub, where it is known.
     """
 
-    name: str
-    rows: int
-    blank: int = 0
-    incomplete: int = 0
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class LoadReport:
-    """What was seen in loading a corpus: by file, if texts are made up, what to tell a user.
-
-    ``commits`` has that of each data set of the hub, where it is known.
-    """
-
-    files: tuple[FileReport, ...] = ()
-    synthetic: bool = False
+    names: tuple[str, ...] = ()
+    blank_dropped: int = 0
+    incomplete_dropped: int = 0
+    made_up: str = ""
     messages: tuple[str, ...] = ()
     commits: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def blank_dropped(self) -> int:
-        """Return the blank rows and lines that were dropped."""
-        return sum(file.blank for file in self.files)
-
-    @property
-    def incomplete_dropped(self) -> int:
-        """Return the rows dropped because a text to encode beside ``text`` is blank."""
-        return sum(file.incomplete for file in self.files)
+    def lines(self) -> tuple[str, ...]:
+        """Return the messages, and whether texts are made up."""
+        made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
+        return (*self.messages, made_up) if self.made_up else self.messages
 
 
 class TextColumn(Sequence[str]):
@@ -137,8 +124,7 @@ class Corpus:
             raise CseError("a text is blank", where=name)
         table = text_table(columns)
         documents = document_numbers([table]) if "document" in columns else None
-        report = LoadReport(files=(FileReport(name, len(table), columns=tuple(columns)),))
-        return cls(table, documents, report)
+        return cls(table, documents, LoadReport((name,)))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -209,16 +195,16 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
 
     One id in two tables is two documents.
     """
-    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    numbers, start = [], 0
-    for table in tables:
+    chunks: list[pa.Array] = []
+    for number, table in enumerate(tables):
         ids = table.column("document")
-        own = np.asarray(text_codes(pc.if_else(pc.equal(ids, ""), None, ids)), dtype=np.int64)
-        numbers.append(np.where(own < 0, -1, own + start))
-        start += int(own.max(initial=-1)) + 1
-    return np.concatenate(numbers)
+        own = pc.binary_join_element_wise(str(number), ids, " ")
+        chunks += pc.if_else(pc.equal(ids, ""), None, own).chunks
+    numbers: NDArray[np.int64] = text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
+    return numbers
 
 
 def text_codes(column: pa.ChunkedArray) -> Any:

@@ -1,4 +1,4 @@
-"""Text files on disk, plain or gzip: their lines, and their rows as Arrow tables of text.
+"""Text files on disk, compressed or not: their lines, and their rows as Arrow tables of text.
 
 A reader holds some thousand rows at a time. What it drops or leaves out it notes in a ``Reading``.
 """
@@ -13,21 +13,32 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cse_core.data.tables import Reading, Unit, arrow_text, record_tables, text_table
+from cse_core.data.tables import (
+    NUMBER,
+    ROWS,
+    Reading,
+    Unit,
+    arrow_text,
+    record_tables,
+    text_table,
+)
 from cse_core.errors import CseError, did_you_mean
 
-FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet")
-"""Endings that can be read, each also with ``.gz`` behind it."""
-_GZIP_MAGIC = b"\x1f\x8b"
+FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet", "arrow")
+"""Endings that can be read, each also with one of ``COMPRESSIONS`` behind it."""
+COMPRESSIONS = ("gz", "zst")
+"""How compressed files end; their first bytes say which they are."""
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+SAVED = ("state.json", "dataset_dict.json")
+"""What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
 _FIELD_LIMIT = 2**31 - 1
-_MAX_LINE_BYTES = 2**28
-_BLOCK = 2**16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_LINE = 2**28
+_LOOKED_AT = 1000
+_IN_QUOTES = 'a field with a comma, a quote or a line end stands in "…", a quote in it is doubled'
 
 
 if TYPE_CHECKING:
@@ -36,20 +47,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of texts that is there; its name is as the user gave it."""
+    """A file of texts that is there; its name is as the user gave it.
+
+    A folder that ``save_to_disk`` wrote has the format ``saved``.
+    """
 
     name: str
     path: Path
     format: str
-    gzipped: bool
 
 
-def format_of(name: str) -> tuple[str, bool] | None:
-    """Return format and compression by the ending of a file's name, None where it is unknown."""
-    lowered = name.lower()
-    gzipped = lowered.endswith(".gz")
-    ending = lowered.removesuffix(".gz").rpartition(".")[2]
-    return (ending, gzipped) if "." in lowered and ending in FORMATS else None
+def format_of(name: str) -> str | None:
+    """Return the format by the ending of a file's name, None where it is unknown."""
+    endings = name.lower().split(".")[1:]
+    if endings and endings[-1] in COMPRESSIONS:
+        endings.pop()
+    return endings[-1] if endings and endings[-1] in FORMATS else None
 
 
 def open_file(name: str, path: Path) -> TextFile:
@@ -61,26 +74,18 @@ def open_file(name: str, path: Path) -> TextFile:
     if not name.strip():
         raise CseError("the file name is empty", hint="name a file")
     try:
-        if path.is_dir():
-            names = loadable_names(path)
-            shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-            hint = f"name a file in it: {shown}"
-            if not names:
-                hint = "name a file; none in this folder can be read"
-            raise CseError("is a folder, not a file", where=name, hint=hint)
-        if not path.exists():
-            raise _missing_error(name, path)
+        if any((path / saved).is_file() for saved in SAVED):
+            return TextFile(name, path, "saved")
         if not path.is_file():
-            what = "is a pipe, socket or device, not a file"
-            raise CseError(what, where=name, hint="write its texts to a file first")
+            raise _no_file(name, path)
     except OSError as error:
         raise read_error(name, error) from error
     known = format_of(path.name)
     if known is None:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
-        hint = f"supported are {endings}, each also with .gz: rename the file"
+        hint = f"these are read: {endings}, each also with .gz or .zst; convert it to one of them"
         raise CseError("unknown file type", where=name, value=path.suffix, hint=hint)
-    return TextFile(name, path, *known)
+    return TextFile(name, path, known)
 
 
 def loadable_names(folder: Path) -> list[str]:
@@ -91,15 +96,18 @@ def loadable_names(folder: Path) -> list[str]:
         return []
 
 
-def _missing_error(name: str, path: Path) -> CseError:
-    folder = path.parent
-    if not folder.is_dir():
-        return CseError("no such file", where=name, hint=f"folder {folder} does not exist")
-    names = loadable_names(folder)
-    hint = did_you_mean(path.name, names).removeprefix("known: ")
-    if len(names) > 12 and not hint.startswith("did"):
-        hint = f"{len(names)} other files with texts"
-    return CseError("no such file", where=name, hint=f"in folder {folder}: {hint}")
+def _no_file(name: str, path: Path) -> CseError:
+    if path.is_dir():
+        names = ", ".join(loadable_names(path)[:6])
+        hint = f"name a file in it: {names}" if names else "no file in it can be read"
+        return CseError("is a folder, not a file", where=name, hint=hint)
+    if path.exists():
+        what = "is a pipe, socket or device, not a file"
+        return CseError(what, where=name, hint="write its texts to a file first")
+    hint = f"folder {path.parent} does not exist"
+    if path.parent.is_dir():
+        hint = f"in folder {path.parent}: {did_you_mean(path.name, loadable_names(path.parent))}"
+    return CseError("no such file", where=name, hint=hint)
 
 
 def read_error(name: str, error: OSError) -> CseError:
@@ -119,92 +127,86 @@ def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
     """
     try:
         with open(file.path, "rb") as raw:
-            magic = raw.read(2)
+            magic = raw.read(4)
             raw.seek(0)
             if not magic:
                 raise CseError("the file is empty", where=file.name, hint="name a file with texts")
-            if file.gzipped != (magic == _GZIP_MAGIC):
-                negated, change = ("not ", "remove") if file.gzipped else ("", "add")
-                what = f"{negated}compressed with gzip, unlike its name says"
-                raise CseError(what, where=file.name, hint=f"{change} .gz at the end of its name")
-            if file.gzipped:
+            if magic.startswith(_GZIP):
                 yield io.BufferedReader(gzip.GzipFile(fileobj=raw))
+            elif magic == _ZSTD:
+                import pyarrow as pa
+
+                yield io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
             else:
                 yield raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # which damages have not
+            raise read_error(file.name, error) from error
         what = f"the compressed file is cut short or damaged ({error})"
-        hint = "copy or download it again; `gzip -t FILE` checks it"
+        hint = "copy or download it again"
         raise CseError(what, where=file.name, hint=hint) from error
-    except OSError as error:
-        raise read_error(file.name, error) from error
 
 
 def file_lines(file: TextFile) -> Iterator[str]:
     """Yield the lines of a UTF-8 file as ``text_lines`` does, and raise what that raises."""
     with open_bytes(file) as source:
-        yield from text_lines(source, file.name, None if file.format == "json" else _MAX_LINE_BYTES)
+        yield from text_lines(source, file.name, -1 if file.format == "json" else _MAX_LINE)
 
 
-def text_lines(
-    source: IO[bytes], name: str, longest: int | None = _MAX_LINE_BYTES
-) -> Iterator[str]:
+def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterator[str]:
     r"""Yield the lines of UTF-8 bytes, without their ends.
 
     ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
 
     Raises:
-        CseError: It is not UTF-8, holds NUL bytes, or has a line of more than ``longest`` bytes;
-            the line is named.
+        CseError: It is not UTF-8, holds NUL bytes, or has a line of ``longest`` characters, where
+            that is not -1; the line is named.
     """
-    return chain.from_iterable(_line_blocks(source, name, longest))
+    text, number = io.TextIOWrapper(source, "utf-8-sig"), 0
 
+    def refused(what: str, hint: str, value: bytes | None = None) -> CseError:
+        return CseError(what, where=f"{name}, line {number}", value=value, hint=hint)
 
-def _line_blocks(source: IO[bytes], name: str, longest: int | None) -> Iterator[list[str]]:
-    number, data = 1, b""
-
-    def refused(what: str, hint: str, start: int = 0, value: bytes | None = None) -> CseError:
-        line = number + data.count(b"\n", 0, start)
-        return CseError(what, where=f"{name}, line {line}", value=value, hint=hint)
-
-    while data := source.read(_BLOCK):
-        data += (rest := source.readline(-1 if longest is None else longest + 1))
-        if number == 1:
-            if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-                raise refused("not UTF-8 but UTF-16", hint)
-            data = data.removeprefix(_BYTE_ORDER_MARK)
-        if (nul := data.find(b"\0")) >= 0:
-            hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
-            raise refused("contains a NUL byte, so it is not text", hint, nul)
-        if longest is not None and len(rest) > longest:
-            what = f"a line of more than {longest:,} bytes"
-            raise refused(what, "write one text per line", len(data) - 1)
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
-            start, value = error.start, data[error.start : error.end]
-            raise refused("not UTF-8", hint, start, value) from error
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = text.split("\n")
-        if not lines[-1]:
-            lines.pop()
-        yield lines
-        number += len(lines)
+    try:
+        while line := text.readline(longest):
+            number += 1
+            if "\0" in line:
+                hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
+                raise refused("contains a NUL byte, so it is not text", hint)
+            if len(line) == longest:
+                what = f"a line of more than {longest:,} characters"
+                raise refused(what, "write one text per line")
+            yield line.removesuffix("\n")
+    except UnicodeDecodeError as error:
+        number += 1 + error.object.count(b"\n", 0, error.start)  # of the block that is decoded
+        if error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+            raise refused("not UTF-8 but UTF-16", hint) from error
+        hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+        raise refused("not UTF-8", hint, error.object[error.start : error.end]) from error
+    finally:
+        text.detach()
 
 
 def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    lines = file_lines(file)
-    while batch := list(islice(lines, reading.batch)):
+    for batch in reading.batches(_filled(file_lines(file), reading)):
         yield text_table({"text": batch})
+
+
+def _filled(lines: Iterator[str], reading: Reading) -> Iterator[str]:
+    """Yield the lines that are not blank, and count the others."""
+    for line in lines:
+        if reading.exact or line.strip():
+            yield line
+        else:
+            reading.blank += 1
 
 
 def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     reading.from_header = True
     records = separated(file, reading)
     names = next(records, (0, []))[1]
-    while rows := [fields for _, fields in islice(records, reading.batch)]:
+    for rows in reading.batches(fields for _, fields in records):
         yield _row_table(names, rows)
     yield _row_table(names, [])
 
@@ -212,50 +214,65 @@ def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[An
 def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a tsv or csv file that are not blank, the header first.
 
+    An exact reading yields blank records too, but for blank lines beside several columns.
+
     Yields:
         The number of a record's first line, and its fields, as many as the header has.
     """
-    names: list[str] = []
-    tsv = ((number, line.split("\t")) for number, line in enumerate(file_lines(file), 1))
-    for number, fields in tsv if file.format == "tsv" else _csv(file):
-        if not any(map(str.strip, fields)):
-            reading.blank += 1
-        elif not names:
-            names = [name.strip() for name in fields]
-            twice = sorted({name for name in names if name and names.count(name) > 1})
-            if twice:
-                what = f"the header has the column {twice[0]!r} twice"
-                hint = "the first line is the header: name each column once"
-                raise CseError(what, where=f"{file.name}, line 1", hint=hint)
-            yield number, names
-        elif len(fields) != len(names):
-            tabs = file.format == "tsv"
-            raise CseError(
-                f"{len(fields)} fields where the header has {len(names)} ({', '.join(names)[:80]})",
-                where=f"{file.name}, line {number}",
-                hint="separate fields by tabs; quotes have no meaning"
-                if tabs
-                else 'separate fields by commas; put a field that has a comma in "…"',
-            )
-        else:
-            yield number, fields
-
-
-def _csv(file: TextFile) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-    records = csv.reader((line + "\n" for line in file_lines(file)), strict=True)
-    start = 1
+    names: list[str] = []
+    tabs = file.format == "tsv"
+    quoted = not tabs or _is_quoted(file)
+    if tabs and quoted:
+        reading.say("its fields stand in quotes, which are left out")
+    lines = (line + "\n" for line in file_lines(file))
+    records = csv.reader(
+        lines,
+        delimiter="\t" if tabs else ",",
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        strict=True,
+    )
+    begin = 1
     try:
-        for record in records:
-            yield start, record
-            start = records.line_num + 1
+        for fields in records:
+            number, begin = begin, records.line_num + 1
+            where, count = f"{file.name}, line {number}", len(names)
+            if not any(map(str.strip, fields)):
+                if reading.exact and count and count in (1, len(fields)):
+                    yield number, fields or [""]
+                else:
+                    reading.blank += 1
+            elif not names:
+                names = [name.strip() for name in fields]
+                twice = sorted({name for name in names if name and names.count(name) > 1})
+                if twice:
+                    what = f"the header has the column {twice[0]!r} twice"
+                    hint = "the first line is the header: name each column once"
+                    raise CseError(what, where=where, hint=hint)
+                yield number, names
+            elif len(fields) != count:
+                known = ", ".join(names)[:80]
+                what = f"{len(fields)} fields where the header has {count} ({known})"
+                hint = "separate fields by tabs; quotes have no meaning"
+                raise CseError(what, where=where, hint=_IN_QUOTES if quoted else hint)
+            else:
+                yield number, fields
     except csv.Error as error:
-        raise CseError(
-            f"broken csv: {error}",
-            where=f"{file.name}, line {start}",
-            hint='a field with a comma, a quote or a line end stands in "…", '
-            'and a quote in it is written ""',
-        ) from error
+        where = f"{file.name}, line {begin}"
+        raise CseError(f"broken csv: {error}", where=where, hint=_IN_QUOTES) from error
+
+
+def _is_quoted(file: TextFile) -> bool:
+    """Tell whether fields of a tsv file are written with quotes, as its first lines show.
+
+    All that are no numbers stand in quotes, or one does and has doubled ones inside.
+    """
+    lines = islice(file_lines(file), 1, _LOOKED_AT)
+    fields = [field for line in lines for field in line.split("\t") if field.strip()]
+    texts = [field for field in fields if not NUMBER.fullmatch(field)]
+    within = [text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"']
+    doubled = any('""' in each and '"' not in each.replace('""', "") for each in within)
+    return doubled or len(within) == len(texts) > 0
 
 
 def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
@@ -266,60 +283,92 @@ def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
 def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
     """Yield the place and the value of each line that is not blank."""
     for number, line in enumerate(file_lines(file), 1):
-        if not line.strip():
+        if line.strip():
+            yield (where := f"{file.name}, line {number}"), _parsed(line, where)
+        else:
             reading.blank += 1
-            continue
-        where = f"{file.name}, line {number}"
-        try:
-            yield where, json.loads(line)
-        except (ValueError, RecursionError) as error:
-            what = f"not valid JSON: {_json_problem(error)}"
-            hint = 'write one object per line: {"text": "…"}'
-            raise CseError(what, where=where, value=line[:40], hint=hint) from error
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        nested = isinstance(error, RecursionError)
+        what = f"not valid JSON: {'too deeply nested' if nested else error}"
+        hint = 'write one object per line: {"text": "…"}'
+        raise CseError(what, where=where, value=text[:40], hint=hint) from error
 
 
 def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
     """Read JSON lines, or one array of objects."""
     opening = next((line.lstrip() for line in file_lines(file) if line.strip()), "")
-    if not opening.startswith("["):
-        yield from record_tables(json_lines(file, reading), unit, reading)
+    records = json_lines(file, reading)
+    if opening.startswith("["):
+        values = _parsed("\n".join(file_lines(file)), file.name)
+        records = ((f"{file.name}, object {n}", value) for n, value in enumerate(values, 1))
+    yield from record_tables(records, unit, reading)
+
+
+def arrow_tables(file: TextFile) -> Iterator[Any]:
+    """Yield a parquet or arrow file as ``pyarrow.Table``s, first an empty one with its columns.
+
+    So is a folder that ``save_to_disk`` wrote; of one with splits those of ``train``.
+    """
+    import pyarrow as pa
+
+    if file.format == "saved":
+        yield from _saved_tables(file)
         return
-    try:
-        values = json.loads("\n".join(file_lines(file)))
-    except (ValueError, RecursionError) as error:
-        what = f"not valid JSON: {_json_problem(error, lines=True)}"
-        hint = "write an array of objects, or one object per line"
-        raise CseError(what, where=file.name, hint=hint) from error
-    where = f"{file.name}, object "
-    yield from record_tables(((f"{where}{n}", v) for n, v in enumerate(values, 1)), unit, reading)
+    with open_bytes(file) as source:
+        plain = isinstance(getattr(source, "raw", None), io.FileIO)
+        data = source if plain else io.BytesIO(source.read())  # which is read here and there
+        try:
+            schema, batches = _batches(data, file.format)
+            yield schema.empty_table()
+            for batch in batches:
+                batch.validate(full=True)
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            hint = "copy, download or write it again"
+            what = f"not a complete {file.format} file: {error}"
+            raise CseError(what, where=file.name, hint=hint) from error
 
 
-def _json_problem(error: Exception, *, lines: bool = False) -> str:
-    if not isinstance(error, json.JSONDecodeError):
-        return "too deeply nested" if isinstance(error, RecursionError) else str(error)
-    line = f"line {error.lineno}, " if lines else ""
-    return f"{error.msg} at {line}column {error.colno}"
-
-
-def parquet_tables(
-    file: TextFile, reading: Reading, convert: Callable[[Any], Any] = lambda table: table
-) -> Iterator[Any]:
-    """Yield a parquet file as ``pyarrow.Table``s, first an empty one with its columns."""
+def _batches(data: IO[bytes], form: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the columns and the record batches of a parquet file, an arrow file or a stream."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open_bytes(file) as source:
-        data = io.BytesIO(source.read()) if file.gzipped else source
-        try:
-            whole = pq.ParquetFile(data)
-            yield convert(whole.schema_arrow.empty_table())
-            for batch in whole.iter_batches(batch_size=reading.batch):
-                batch.validate(full=True)
-                yield convert(pa.Table.from_batches([batch]))
-        except (pa.ArrowException, OSError) as error:
-            hint = "copy, download or write it again"
-            what = f"not a complete parquet file: {error}"
-            raise CseError(what, where=file.name, hint=hint) from error
+    if form == "parquet":
+        whole = pq.ParquetFile(data)
+        return whole.schema_arrow, whole.iter_batches(batch_size=ROWS)
+    try:
+        file = pa.ipc.open_file(data)
+    except pa.ArrowInvalid:
+        data.seek(0)
+        stream = pa.ipc.open_stream(data)
+        return stream.schema, iter(stream)
+    return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+
+
+def _saved_tables(file: TextFile) -> Iterator[Any]:
+    import datasets
+
+    try:
+        found = datasets.load_from_disk(str(file.path))
+    except Exception as error:  # of several libraries; all mean that it is not whole
+        what = f"cannot be read as a data set that save_to_disk wrote: {error}"
+        raise CseError(what, where=file.name, hint="save it again") from error
+    if isinstance(found, datasets.DatasetDict):
+        if "train" not in found:
+            hint = f"name one of its splits: {', '.join(str(file.path / name) for name in found)}"
+            raise CseError("has no split train", where=file.name, hint=hint)
+        found = found["train"]
+    yield from found.with_format("arrow").iter(batch_size=ROWS)
+
+
+def _read_arrow(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    return (arrow_text(table, reading) for table in reading.first(arrow_tables(file)))
 
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
@@ -328,8 +377,8 @@ READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     "csv": _read_separated,
     "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),
     "json": _read_json,
-    "parquet": lambda file, unit, reading: parquet_tables(
-        file, reading, partial(arrow_text, reading=reading)
-    ),
+    "parquet": _read_arrow,
+    "arrow": _read_arrow,
+    "saved": _read_arrow,
 }
 """The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""

@@ -1,27 +1,98 @@
-"""Load the training texts that ``data.*`` names: trimmed, without blanks, joined to documents."""
+"""Read the training texts that ``data.*`` names, and take the rows that a run can use."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cse_core.data.columns import listed, match_columns, ordered, read_values
-from cse_core.data.corpus import Corpus, FileReport, LoadReport, document_numbers
+from cse_core.data.columns import (
+    ColumnKind,
+    gathered,
+    is_lists,
+    kind_of,
+    listed,
+    match_columns,
+    ordered,
+    read_values,
+)
+from cse_core.data.corpus import Corpus, LoadReport, document_numbers
 from cse_core.data.sources import Source, find_source
-from cse_core.data.tables import Reading, text_table
+from cse_core.data.tables import Reading, join_tables
 from cse_core.errors import CseError
-from cse_core.recipes.settings import NO_COLUMNS, NeededColumns
+from cse_core.recipes.settings import FILLED, NO_COLUMNS, DataOptions, NeededColumns
 from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cse_core.recipes.settings import DataOptions
     from cse_core.registry.registry import Registry
 
+_SAMPLE = 1000
+"""Values of a column that tell what it holds."""
 
-FILLED = ("document", "title")
-"""Columns that rows may lack: those of no document, and those of a file without the column."""
+
+@dataclass(frozen=True)
+class Data:
+    """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
+
+    Attributes:
+        sources: Each source of ``data.path`` with its rows.
+        columns: The columns that some source has, ``text`` first.
+        messages: What a user should know, a line each.
+        refuse: Whether rows that lack a text are refused; else they are dropped.
+        made_up: Names of the sources whose texts are made up.
+    """
+
+    sources: list[Reading]
+    columns: tuple[str, ...]
+    messages: list[str]
+    refuse: bool
+    made_up: str
+    _made: dict[str, Corpus] = field(default_factory=dict, repr=False)
+
+    @property
+    def texts(self) -> set[str]:
+        """Return the columns of files that hold texts of more than a word."""
+        return {name for source in self.sources for name in source.texts}
+
+    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
+        """Return the rows that have a text in ``text`` and in every column that a run needs.
+
+        Lists of texts that it needs become rows: as many as the longest list of a row is long; a
+        shorter one begins again. A column that a source lacks and nothing needs is blank there.
+
+        Raises:
+            CseError: A needed column is missing or holds a wrong value, no row is left, or rows
+                lack a text and are refused.
+        """
+        key = repr(needed)
+        if key not in self._made:
+            self._made[key] = self._corpus(needed)
+        return self._made[key]
+
+    def _corpus(self, needed: NeededColumns) -> Corpus:
+        import pyarrow as pa
+
+        messages = list(self.messages)
+        found = [_usable(source, needed, self.refuse, messages) for source in self.sources]
+        tables = [table for table, _, _ in found]
+        there = {name for table in tables for name in table.column_names}
+        names = [name for name in self.columns if name in there]
+        for number, table in enumerate(tables):
+            blank, has = pa.array([""] * len(table), pa.string()), table.column_names
+            tables[number] = pa.table({n: table.column(n) if n in has else blank for n in names})
+        report = LoadReport(
+            tuple(source.name for source in self.sources),
+            sum(blank for _, blank, _ in found),
+            sum(incomplete for _, _, incomplete in found),
+            self.made_up,
+            tuple(messages),
+            {source.name: source.commit for source in self.sources if source.commit},
+        )
+        documents = document_numbers(tables) if "document" in names else None
+        return Corpus(pa.concat_tables(tables).combine_chunks(), documents, report)
 
 
 def load_corpus(
@@ -29,88 +100,22 @@ def load_corpus(
     registry: Registry | None = None,
     needed: NeededColumns = NO_COLUMNS,
 ) -> Corpus:
-    """Load the training rows of a run.
-
-    Files follow one another in the order of ``data.path``. A column that not every file has is
-    left out, with a message; document and title are blank instead. Nothing is written, but for the
-    cache of the hub's own library.
-
-    ``registry`` has the installed data sets and views, ``needed`` what a run reads.
-
-    Raises:
-        CseError: A name stands for nothing, a file cannot be read (with the line), it has no text,
-            lacks a required column, has blanks or a wrong number in it, or no row is left.
-    """
-    import pyarrow as pa
-
-    sources, views = _sources(options, registry)
-    readings: list[Reading] = []
-    tables: list[pa.Table] = []
-    twice = sorted({name for name in options.path if options.path.count(name) > 1})
-    messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
-    left = options.limit
-    for source in sources:
-        if left == 0:
-            messages.append(f"{source.name}: not read, because data.limit is reached first")
-            continue
-        reading = Reading(source.name, views=views)
-        tables.append(_rows(source, reading, options, needed, left))
-        readings.append(reading)
-        messages.extend(reading.messages)
-        if left is not None:
-            left -= len(tables[-1])
-    if len(readings) == len(sources):
-        _check_mapping(options, readings)
-    reports = tuple(
-        FileReport(each.name, len(table), each.blank, each.incomplete, tuple(table.column_names))
-        for each, table in zip(readings, tables, strict=True)
-    )
-    files = [(report.name, report.columns) for report in reports]
-    names, dropped = _common_columns(files, needed.required, views)
-    messages.extend(dropped)
-    if made_up := ", ".join(source.name for source in sources if source.synthetic):
-        messages.append(f"{made_up}: synthetic texts, made up to try things; no benchmark")
-    commits = {reading.name: reading.commit for reading in readings if reading.commit}
-    for number, table in enumerate(tables):
-        blank = pa.array([""] * len(table), pa.string())
-        has = table.column_names
-        tables[number] = pa.table({n: table.column(n) if n in has else blank for n in names})
-    return Corpus(
-        pa.concat_tables(tables).combine_chunks(),
-        document_numbers(tables) if "document" in names else None,
-        LoadReport(reports, bool(made_up), tuple(messages), commits),
-    )
+    """Return the rows of ``read_data`` that a run can use, and raise what these raise."""
+    return read_data(options, registry).corpus(needed)
 
 
-def peek_columns(options: DataOptions, registry: Registry | None = None) -> tuple[str, ...] | None:
-    """Look at the beginnings of the files for the columns that the data will have.
+def read_data(
+    options: DataOptions, registry: Registry | None = None, *, exact: bool = False
+) -> Data:
+    """Read all rows that ``data.path`` names, up to ``data.limit``.
 
-    Returns:
-        The columns, or None where only loading can tell (a data set of the hub).
+    Nothing is written, but for the cache of the hub's own library. ``registry`` has the installed
+    data sets and views; ``exact`` is as in :class:`Reading`.
 
     Raises:
-        CseError: As ``load_corpus``, as far as the beginning of each file shows it.
+        CseError: A name stands for nothing, a file cannot be read (with the line), or it has no
+            text.
     """
-    readings: list[Reading] = []
-    found: list[tuple[str, list[str]]] = []
-    sources, views = _sources(options, registry)
-    for source in sources:
-        if source.hub is not None:
-            return None
-        reading = Reading(source.name, batch=100, views=views)
-        first = next(source.tables(options.unit, reading), None)
-        _match(source, first.column_names if first is not None else [], options, reading)
-        left_out = _unjoinable(reading) if _joins(options, reading) else ()
-        found.append((source.name, [name for name in reading.columns if name not in left_out]))
-        readings.append(reading)
-    _check_mapping(options, readings)
-    return _common_columns(found, (), views)[0]
-
-
-def _sources(
-    options: DataOptions, registry: Registry | None
-) -> tuple[list[Source], tuple[ViewSpec, ...]]:
-    """Return what the names of the data stand for, and the views whose columns it may have."""
     if not options.path:
         raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")
     datasets: dict[str, DatasetSpec] = {}
@@ -118,231 +123,178 @@ def _sources(
     if registry is not None:
         datasets = {found.name: found.spec for found in registry.datasets()}
         views = tuple(registry.views.values())
-    return [find_source(name, datasets) for name in options.path], tuple(views)
-
-
-def _rows(
-    source: Source,
-    reading: Reading,
-    options: DataOptions,
-    needed: NeededColumns,
-    limit: int | None,
-) -> pa.Table:
-    """Return the usable rows of a source."""
-    import pyarrow as pa
-
-    parts: list[pa.Table] = []
-    complete = 0
-    for part in source.tables(options.unit, reading):
-        parts.append(part)
-        if limit is not None and options.unit != "document":
-            complete += complete_rows(part)
-            if complete >= limit:
-                break
-    raw = pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
-    _match(source, raw.column_names, options, reading)
-    for name, what in reading.left_out.items():
-        reading.say(f"column {name} is ignored: it holds {what}")
-    for name in ("text", *needed.required):
-        if place := reading.lacking.get(reading.columns.get(name, "")):
-            if name not in FILLED:
-                what = f"no {reading.columns[name]!r}, which other rows have"
-                hint = "add it (null drops the row), or remove the row"
-                raise CseError(what, where=place, hint=hint)
-    table = pa.table({name: raw.column(old) for name, old in reading.columns.items()})
-    joins = _joins(options, reading)
-    kept = None if joins else limit
-    table = clean_rows(table, reading, needed, kept)
-    if joins:
-        table = join_documents(table, reading).slice(0, limit)
-    elif options.unit != "sentence" and not reading.articles:
-        reading.say(f"it marks no {options.unit}s, so each row stays as it is")
-    if not len(table):
-        raise _no_rows(reading)
-    if reading.blank:
-        reading.say(f"{reading.blank} blank lines dropped")
-    return table
-
-
-def _joins(options: DataOptions, reading: Reading) -> bool:
-    """Tell whether rows are joined to documents; articles are unfolded into them."""
-    return options.unit == "document" and not reading.articles and "document" in reading.columns
-
-
-def _unjoinable(reading: Reading) -> list[str]:
-    """Return the columns that mean nothing for a whole document; its text is that of all rows."""
-    roles = ("positive", "negative")
-    return [v.column for v in reading.views if v.role in roles and v.column != "text"]
-
-
-def _match(source: Source, names: Sequence[str], options: DataOptions, reading: Reading) -> None:
-    """Find the core's columns among those of a source."""
-    if not names and not reading.left_out:
-        raise _no_rows(reading)
-    if not names:
-        held = ", ".join(f"{name} holds {what}" for name, what in reading.left_out.items())
-        hint = 'write each text as a string: {"text": "…"}'
-        raise CseError(f"no column of texts: {held}", where=source.name, hint=hint)
-    headless = source.file is not None and source.file.format == "txt"
-    reading.columns = match_columns(names, {} if headless else options.columns, reading)
-
-
-def _no_rows(reading: Reading) -> CseError:
-    what = (
-        f"no row is complete: each lacks {' or '.join(reading.encoded)}"
-        if reading.incomplete
-        else "contains no text, only blank lines or a header"
-    )
-    return CseError(what, where=reading.name, hint="name a file with texts")
-
-
-def _check_mapping(options: DataOptions, readings: Sequence[Reading]) -> None:
-    """Refuse a column of ``data.columns`` that no file has."""
-    for target, source in options.columns.items():
-        if not any(reading.columns.get(target) == source for reading in readings):
+    twice = sorted({name for name in options.path if options.path.count(name) > 1})
+    messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
+    readings: list[Reading] = []
+    left, refuse = options.limit, options.blank == "refuse"
+    sources = [find_source(name, datasets) for name in options.path]
+    for source in sources:
+        if left == 0:
+            messages.append(f"{source.name}: not read, because data.limit is reached first")
+            continue
+        reading = Reading(source.name, left, exact or refuse)
+        _read(source, reading, options, views)
+        readings.append(reading)
+        messages += reading.messages
+        left = None if left is None else left - len(reading.table)
+    for target, old in options.columns.items():
+        if left != 0 and not any(each.columns.get(target) == old for each in readings):
             there = dict.fromkeys(name for each in readings for name in each.columns.values())
-            what = f"no file has a column {source}"
             hint = f"the columns are: {listed(list(there))}"
-            raise CseError(what, where=f"data.columns.{target}", hint=hint)
+            raise CseError(f"no file has a column {old}", where=f"data.columns.{target}", hint=hint)
+    names = {name: name for reading in readings for name in reading.table.column_names}
+    made_up = ", ".join(source.name for source in sources if source.synthetic)
+    return Data(readings, tuple(ordered(names, views)), messages, refuse, made_up)
 
 
-def _common_columns(
-    files: Sequence[tuple[str, Sequence[str]]],
-    required: Sequence[str],
-    views: Sequence[ViewSpec],
-) -> tuple[tuple[str, ...], list[str]]:
-    """Return the columns of all files together, and a message for each that is left out."""
-    names = ordered({name: name for _, columns in files for name in columns}, views)
-    for name in required:
-        names.setdefault(name, name)
-    kept: list[str] = []
-    messages: list[str] = []
-    for name in names:
-        lacking = next((file for file in files if name not in file[1]), None)
-        if lacking is None or (name in FILLED and name not in required):
-            kept.append(name)
-        elif name in required:
-            raise CseError(
-                f"no column {name}, which a part of this run requires",
-                where=lacking[0],
-                hint=f"its columns: {listed(lacking[1])}; say which one it is with "
-                f"--set data.columns.{name}=NAME, or name other data",
-            )
-        else:
-            messages.append(f"column {name} is ignored: {lacking[0]} does not have it")
-    return tuple(kept), messages
-
-
-def complete_rows(table: pa.Table) -> int:
-    """Count the rows without a blank in any column: at least so many are usable."""
+def _read(
+    source: Source, reading: Reading, options: DataOptions, views: Sequence[ViewSpec]
+) -> None:
+    """Read the rows of a source, and find out which columns they have by the core's names."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    filled: Any = pa.scalar(True)
-    for column in table.columns:
-        text = pc.utf8_trim_whitespace(pc.fill_null(column, ""))
-        filled = pc.and_(filled, pc.not_equal(text, ""))
-    return int(pc.sum(filled).as_py() or 0) if table.columns else 0
+    raw = join_tables(list(source.tables(options.unit, reading)))
+    raw = raw.select([name for name in raw.column_names if name not in reading.left_out])
+    raw = gathered(raw, reading)
+
+    @cache
+    def kind(name: str) -> ColumnKind:
+        return kind_of(_sample(raw.column(name)), lists=is_lists(raw.column(name)))
+
+    none = "contains no text, only blank lines or a header"
+    nothing = CseError(none, where=reading.name, hint="name a file with texts")
+    if not raw.column_names and not reading.left_out:
+        raise nothing
+    headless = source.file is not None and source.file.format == "txt"
+    mapping = {} if headless else options.columns
+    columns = match_columns(raw.column_names, mapping, reading, views, kind)
+    roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
+    lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
+    for name, what in [*reading.left_out.items(), *((name, "lists") for name in lists)]:
+        reading.say(f"column {name} is ignored: it holds {what}")
+    found = {name: raw.column(old) for name, old in columns.items() if old not in lists}
+    for name, column in found.items():
+        found[name] = column if is_lists(column) else _trimmed(column, name, reading.name)
+    if not _is_filled(found["text"]):
+        raise nothing
+    for name in dict.fromkeys(view.column for view in views if view.column in found):
+        if not _is_filled(found[name]):
+            del found[name]
+            reading.say(f"column {name} is blank in every row, so it is ignored")
+    if options.unit != "sentence" and not reading.articles:
+        reading.say(f"it marks no {options.unit}s, so each row stays as it is")
+    if source.spec is None:
+        reading.texts = tuple(name for name in found if kind(columns[name]) in ("text", "lists"))
+    reading.columns, reading.table = columns, pa.table(found)
 
 
-def clean_rows(
-    table: pa.Table,
-    reading: Reading,
-    needed: NeededColumns = NO_COLUMNS,
-    limit: int | None = None,
-) -> pa.Table:
-    """Trim every column and drop rows without text.
-
-    A row that lacks another text to encode is dropped too. Where the run requires
-    a column, whichever it is, a blank in it is an error: a blank text would be trained on as if it
-    were one. Document and title alone may have gaps, unless a view encodes them. A column of pairs
-    that is blank in every row is left out.
-
-    ``table`` has columns of strings by the core's names, ``text`` among them. After ``limit``
-    usable rows it stops, and what comes after is not counted. No null is left.
+def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    """Return a column of texts without white space around them, and blank for null.
 
     Raises:
-        CseError: A value holds a NUL byte, or a required column is blank in some row.
+        CseError: A value holds a NUL byte.
+    """
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(pc.fill_null(column, ""))
+    found = pc.match_substring(trimmed, "\0")
+    if pc.any(found).as_py():
+        raise CseError(
+            f"column {name} contains a NUL byte, so it is not text",
+            where=f"{where}, row {pc.index(found, True).as_py() + 1}",
+            hint="remove it or the row",
+        )
+    return trimmed
+
+
+def _is_filled(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column has a value in some row."""
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length if is_lists(column) else pc.binary_length
+    return bool(pc.max(lengths(column)).as_py())
+
+
+def _sample(column: pa.ChunkedArray) -> list[str]:
+    """Return values of a column that are not blank, spread evenly over it."""
+    step = max(1, len(column) // _SAMPLE)
+    cells = (column[row].as_py() for row in range(0, len(column), step))
+    texts = (text for cell in cells for text in (cell if isinstance(cell, list) else [cell]))
+    return [text.strip() for text in texts if text and text.strip()]
+
+
+def _usable(
+    source: Reading, needed: NeededColumns, refuse: bool, messages: list[str]
+) -> tuple[pa.Table, int, int]:
+    """Return a source's rows that have a text in every column that a run needs.
+
+    With them comes how many were dropped: blank ones, and ones that lack something else.
     """
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = {
-        name: pc.utf8_trim_whitespace(pc.fill_null(table.column(name), ""))
-        for name in table.column_names
-    }
-    for name, column in columns.items():
-        found = pc.match_substring(column, "\0")
-        if pc.any(found).as_py():
+    name, there = source.name, source.table.column_names
+    filled = [each for each in needed.required if each not in FILLED or each in needed.encoded]
+    for column in filled:
+        if column not in there:
             raise CseError(
-                f"column {name} contains a NUL byte, so it is not text",
-                where=f"{reading.name}, row {pc.index(found, True).as_py() + 1}",
-                hint="remove it or the row",
+                f"no column {column}, which this run reads",
+                where=name,
+                hint=f"its columns: {listed(there)}; say which one it is with "
+                f"--set data.columns.{column}=NAME, name other data, or let no view read it",
             )
-    has_text = pc.not_equal(columns["text"], "").to_numpy()
-    usable = has_text.copy()
-    for name in [name for name in columns if name != "text"]:
-        filled = pc.not_equal(columns[name], "").to_numpy()
-        gaps = np.flatnonzero(has_text & ~filled)
-        every = len(gaps) == has_text.sum()
-        may_lack = name in FILLED and name not in needed.encoded and not every
-        if name in needed.required and len(gaps) and not may_lack:
-            raise CseError(
-                f"column {name} is blank in {len(gaps)} of {len(filled)} rows, "
-                f"first in row {gaps[0] + 1}, and a part of this run requires it",
-                where=reading.name,
-                hint="fill or remove these rows",
-            )
-        if (kind := needed.types.get(name, "text")) != "text":
-            texts = columns[name].filter(pa.array(has_text))
-            there = np.flatnonzero(has_text).tolist()
-            read_values(texts.to_pylist(), kind, column=name, where=reading.name, rows=there)
-        if name in reading.encoded and len(gaps) and every:
-            del columns[name]
-            reading.say(f"column {name} is blank in every row, so it is ignored")
-        elif name in reading.encoded:
-            usable &= filled
-    end = len(usable)
-    if limit is not None:
-        kept = np.flatnonzero(usable)[:limit]
-        end = int(kept[-1]) + 1 if len(kept) == limit else end
-    blank = int((~has_text[:end]).sum())
-    incomplete = int((has_text[:end] & ~usable[:end]).sum())
+    table, rows = _unfolded(source.table, needed.required, name)
+    has = {each: pc.not_equal(table.column(each), "").to_numpy() for each in ("text", *filled)}
+    usable = np.logical_and.reduce(list(has.values()))
+    lacking = [each for each in has if not has[each][has["text"]].all()]
+    if refuse and not usable.all():
+        first = int(np.flatnonzero(~usable)[0])
+        column = next(each for each in has if not has[each][first])
+        hint = "fill it, or --data.blank drop leaves out such rows"
+        raise CseError(
+            f"column {column} is blank", where=f"{name}, row {rows[first] + 1}", hint=hint
+        )
+    if not usable.any():
+        what = f"no row is complete: each lacks {' or '.join(has)}"
+        raise CseError(what, where=name, hint="name other data, or let no view read the column")
+    blank = source.blank + len(np.unique(rows[~has["text"]]))
+    incomplete = int((has["text"] & ~usable).sum())
+    if blank:
+        messages.append(f"{name}: {blank:,} blank rows dropped")
     if incomplete:
-        names = ", ".join(name for name in reading.encoded if name in columns)
-        reading.say(f"{incomplete} rows dropped: {names} blank")
-    reading.blank += blank
-    reading.incomplete += incomplete
-    rows = pa.table(columns).slice(0, end)
-    if blank or incomplete:
-        rows = rows.filter(pa.array(usable[:end]))
-    return rows
+        messages.append(f"{name}: {incomplete:,} rows dropped: {', '.join(lacking)} blank")
+    if not usable.all():
+        table, rows = table.filter(pa.array(usable)), rows[usable]
+    for column, kind in needed.types.items():
+        if kind != "text" and column in there:
+            values = table.column(column).to_pylist()
+            read_values(values, kind, column=column, where=name, rows=rows.tolist())
+    return table, blank, incomplete
 
 
-def join_documents(table: pa.Table, reading: Reading) -> pa.Table:
-    """Join the rows of each document in their order; rows of no document stay as they are.
+def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Table, Any]:
+    """Return a table whose needed lists are rows, without the others, and each row's old one."""
+    import numpy as np
+    import pyarrow as pa
 
-    ``text`` and the columns of auxiliary views are joined by a space; another column is kept where
-    it is the same in all rows of each document; those of positives and negatives, which belong to
-    a sentence, are left out. Documents stand by first appearance.
-    """
-    unjoinable = _unjoinable(reading)
-    columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    groups: dict[object, list[int]] = {}
-    for row, document in enumerate(columns["document"]):
-        groups.setdefault(document or row, []).append(row)
-    joined: dict[str, Sequence[str]] = {}
-    left_out: list[str] = []
-    for name, values in columns.items():
-        if name == "text" or (name in reading.encoded and name not in unjoinable):
-            joined[name] = [" ".join(values[row] for row in rows) for rows in groups.values()]
-        elif name not in unjoinable and (
-            name == "title" or all(len({values[r] for r in rows}) == 1 for rows in groups.values())
-        ):
-            joined[name] = [values[rows[0]] for rows in groups.values()]
-        else:
-            left_out.append(name)
-    if left_out:
-        reading.say(f"columns ignored, because each row is a document: {', '.join(left_out)}")
-    return text_table(joined)
+    every = [name for name in table.column_names if is_lists(table.column(name))]
+    lists = {name: table.column(name).to_pylist() for name in every if name in needed}
+    table = table.drop_columns(every) if every else table
+    rows = np.arange(len(table))
+    if not lists:
+        return table, rows
+    counts = [
+        max(1, *(len(cell or ()) for cell in row)) for row in zip(*lists.values(), strict=True)
+    ]
+    rows = np.repeat(rows, counts)
+    table = table.take(rows)
+    for name, cells in lists.items():
+        texts = [
+            cell[place % len(cell)] if cell else None
+            for cell, count in zip(cells, counts, strict=True)
+            for place in range(count)
+        ]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+        table = table.append_column(name, _trimmed(column, name, where))
+    return table, rows

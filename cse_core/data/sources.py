@@ -69,7 +69,7 @@ class Source:
         if self.spec is not None:
             return record_tables(_rows(self.spec), unit, reading)
         assert self.hub is not None
-        return _hub_tables(self.hub, reading)
+        return reading.first(_hub_tables(self.hub, reading))
 
 
 def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:

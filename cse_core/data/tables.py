@@ -12,19 +12,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from cse_core.errors import CseError
-from cse_core.records import CORE_VIEWS, ViewSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Unit = Literal["sentence", "paragraph", "document"]
+Cell = str | list[str] | None
+"""What a row has in a column: a text, several, or none."""
+Item = TypeVar("Item")
 BODIES = ("sections", "paras")
 """Fields that make a JSON object an article."""
 ROWS = 20_000
 """Rows of a table that a reader yields, about."""
+NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -34,47 +37,88 @@ class Reading:
 
     Attributes:
         name: The source as the user gave it, for messages.
-        batch: Rows of a table that a reader yields, about; small where only a look is wanted.
-        blank: Lines and rows without any text, which are dropped.
-        incomplete: Rows dropped because a text that is encoded beside ``text`` is blank.
+        limit: Rows to read at most; None for all.
+        exact: Whether row N must be line N: blank lines are kept, or refused where they may be
+            rows. Else they are passed over.
+        blank: Lines without any text that were passed over.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
-        lacking: Names that some objects have -> the place of the first that has not.
         from_header: Whether the columns' names are the first line of a text file.
-        columns: Name of the core -> name in the source, the core's own first.
         messages: What a user should know, a line each.
         commit: That of a data set of the hub, where it is known.
-        views: The views whose columns it may have.
+        columns: Name of the core -> name in the source, the core's own first.
+        texts: Columns of a file that hold texts of more than a word.
+        table: Its rows, by the core's names: texts, trimmed, or lists of texts.
     """
 
     name: str
-    batch: int = ROWS
+    limit: int | None = None
+    exact: bool = False
     blank: int = 0
-    incomplete: int = 0
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
-    lacking: dict[str, str] = field(default_factory=dict)
     from_header: bool = False
-    columns: dict[str, str] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
     commit: str = ""
-    views: Sequence[ViewSpec] = CORE_VIEWS
-
-    @property
-    def encoded(self) -> tuple[str, ...]:
-        """Return the columns that are encoded beside ``text``: a row lacking one is incomplete."""
-        return tuple(dict.fromkeys(view.column for view in self.views if view.column != "text"))
+    columns: Mapping[str, str] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
+    table: Any = None
 
     def say(self, message: str) -> None:
         """Note what a user should know of the source."""
         self.messages.append(f"{self.name}: {message}")
 
+    def batches(self, rows: Iterable[Item]) -> Iterator[list[Item]]:
+        """Yield rows some thousand at a time, up to the limit."""
+        left = islice(rows, self.limit)
+        while batch := list(islice(left, ROWS)):
+            yield batch
 
-def text_table(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
-    """Return columns of text as an Arrow table."""
+    def first(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield tables up to the limit."""
+        left = self.limit
+        for table in tables:
+            yield table.slice(0, left)
+            if left is not None and (left := left - len(table)) <= 0:
+                return
+
+
+def text_table(columns: Mapping[str, Sequence[Cell]]) -> pa.Table:
+    """Return columns of text, or of lists of texts where one is a list, as an Arrow table."""
     import pyarrow as pa
 
-    return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
+    return pa.table({name: text_array(column) for name, column in columns.items()})
+
+
+def text_array(cells: Sequence[Cell]) -> pa.Array:
+    """Return texts, or lists of texts where one is a list, as an Arrow array."""
+    import pyarrow as pa
+
+    if any(isinstance(cell, list) for cell in cells):
+        return _list_array(cells)
+    return pa.array(cells, pa.string())
+
+
+def _list_array(cells: Sequence[Cell]) -> pa.Array:
+    import pyarrow as pa
+
+    lists = [[cell] if isinstance(cell, str) else cell for cell in cells]
+    return pa.array(lists, pa.list_(pa.string()))
+
+
+def join_tables(tables: list[pa.Table]) -> pa.Table:
+    """Return tables as one: columns that some lack are null there, texts beside lists are lists."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    columns = ((name, t.column(name)) for t in tables for name in t.column_names)
+    lists = {name for name, column in columns if kinds.is_list(column.type)}
+    for number, table in enumerate(tables):
+        for name in lists.intersection(table.column_names):
+            if not kinds.is_list(table.column(name).type):
+                place, texts = table.column_names.index(name), table[name].to_pylist()
+                tables[number] = table = table.set_column(place, name, _list_array(texts))
+    return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
 
 
 def record_tables(
@@ -87,53 +131,56 @@ def record_tables(
     Raises:
         CseError: An object has no names, or holds text that UTF-8 has no form for.
     """
-    rows = _plain_rows(records, unit, reading)
-    known: dict[str, None] = {}
-    first = ""
-    while batch := list(islice(rows, reading.batch)):
+    for batch in reading.batches(_plain_rows(records, unit, reading)):
         names = dict.fromkeys(name for _, row in batch for name in row)
-        columns = {name: [row.get(name) for _, row in batch] for name in names}
-        for name in names.keys() - known.keys() if known else ():
-            reading.lacking[name] = first
-        known |= names
-        first = first or batch[0][0]
-        for name in known.keys() - reading.lacking.keys():
-            if None in columns.get(name, (None,)):
-                lacks = (place for place, row in batch if name not in row)
-                reading.lacking.update((name, place) for place in islice(lacks, 1))
         try:
-            yield text_table(columns)
+            yield text_table({name: [row.get(name) for _, row in batch] for name in names})
         except UnicodeEncodeError as error:
-            joined = ((place, "".join(filter(None, row.values()))) for place, row in batch)
             raise CseError(
                 "half a surrogate pair, which is not valid text",
-                where=next(place for place, text in joined if has_lone_surrogate(text)),
+                where=next(
+                    place
+                    for place, row in batch
+                    if any(_HALF.search("".join(cell or "")) for cell in row.values())
+                ),
                 hint="write the whole character or remove it",
             ) from error
 
 
 def _plain_rows(
     records: Iterable[tuple[str, Any]], unit: Unit, reading: Reading
-) -> Iterator[tuple[str, dict[str, str | None]]]:
+) -> Iterator[tuple[str, dict[str, Cell]]]:
     """Yield rows of texts with their places."""
-    left_out = reading.left_out
-    for number, (place, record) in enumerate(records, 1):
-        as_object(place, record)
+    for number, (place, value) in enumerate(records, 1):
+        record = as_object(place, value)
         if is_article(record):
             reading.articles = True
             parts: Iterable[dict[str, Any]] = unfold(record, unit, number=number, where=place)
         else:
             parts = (record,)
         for part in parts:
-            row: dict[str, str | None] = {}
-            for name, value in part.items():
-                if isinstance(value, str):
-                    row[name] = value
-                elif isinstance(value, list | dict):
-                    left_out[name] = "lists" if isinstance(value, list) else "objects"
-                else:
-                    row[name] = _plain_text(value)
-            yield place, row
+            yield place, {name: _cell(name, cell, reading) for name, cell in part.items()}
+
+
+def _cell(name: str, value: object, reading: Reading) -> Cell:
+    """Return a value as text, or as the texts that it holds; what holds none is left out."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | dict):
+        texts = _texts_in(value)
+        if texts is None:
+            reading.left_out[name] = "lists" if isinstance(value, list) else "objects"
+        return texts
+    return _plain_text(value)
+
+
+def _texts_in(value: object) -> list[str] | None:
+    """Return a list of texts, or of objects with a ``text`` each; None of anything else."""
+    found = value.get("text") if isinstance(value, dict) else value
+    if isinstance(found, list):
+        found = [each.get("text") if isinstance(each, dict) else each for each in found]
+        return found if all(isinstance(each, str) for each in found) else None
+    return [found] if isinstance(found, str) else None
 
 
 def is_article(record: Mapping[str, Any]) -> bool:
@@ -149,57 +196,45 @@ def unfold(
     Raises:
         CseError: Its sections or paragraphs have another form.
     """
-    paragraphs = list(_paragraphs(record, where))
+    paragraphs = _paragraphs(record, where)
     shared = {
         name: value
         for name, value in record.items()
         if name not in (*BODIES, "id", "text", "document")
     }
     shared["document"] = record.get("id", record.get("document", number))
-    if unit == "sentence":
-        texts = [sentence for paragraph in paragraphs for sentence in paragraph]
-    elif unit == "paragraph":
-        texts = [_joined(paragraph) for paragraph in paragraphs if paragraph]
-    else:
-        texts = [_joined(sentence for paragraph in paragraphs for sentence in paragraph)]
+    sentences = [sentence for paragraph in paragraphs for sentence in paragraph]
+    texts = sentences
+    if unit != "sentence":
+        units = [sentences] if unit == "document" else filter(None, paragraphs)
+        texts = [" ".join(filter(None, map(str.strip, each))) for each in units]
     for text in texts:
         yield {"text": text, **shared}
 
 
-def _joined(sentences: Iterable[str]) -> str:
-    return " ".join(text for sentence in sentences if (text := sentence.strip()))
-
-
-def _paragraphs(record: Mapping[str, Any], where: str) -> Iterator[list[str]]:
+def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
     field = "sections" if isinstance(record.get("sections"), list) else "paras"
-    for value in record[field]:
-        paragraph = value
-        if field == "sections":
-            if not (isinstance(value, list) and len(value) == 2):
-                raise _shape_error(field, "[heading, [sentence, …]]", value, where)
-            paragraph = value[1]
-        if not isinstance(paragraph, list) or not all(isinstance(s, str) for s in paragraph):
-            raise _shape_error(field, "a list of sentences", paragraph, where)
-        yield paragraph
-
-
-def _shape_error(field: str, due: str, value: Any, where: str) -> CseError:
-    shown = str(value)
-    return CseError(
-        f"{field}: must be {due}",
-        where=where,
-        value=shown if len(shown) <= 60 else shown[:59] + "…",
-        hint='an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
-        'or {"id", "title", "paras": [[sentence, …], …]}',
-    )
+    pairs = field == "sections"
+    whole = all(isinstance(value, list) and len(value) == 2 for value in record[field])
+    found = [value[1] for value in record[field]] if pairs and whole else record[field]
+    texts = (text for part in found for text in (part if isinstance(part, list) else [None]))
+    if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
+        due = "[heading, [sentence, …]]" if pairs else "[sentence, …]"
+        hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
+        hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
+        shown = str(record[field])[:60]
+        raise CseError(f"{field}: must hold {due}", where=where, value=shown, hint=hint)
+    return found
 
 
 def as_object(place: str, value: Any) -> dict[str, Any]:
-    """Return a JSON value that is an object.
+    """Return a JSON value that is an object, or the object that a list of texts stands for.
 
     Raises:
-        CseError: If it is none.
+        CseError: If it is neither.
     """
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return {"texts": value}
     if not isinstance(value, dict):
         what = "not an object with named values"
         hint = 'write one object per line: {"text": "…"}'
@@ -216,21 +251,24 @@ def _plain_text(value: object) -> str | None:
     return str(value)
 
 
-def has_lone_surrogate(text: str) -> bool:
-    """Tell whether a text holds half a surrogate pair, for which UTF-8 has no form."""
-    return _HALF.search(text) is not None
-
-
 def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
-    """Return an Arrow table with every plain column as text and without the others."""
+    """Return an Arrow table with every column of plain values or of texts, without the others."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
-        if kinds.is_nested(kind) or kinds.is_binary(kind) or kinds.is_large_binary(kind):
+        if kinds.is_binary(kind) or kinds.is_large_binary(kind):
             reading.left_out[name] = f"values of type {kind}"
+        elif (
+            kinds.is_list(kind)
+            and not kinds.is_nested(kind.value_type)
+            and not kinds.is_string(kind.value_type)
+        ):
+            reading.left_out[name] = "lists"
+        elif kinds.is_nested(kind):
+            columns[name] = text_array([_cell(name, v, reading) for v in column.to_pylist()])
         else:
             columns[name] = column.cast(pa.string())
     return pa.table(columns)

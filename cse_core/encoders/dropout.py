@@ -109,12 +109,11 @@ def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
     return masked
 
 
-class Dropout(nn.Module):
+class Dropout(nn.Dropout):
     """Dropout whose masks come from a seeded source that a model's dropouts share."""
 
     def __init__(self, p: float, source: DropoutSource) -> None:
-        super().__init__()
-        self.p = p
+        super().__init__(p)
         self.source = source
 
     def forward(self, values: Tensor) -> Tensor:

@@ -21,7 +21,6 @@ from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import (
-    Adapter,
     Augmenter,
     Branch,
     Loss,
@@ -95,20 +94,17 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
-    load_encoder: Callable[..., tuple[PackedEncoder, TextTokenizer]] | None = None,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
     ``resolve_model`` turns a model's name into a folder or hub name, ``total_steps`` are the
-    optimiser steps of the first round, ``load_encoder`` stands for
-    ``PackedEncoder.load_with_tokenizer``.
+    optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
-    read = load_encoder or PackedEncoder.load_with_tokenizer
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        loaded, own = read(resolve_model(name), seed=seed, **how)
+        loaded, own = PackedEncoder.load_with_tokenizer(resolve_model(name), seed=seed, **how)
         loaded.to(device).use_dropout(source)
         return loaded, own
 
@@ -120,16 +116,33 @@ def build(
         dropout=model.dropout,
         attention=model.attention,
     )
+    named: dict[int, SentenceEncoder] = {}
+
+    def load_named(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+        """Load a second model, which encodes as its folder says where that was read."""
+        says = composition.named.get(name)
+        loaded, own = load(name, prompt=says.model.prompt or "" if says else "")
+        if says is not None:
+            most = loaded.max_positions
+            own.longest = longest = min(says.inference.max_length or most, most)
+            made = PartFactory(loaded, own, device, folder=Path(resolve_model(name)))
+            found = made.sentence_encoder(says.of("pool"), longest, says.inference)
+            for head in found.heads.values():
+                head.requires_grad_(False)
+            named[id(loaded)] = replace(found, finished=True)
+        return loaded, own
+
     if model.gradient_checkpointing:
         recompute_layers(encoder.model, source)
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
     factory = PartFactory(
-        encoder, tokenizer, device, train.seed, corpus, total_steps, load, dropout=source,
-        folder=Path(resolve_model(model.name)),
+        encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
+        folder=Path(resolve_model(model.name)), named=named,
     )  # fmt: skip
+    calls = PartCalls(device)
     for planned in composition.of("adapter"):
-        cast(Adapter, factory(planned, encoder.hidden_size)).wrap(encoder.model)
+        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
     online = factory.sentence_encoder(
         composition.of("pool"), model.max_length, composition.inference
     )
@@ -148,7 +161,9 @@ def build(
         for head in branch.heads.values():
             replace_dropout(head, source)
     encoders = {
-        name: online if branch.encoder is encoder else online.with_branch(branch)
+        name: online
+        if branch.encoder is encoder
+        else online.with_branch(branch, named.get(id(branch.encoder)))
         for name, branch in branches.items()
     }
 
@@ -180,8 +195,11 @@ def build(
         dropout=source,
         device=device,
         inference_pool=inference_pool,
+        calls=calls,
     )
     assembly.train_mode()
+    for part in factory.made.values():
+        calls.watch(part)
     return assembly
 
 

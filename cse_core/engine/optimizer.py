@@ -62,6 +62,16 @@ class Optimizer:
         self.adamw.zero_grad(set_to_none=True)
         return norm
 
+    def untrained(self) -> list[str]:
+        """Return the parts whose weights have had no gradient in any step; waits for the device."""
+        moved: dict[str, bool] = {}
+        for name, parameter in self.named.items():
+            path = ".".join(name.split(".")[: 1 if name.startswith("encoder.") else 2])
+            moments = self.adamw.state.get(parameter, {})
+            had = "exp_avg" in moments and bool(moments["exp_avg"].any())
+            moved[path] = moved.get(path, False) or had
+        return [path for path, had in moved.items() if not had]
+
     def state(self) -> dict[str, Tensor]:
         """Return the moments by parameter name."""
         return {

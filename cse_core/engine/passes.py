@@ -289,7 +289,7 @@ class StepPasses:
             texts=partial(self.setup.builder.rows.texts, index=seen),
             values=partial(self._values, seen),
             negatives=loss_negatives,
-            log=self.logged.__setitem__,
+            log=partial(self.assembly.calls.log, self.logged),
         )
 
     def _beside(self, view: str, rows: Embeddings) -> dict[str, Tensor]:

@@ -199,7 +199,8 @@ class ViewBuilder:
             drawing = self._drawing(ctx, augmenter, view)
             texts = self.augment(augmenter, list(texts), None, view, drawing)
         known = self.rows.content_of(texts, encoder.tokenizer)
-        return encoder.tokenizer.content(texts, self.rows.longest) if known is None else known
+        longest = encoder.tokenizer.longest or self.rows.longest
+        return encoder.tokenizer.content(texts, longest) if known is None else known
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""

@@ -72,7 +72,7 @@ def dev_sets(
     """
     found: list[DevSet] = []
     installed = {dataset.name for dataset in registry.datasets()}
-    readers = [suite.spec for suite in registry.suites() if suite.spec.dev]
+    readers = [suite.spec for suite in registry.suites() if options.dev and suite.spec.dev]
     readers.sort(key=lambda spec: spec.dev == "pairs")
     suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
     of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]

@@ -16,7 +16,7 @@ from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import check_finite
-from cse_core.errors import CseError, PartError
+from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
@@ -39,7 +39,8 @@ class PartFactory:
     """What all parts of a model are made with; without ``dropout``, theirs stays as it is.
 
     ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
-    of the model, which has weights for poolers and heads that begin with those.
+    of the model, which has weights for poolers and heads that begin with those. ``named`` are the
+    models that ``load_encoder`` loaded, by ``id(encoder)``.
     """
 
     encoder: PackedEncoder
@@ -52,6 +53,7 @@ class PartFactory:
     dropout: DropoutSource | None = None
     made: dict[str, Part] = field(default_factory=dict)
     folder: Path | None = None
+    named: dict[int, SentenceEncoder] = field(default_factory=dict)
 
     def sentence_encoder(
         self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
@@ -92,19 +94,22 @@ class PartFactory:
                 raise CseError(error.what, where=where, value=name, hint=error.hint) from error
 
         def text_encoder(
-            model: str | None, pooling: Literal["cls", "mean"] = "mean", option: str = "model"
+            model: str | None,
+            pooling: Literal["cls", "mean"] | None = None,
+            option: str = "model",
         ) -> Callable[..., Tensor]:
             own = self.encoder, self.tokenizer
             encoder, tokenizer = own if model is None else load_encoder(model, option)
-            wide = replace(setup, dimension=encoder.hidden_size)
-            pooler = load_factory(f"cse_core.builtins.poolers:{pooling.title()}")(
-                PoolerOptions(), wide
-            )
+            sentences = self.named.pop(id(encoder), None)
+            if pooling is not None or sentences is None:
+                wide = replace(setup, dimension=encoder.hidden_size)
+                make = load_factory(f"cse_core.builtins.poolers:{(pooling or 'mean').title()}")
+                pooler, longest = make(PoolerOptions(), wide), encoder.max_positions
+                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
 
             def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
-                at_most = longest or encoder.max_positions
-                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, at_most)
-                return sentences.encode(texts, self.device, share="all")
+                at_most = replace(sentences, max_length=longest or sentences.max_length)
+                return at_most.encode(texts, self.device, share="all")
 
             return encode
 
@@ -179,16 +184,14 @@ def load_weights(part: nn.Module, name: str, folder: Path) -> None:
 
 def make_part(choice: PlannedPart, setup: Setup) -> Part:
     """Return a part as its record, options and setup make it, on the setup's device."""
-    make = load_factory(choice.spec.factory)
     try:
-        part = cast(Part, make(choice.options, setup))
+        part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
     except (CseError, MemoryError, torch.OutOfMemoryError):
         raise
     except (Exception, SystemExit) as error:
         if choice.spec.factory.startswith("cse_core."):
             raise
-        said = " ".join(str(error).split())
-        raise PartError(choice, "__init__", f"raised {type(error).__name__}: {said}") from error
+        raise PartError(choice, "__init__", f"raised {describe(error)}") from error
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner

@@ -28,6 +28,7 @@ class SentenceEncoder:
         online_only: Names of the heads that only the online branch has.
         max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
         width: Of the states that ``pooler.dimension`` is said for; None is not known.
+        finished: Whether vectors of a step are those of :meth:`encode`, as a second model's are.
         normalize: Whether :meth:`encode` scales vectors to length 1.
         truncate_dim: How many numbers of a vector it then keeps; None all.
     """
@@ -40,16 +41,20 @@ class SentenceEncoder:
     slicer: SlicePooler | None = None
     online_only: frozenset[str] = frozenset()
     width: int | None = None
+    finished: bool = False
     normalize: bool = False
     truncate_dim: int | None = None
     _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
-    def with_branch(self, branch: Branch) -> SentenceEncoder:
+    def with_branch(self, branch: Branch, named: SentenceEncoder | None) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads, its tokenizer.
 
+        Where its encoder was loaded by name, the rest is that of the ``named`` model too.
         A head that it has no copy of is the online one, except where it has its own tokenizer: the
         online heads were not trained on what that encoder makes. A head of its own alone stays.
         """
+        if named is not None and branch.pooler is None:
+            return replace(named, heads={**named.heads, **branch.heads}, slicer=self.slicer)
         own = {
             name: branch.heads.get(name, head)
             for name, head in self.heads.items()
@@ -58,7 +63,8 @@ class SentenceEncoder:
         own |= {name: head for name, head in branch.heads.items() if name not in self.heads}
         tokenizer = cast(TextTokenizer, branch.tokenizer or self.tokenizer)
         encoder = cast(PackedEncoder, branch.encoder)
-        return replace(self, encoder=encoder, heads=own, tokenizer=tokenizer)
+        pooler = branch.pooler or self.pooler
+        return replace(self, encoder=encoder, pooler=pooler, heads=own, tokenizer=tokenizer)
 
     @property
     def dimension(self) -> int:
@@ -152,9 +158,15 @@ class SentenceEncoder:
                 early = self.slicer.join_before_heads
                 joined = self.slicer.join(raw if early else headed)
                 levels[SENTENCE] = self._headed(joined) if early else joined
+            if self.finished:
+                levels = {k: replace(v, vectors=self.finish(v.vectors)) for k, v in levels.items()}
         if input_level:
             levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), there, levels[SENTENCE])
         return levels
+
+    def finish(self, vectors: Tensor) -> Tensor:
+        """Return vectors ``[N, D]`` scaled to length 1 and cut, where the model does so."""
+        return (normalize(vectors, dim=-1) if self.normalize else vectors)[:, : self.truncate_dim]
 
     def _lengths(self, tokens: TokenBatch) -> Tensor:
         """Return ``[R]`` tokens of each row that its text has; slices of wrapped rows have all."""
@@ -231,8 +243,7 @@ class SentenceEncoder:
                 for rows in calls[rank::size]:
                     tokens = self.rows(table.rows(rows), "anchor")
                     made = self.embed(tokens, device, len(rows))[SENTENCE].vectors.float()
-                    made = normalize(made, dim=-1) if self.normalize else made
-                    vectors.append(made[:, : self.truncate_dim].cpu())
+                    vectors.append((made if self.finished else self.finish(made)).cpu())
             return torch.cat(vectors[1:] or vectors)
 
         vectors = made() if share == "alone" else gather_rows(made, share)

@@ -13,6 +13,7 @@ from cse_core.capabilities import CAPABILITIES, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
+from cse_core.recipes.settings import FILLED
 from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
@@ -195,13 +196,23 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
             where=f"views.{view.name}.column" if named else f"data.columns.{view.column}",
             hint=close if named and close.startswith("did you mean") else hint,
         )
+    yield from _left_aside(run, columns)
+
+
+def _left_aside(run: Composition, columns: tuple[str, ...]) -> Iterator[Problem]:
+    """Warn of texts that nothing reads, of installed data those of positives and negatives."""
     needs = {need for part in run.parts for need in flatten(part.requires)}
-    for known in run.declared.values():
-        left = known.column in columns and known.column not in ("text", *run.read_columns)
-        if left and known.role != "aux" and f"column:{known.column}" not in needs:
+    read = {"text", *FILLED, *run.read_columns}
+    own = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
+    free = [view.name for view in run.views if view.column == "text" and view.role == "positive"]
+    for name in columns:
+        if name in read or f"column:{name}" in needs:
+            continue
+        if name in own or (run.read is not None and name in run.read.texts):
+            view = own.get(name) or ("positive" if free else "negative")
             yield (
-                f"the data has a column {known.column!r} that this run leaves aside: "
-                f"--set views.{known.name}.column={known.column} takes it in"
+                f"the data has a column {name!r} that this run leaves aside: "
+                f"--set views.{view}.column={name} takes it in"
             )
 
 

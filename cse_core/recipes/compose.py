@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
+from cse_core.files import MANIFEST
+from cse_core.options import HeadOptions, models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
@@ -18,7 +21,7 @@ from cse_core.recipes.composition import (
     plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
-from cse_core.recipes.model_facts import declared_by, model_facts
+from cse_core.recipes.model_facts import look_at
 from cse_core.recipes.reading import (
     KINDS,
     Document,
@@ -26,15 +29,21 @@ from cse_core.recipes.reading import (
     model_document,
     read_recipe,
 )
-from cse_core.recipes.settings import CORE_OPTIONS, DataOptions, ModelOptions, ViewOptions
+from cse_core.recipes.settings import (
+    CORE_OPTIONS,
+    FILLED,
+    DataOptions,
+    ModelOptions,
+    ViewOptions,
+)
 from cse_core.recipes.values import OptionReader, as_typed
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.runtime.declared import Declared
 
-DataLookup = Callable[[DataOptions], tuple[int | None, tuple[str, ...] | None]]
-"""Returns the rows and columns of the data, None where it does not know them without reading."""
+DataLookup = Callable[[DataOptions], Any]
+"""Reads the data, as a ``cse_core.data.Data``."""
 
 
 def resolve(
@@ -56,7 +65,7 @@ def resolve(
     ``recipe`` names an installed one, a TOML file or a run's folder. ``kinds`` are flags as typed:
     ``NAME`` replaces the recipe's list, ``+NAME`` adds, ``~NAME`` takes away; ``distribution/part``
     and ``part:name`` are understood. ``sets`` are ``path=value``, after ``model``. Without
-    ``facts`` the encoder's files are read, and ``lookup`` tells rows and columns of the data.
+    ``facts`` the encoder's files are read, and ``lookup`` reads the data.
 
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
@@ -64,11 +73,11 @@ def resolve(
     chain = read_recipe(recipe, registry) if recipe is not None else ()
     documents = (default_document(alone=not chain), *chain)
     errors: list[CseError] = []
-    says = Declared()
+    says, given = Declared(), facts is not None
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts, says = model_facts(facts.model, registry), declared_by(facts.model, registry)
+            facts, says = look_at(facts.model, registry)
     draft = merge_documents((documents[0], model_document(says, facts), *chain), facts)
     with collect_errors(errors):
         apply_kinds(draft, kinds or {}, says.poolers())
@@ -87,8 +96,10 @@ def resolve(
             run = replace(run, model=run.model.model_copy(update={"prompt": text}))
     if not any((error.where or "").startswith("data.") for error in errors):
         with collect_errors(errors):
-            run = replace(run, facts=_facts_of_data(run, lookup))
+            run = replace(run, read=None if lookup is None else lookup(run.data))
     raise_all(errors)
+    if not given:
+        run = replace(run, named=_named_models(run, registry))
     run = _completed(run, registry)
     return replace(
         run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
@@ -161,27 +172,33 @@ def _place(part: PlannedPart) -> tuple[int, int]:
     return KINDS.index(part.kind), stage
 
 
-def _facts_of_data(run: Composition, lookup: DataLookup | None) -> RunInfo:
-    rows, columns = run.facts.rows, run.facts.columns
-    if lookup is not None:
-        rows, columns = lookup(run.data)
-    if rows is not None and run.data.limit is not None:
-        rows = min(rows, run.data.limit)
+def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
+    """Return the run with the rows of its data that have what it needs, and its steps."""
+    rows, needed = run.facts.rows, run.needed_columns
+    if run.read is not None and {*needed.required} <= {*run.read.columns, *FILLED}:
+        try:
+            rows = len(run.read.corpus(needed))
+        except CseError as error:
+            problems.append(error)
     if run.data.split_tokens is not None:
         rows = None  # not known before the texts are cut
     return replace(
-        run.facts,
-        rows=rows,
-        columns=columns,
-        batch_size=run.train.batch_size,
-        steps=run.train.max_steps if rows is None else run.train.steps(rows),
-        precision=run.train.precision,
+        run,
+        facts=replace(
+            run.facts,
+            rows=rows,
+            batch_size=run.train.batch_size,
+            steps=run.train.max_steps if rows is None else run.train.steps(rows),
+            precision=run.train.precision,
+        ),
     )
 
 
 def _completed(run: Composition, registry: Registry) -> Composition:
     """Return the run with its views, branches and passes; raises all errors of the checks."""
     problems: list[Problem] = []
+    if run.read is not None:
+        run = replace(run, facts=replace(run.facts, columns=run.read.columns))
     if run.facts.family is None:
         problems.append(
             f"nothing is known of the model {run.facts.model} before it is loaded: [[when]] blocks "
@@ -190,6 +207,7 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     views, unmade = plan_views(run)
     run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]
+    run = _with_rows(run, problems)
     try:
         run = replace(run, inference_pool=checks.find_inference_pool(run, registry))
     except CseError as error:
@@ -211,15 +229,53 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     )
 
 
+def model_alone(
+    name: str, registry: Registry, *, pooling: str = "model", prompt: str | None = None
+) -> Composition:
+    """Return a run of a model that encodes as it says itself, but for a row pooler or a prompt.
+
+    Raises:
+        CseError: If there is no such model, or it does what cse does not.
+    """
+    sets = [] if prompt is None else [f"model.prompt={json.dumps(prompt, ensure_ascii=False)}"]
+    if pooling != "model":
+        sets += [f"pool.{pooling.rpartition('/')[2]}.weights=model", "inference.slice=false"]
+    try:
+        return resolve(registry, kinds={"pool": [pooling]}, sets=sets, model=name)
+    except CseError as error:
+        if not (error.where or "").lstrip("-").startswith("pool"):
+            raise
+        where = f"{MANIFEST} of {name}: {error.where}"
+        raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
+
+
+def _named_models(run: Composition, registry: Registry) -> dict[str, Composition]:
+    """Return the models that options of parts name."""
+    found, errors = {}, list[CseError]()
+    for part in run.parts:
+        for option, name in models_named(part.options).items():
+            try:
+                found[name] = model_alone(name, registry)
+                if found[name].inference.slice:
+                    raise CseError("slices its texts, which only the run's own model does")
+            except CseError as error:
+                where = f"{part.path}.{option}"
+                errors.append(CseError(error.what, where=where, value=name, hint=error.hint))
+    raise_all(errors)
+    return found
+
+
 def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
-    """Return what of the model's own way to encode the trained model keeps, and what it changes."""
+    """Return what the run keeps of how its models encode, for the notes, and what it changes."""
     says, row, heads = run.says, *run.inference_parts[:2]
+    new = [h.name if cast(HeadOptions, h.options).weights == "model" else f"new {h.name}"
+           for h in heads]  # fmt: skip
     own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
     prompt = says.prompts.get(says.default_prompt_name or "", "")
     settings = model_document(says, run.facts).table["inference"]
     kept, changed = ["lower-casing"] if says.do_lower_case else [], []
     for what, before, now in (
-        ("pool", ", ".join(own), ", ".join([row.use, *(head.name for head in heads)])),
+        ("pool", ", ".join(own), ", ".join([row.use, *new])),
         ("model.prompt", prompt and repr(prompt), repr(run.model.prompt)),
         *((f"inference.{k}", as_typed(v), as_typed(getattr(run.inference, k)))
           for k, v in settings.items()),
@@ -231,7 +287,14 @@ def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
             word = "model" if what == "pool" else before
             line = f"{what} is {before} in the model, and {now} here: {how} {word} keeps it"
             changed.append(line)
-    return [f"as in the model: {'; '.join(kept)}"] if kept else [], changed
+    notes = [f"as in the model: {'; '.join(kept)}"] if kept else []
+    for name, other in run.named.items():
+        pool = ", ".join(part.name for part in other.of("pool"))
+        said = {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
+        said |= {key: as_typed(value) for key, value in other.says.inference().items()}
+        words = "; ".join(f"{key} {value}" for key, value in {"pool": pool, **said}.items())
+        notes.append(f"{name} encodes as it says itself: {words}")
+    return notes, changed
 
 
 def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
@@ -178,7 +178,9 @@ class Composition:
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
         declared: The views that a recipe can name.
+        read: The data, where it was read: a ``cse_core.data.Data``.
         says: What the model says of how it encodes.
+        named: The other models that options of parts name, each composed as it says itself.
     """
 
     recipe: str | None
@@ -199,7 +201,9 @@ class Composition:
     declared: Mapping[str, ViewSpec] = field(
         default_factory=lambda: {view.name: view for view in CORE_VIEWS}
     )
+    read: Any = field(default=None, repr=False, compare=False)
     says: Declared = field(default_factory=Declared)
+    named: Mapping[str, Composition] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -394,8 +398,10 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     for name, settings in run.view_options.items():
         if settings.column is not None and _place(name, run.declared) == OTHERS:
             names.setdefault(name)
+    there = {*run.mined_columns, *(run.facts.columns or ())}
     for view in run.declared.values():
-        if view.role == "negative" and view.column in run.mined_columns:
+        known = there if view.name in run.view_options else run.mined_columns
+        if view.role == "negative" and view.column in known:
             names.setdefault(view.name)
     for loss, wanted in run.losses():
         if wanted.target not in run.groups:
@@ -426,7 +432,8 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             what = f"{maker.path} makes this view, which reads no column"
             where, hint = f"views.{name}.column", f"remove it, or the part: --{maker.kind} ~NAME"
             problems.append(CseError(what, where=where, value=settings.column, hint=hint))
-        if name not in names and not run.can_have_view(name):
+        optional = name in run.declared and run.declared[name].role == "negative"
+        if name not in names and not run.can_have_view(name) and not optional:
             hint = did_you_mean(name, run.possible_views())
             error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
             problems.append(error)

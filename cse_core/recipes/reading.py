@@ -25,6 +25,8 @@ CONDITIONS = {"family": str, "hidden": int, "cased": bool, "origin": str}
 """Keys of a ``[[when]]`` block that say when it counts, with their types."""
 
 _MAX_NAME_CHARACTERS = 100
+_MAX_ENTRIES = 1_000
+"""Of a table or list; what is done with them takes a time that grows with their square."""
 _TEXTS = ("name", "summary", "paper", "say")
 _RECORDS_OF_A_RUN = ("run", "versions")
 _SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
@@ -176,10 +178,8 @@ def read_toml(path: Path, label: str) -> dict[str, Any]:
 
 
 def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
-    run, train, versions = table.pop("run", None), table.get("train"), table.pop("versions", None)
-    precision = run.get("precision") if isinstance(run, dict) else None
-    if isinstance(train, dict) and train.get("precision") == "auto" and precision is not None:
-        train["precision"] = precision  # that of the run: here auto may be another
+    table.pop("run", None)
+    versions = table.pop("versions", None)
     _check_shape(table, label, _KEYS)
     for number, block in enumerate(table.get("when", []), 1):
         where = f"{label}: when {number}"
@@ -198,7 +198,11 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
                 raise CseError("wrong type", where=f"{where}: {key}", value=wanted, hint=hint)
     recorded = versions.items() if isinstance(versions, dict) else ()
     known = {key: text for key, text in recorded if isinstance(text, str)}
-    return Document(str(table.get("name", name)), label, table, overlay, known)
+    name = str(table.get("name", name))
+    if not name.isprintable() or len(name) > _MAX_NAME_CHARACTERS:  # it stands in files and paths
+        what = f"a recipe's name is one line of at most {_MAX_NAME_CHARACTERS} printable characters"
+        raise CseError(what, where=label, value=name, hint='write name = "NAME" in it')
+    return Document(name, label, table, overlay, known)
 
 
 def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) -> None:
@@ -211,6 +215,9 @@ def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) ->
         kind, items, noun, write = _SHAPES[key]
         if not isinstance(content, kind) or not all(isinstance(each, items) for each in content):
             raise CseError(f"{key} is {noun}", where=label, value=content, hint=write)
+        if kind is not str and len(content) > _MAX_ENTRIES:
+            what = f"{key} has {len(content):,} entries, more than {_MAX_ENTRIES:,}"
+            raise CseError(what, where=label)
     for name, settings in table.get("views", {}).items():
         check_name(name, f"{label}: views")
         if not isinstance(settings, dict):

@@ -28,6 +28,8 @@ class NeededColumns(NamedTuple):
 
 
 NO_COLUMNS = NeededColumns()
+FILLED = ("document", "title")
+"""Columns that rows may lack: those of no document, and those of a file without the column."""
 
 
 def _checked_device(name: str) -> str:
@@ -74,6 +76,8 @@ class DataOptions(Options):
     """Which column of the file to use for which of ours: ``text = "sentence1"``."""
     limit: int | None = Field(default=None, ge=1)
     """Use only the first N rows."""
+    blank: Literal["drop", "refuse"] = "drop"
+    """Drop rows that lack a text the run reads, or refuse them."""
     shuffle: bool = True
     """Shuffle the rows in every epoch."""
     split_tokens: int | None = Field(default=None, ge=1)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, distributions
+from typing import NoReturn
 
 from cse_core import __version__
 from cse_core.hookspecs import GROUP
@@ -23,7 +24,8 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
     """Yield every installed entry point of a group, in the order of ``sys.path``.
 
     Of a distribution that is installed more than once the first counts, which Python imports. What
-    an interrupted uninstallation leaves, a folder without readable metadata, is passed over.
+    an interrupted uninstallation leaves, a folder without readable metadata, is passed over; where
+    its entry points alone cannot be read, one stands for them that cannot be loaded.
     """
     seen: set[str] = set()
     for dist in distributions():
@@ -35,7 +37,21 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
             continue
         if name not in seen:
             seen.add(name)
-            yield from dist.entry_points.select(group=group)
+            try:
+                yield from dist.entry_points.select(group=group)
+            except (TypeError, ValueError):  # a line without "=", which no other tool reads either
+                if group == GROUP:
+                    point = _Unreadable("entry_points.txt", "entry_points.txt", group)
+                    vars(point)["dist"] = dist
+                    yield point
+
+
+class _Unreadable(EntryPoint):
+    """Stands for the entry points of a distribution whose file of them is malformed."""
+
+    def load(self) -> NoReturn:
+        """Say what is wrong, as a plugin that cannot be imported does."""
+        raise ValueError("its entry_points.txt has a line that is not NAME = MODULE")
 
 
 def describe(point: EntryPoint) -> PluginInfo:
@@ -84,8 +100,3 @@ def blocked(info: PluginInfo, origin: str) -> PluginInfo:
 def update_command(distribution: str) -> str:
     """Return what to type for another version of a distribution."""
     return f"pip install -U {distribution}"
-
-
-def point_of(module: str) -> EntryPoint:
-    """Return the entry point of a module of the toolkit itself."""
-    return EntryPoint(module.split(".")[-2], module, GROUP)

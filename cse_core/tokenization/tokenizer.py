@@ -65,7 +65,10 @@ class TextTokenizer:
         before: Ids of the special tokens before a row's content; ``after`` of those behind it.
         special_count: How many they are.
         prompt: What stands before each text, read with it as one text; special in the tokens.
+        longest: Content tokens that a run keeps of a text, for another model; None: the run's own.
     """
+
+    longest: int | None = None
 
     def __init__(self, tokenizer: Any, prompt: str = "") -> None:
         if not getattr(tokenizer, "is_fast", False):

@@ -224,7 +224,7 @@ class TrainingRows:
         else:
             values = pa.chunked_array([pa.array(source, pa.large_string())])
         texts, place = _distinct(values)
-        return self.make_table(texts, tokenizer, self.longest, reporter), place
+        return self.make_table(texts, tokenizer, tokenizer.longest or self.longest, reporter), place
 
 
 def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:

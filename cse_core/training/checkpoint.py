@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from safetensors import SafetensorError
@@ -186,7 +187,7 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
         wrong.append(CseError(what, where="checkpoint", value=str(path), hint=hint))
     if wrong:
         raise wrong[0]
-    hint = f"start again: cse train --recipe {folder.recipe} --out DIR"
+    hint = f"start again: cse train --recipe {quote(str(folder.recipe))} --out DIR"
     raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
 
 

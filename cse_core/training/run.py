@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -13,16 +13,17 @@ from typing import Any
 import tomlkit
 import torch
 
-from cse_core.data import Corpus, load_corpus
+from cse_core.data import Corpus, Data, read_data
 from cse_core.encoders.architecture import count_trained
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
-from cse_core.errors import CseError
+from cse_core.errors import CseError, raise_all
 from cse_core.evaluation.dev_sets import dev_sets
-from cse_core.files import RESULT, RUN_FILE
+from cse_core.files import RUN_FILE
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
+from cse_core.recipes.reading import read_toml
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
@@ -32,6 +33,7 @@ from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import split_texts
 from cse_core.training.checkpoint import begin, last_checkpoint, restore_settings
 from cse_core.training.export import public_name
+from cse_core.training.fingerprints import fingerprints
 from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.run_folder import RunFolder, versions
 from cse_core.training.selection import Scorer
@@ -46,17 +48,14 @@ def train(
     *,
     out: Path,
     reporter: Reporter,
-    corpus: Corpus | None = None,
-    recorded: Composition | None = None,
     replace_run: bool = False,
     attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
 
     Nothing is written before the model, the data and the dev sets were read without a mistake, and
-    every part has prepared itself for them. ``corpus`` is as in :func:`training_corpus`;
-    ``recorded`` is what ``run.toml`` holds, where files have other names there;
-    ``attach_callbacks`` sets what the trainer works with beside the parts.
+    every part has prepared itself for them. ``attach_callbacks`` sets what the trainer works with
+    beside the parts.
 
     Raises:
         CseError: If a file is missing or wrong, or the folder already holds a run.
@@ -64,7 +63,7 @@ def train(
     """
     if not replace_run:
         RunFolder.check_free(out)
-    prepared = Prepared(composition, registry, reporter, corpus)
+    prepared = Prepared(composition, registry, reporter)
     # A name with the time in it differs between processes.
     out = Path(all_gather_objects(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out), attach_callbacks)
@@ -77,7 +76,7 @@ def train(
             if replace_run:
                 trainer.folder.clear()
             RunFolder.check_free(out)
-            record = prepared.record(recorded or composition)
+            record = prepared.record()
             trainer.settings = record.encode()
             begin(trainer.folder, trainer.settings)
             reporter.start(out, tomlkit.parse(record).unwrap())
@@ -97,34 +96,22 @@ def resume(
     checkpoint that is whole.
 
     Raises:
-        CseError: If it is not a run, has finished, or the data or the model has changed.
+        CseError: If it is not a run, or what it reads has changed.
         Stopped: If the process was asked to stop.
     """
     folder = RunFolder.open(path)
-    if (path / RESULT).is_file():
-        raise CseError(f"run {str(path)!r} has already finished", where="--resume")
     checkpoint, damaged = last_checkpoint(folder)
     settings = checkpoint.files[RUN_FILE]
     if os.environ.get("RANK", "0") == "0":
         restore_settings(folder, settings)
     written = tomlkit.parse(settings.decode()).unwrap()
-    then = written["run"]
-    composition = resolve(registry, recipe=folder.recipe)
-    kept = {name: then[name] for name in ("precision", "device", "threads")}
-    commits = then["data"].get("commits", {})
-    pinned = {name: f"{name.partition('#')[0]}#{commit}" for name, commit in commits.items()}
-    train, data, asked = composition.train, composition.data, composition.train.precision
-    kept["dev"] = tuple(pinned.get(name, name) for name in train.dev)
-    paths = tuple(pinned.get(name, name) for name in data.path)
-    train, data = train.model_copy(update=kept), data.model_copy(update={"path": paths})
-    composition = replace(composition, recipe=written.get("name"), train=train, data=data)
-    prepared = Prepared(composition, registry, reporter)
-    prepared.precision = replace(prepared.precision, why=f"{asked}, as before")
+    composition = recorded_composition(folder, registry)
+    here = {name: written["run"][name] for name in ("device", "threads")}
+    train = composition.train.model_copy(update=here)
+    prepared = Prepared(replace(composition, train=train), registry, reporter)
+    prepared.precision = replace(prepared.precision, why="as before")
     prepared.report()
-    if then["data"]["fingerprint"] != prepared.corpus.fingerprint:
-        what = "the data has changed since the run started"
-        hint = "restore the old files, or start a new run"
-        raise CseError(what, where="data.path", value=", ".join(composition.data.path), hint=hint)
+    prepared.check_read(written["run"])
     for line in damaged:
         reporter.warning(line)
     reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
@@ -134,19 +121,26 @@ def resume(
     return trainer.run(checkpoint if checkpoint.tensors else None)
 
 
-def training_corpus(
-    composition: Composition, registry: Registry, corpus: Corpus | None = None
-) -> Corpus:
-    """Return the rows that a composition trains on, numbered as its parts saw them.
+def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
+    """Return what a run trains, as its ``run.toml`` says; nothing is derived again.
 
-    ``corpus`` is what ``data.*`` names, where it was read already.
+    Raises:
+        CseError: If a part is not installed.
+    """
+    name = read_toml(folder.recipe, str(folder.recipe)).get("name")
+    return replace(resolve(registry, recipe=folder.recipe), recipe=name)
+
+
+def training_corpus(composition: Composition, registry: Registry) -> Corpus:
+    """Return the rows that a composition trains on, numbered as its parts saw them.
 
     Raises:
         CseError: If a file or a column is missing or wrong.
     """
     needed = composition.needed_columns
-    if corpus is None or needed.required:
-        corpus = load_corpus(composition.data, registry, needed)
+    read = composition.read
+    data = read if isinstance(read, Data) else read_data(composition.data, registry)
+    corpus = data.corpus(needed)
     if composition.data.split_tokens is None:
         return corpus
     tokenizer = TextTokenizer(load_tokenizer(resolve_model(composition.model.name, registry)))
@@ -165,10 +159,8 @@ class Prepared:
         composition: Composition,
         registry: Registry,
         reporter: Reporter,
-        corpus: Corpus | None = None,
     ) -> None:
-        self.composition, self.reporter = composition, reporter
-        options = composition.train
+        self.reporter, self.registry, options = reporter, registry, composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.rank_and_size()
         self.main = rank == 0
@@ -179,13 +171,26 @@ class Prepared:
             hint = f"use at least {size}"
             raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
         self.precision = resolve_precision(options.precision, self.device)
-        self.corpus = training_corpus(composition, registry, corpus)
-        read = [file.name for file in self.corpus.report.files]
-        self.commits = dict(self.corpus.report.commits)
-        dev = dev_sets(options, read, registry, reporter.warning, self.commits)
+        self.corpus = training_corpus(composition, registry)
+        commits = dict(self.corpus.report.commits)
+        dev = dev_sets(options, self.corpus.report.names, registry, reporter.warning, commits)
         self.scorer = Scorer(dev, options.select)
-        self.assembly = build(
+
+        def pinned(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(
+                f"{name.partition('#')[0]}#{commits[name]}" if name in commits else name
+                for name in names
+            )
+
+        decided = {"precision": self.precision.name, "dev": pinned(options.dev)}
+        paths = {"path": pinned(composition.data.path)}
+        self.composition = replace(
             composition,
+            train=options.model_copy(update=decided),
+            data=composition.data.model_copy(update=paths),
+        )
+        self.assembly = build(
+            self.composition,
             corpus=self.corpus,
             device=self.device,
             resolve_model=lambda name: resolve_model(name, registry),
@@ -200,7 +205,7 @@ class Prepared:
             "recipe": composition.recipe,
             "texts": f"{len(self.corpus)} rows of "
             + ", ".join(map(public_name, composition.data.path)),
-            "note": SYNTHETIC if self.corpus.report.synthetic else None,
+            "note": SYNTHETIC if self.corpus.report.made_up else None,
         }
         trainer = Trainer(
             self.assembly, self.corpus, self.scorer, folder, self.precision, self.reporter, about
@@ -209,9 +214,26 @@ class Prepared:
         trainer.prepare()
         return trainer
 
-    def record(self, composition: Composition) -> str:
-        """Return run.toml: what repeats the run, and what it ran on."""
-        report = self.corpus.report
+    def check_read(self, then: Mapping[str, Any]) -> None:
+        """Refuse to go on with a run, of this record, that read something else.
+
+        Raises:
+            CseError: It names what has changed.
+        """
+        now = {
+            "data.path": self.corpus.fingerprint,
+            **fingerprints(self.composition, self.registry),
+        }
+        was = {"data.path": then["data"]["fingerprint"], **then.get("read", {})}
+        hint = "restore it as it was, or start a new run"
+        changed = [name for name in was if now.get(name) != was[name]]
+        what = "has changed since the run started"
+        raise_all([CseError(what, where=name, hint=hint) for name in changed])
+
+    def record(self, **train: Any) -> str:
+        """Return run.toml: what repeats the run, with ``train.*`` changed, and what it ran on."""
+        report, run = self.corpus.report, self.composition
+        run = replace(run, train=run.train.model_copy(update=train))
         facts: dict[str, Any] = {
             "versions": versions(self.composition),
             "run": {
@@ -225,14 +247,14 @@ class Prepared:
                     "rows": len(self.corpus),
                     "blank_dropped": report.blank_dropped,
                     "incomplete_dropped": report.incomplete_dropped,
-                    "synthetic": report.synthetic,
+                    "synthetic": bool(report.made_up),
                     "fingerprint": self.corpus.fingerprint,
                     "dev": list(self.scorer.dev),
-                    **({"commits": self.commits} if self.commits else {}),
                 },
+                "read": fingerprints(run, self.registry),
             },
         }
-        return dump_recipe(composition) + "\n" + tomlkit.dumps(facts)
+        return dump_recipe(run) + "\n" + tomlkit.dumps(facts)
 
     def report(self) -> None:
         """Report what was read, and where and in which number format it is trained."""
@@ -243,7 +265,7 @@ class Prepared:
             f"{len(self.corpus):,} rows of {names}"
             + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
         )
-        for line in report.messages:
+        for line in report.lines:
             message(line)
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         for adapter in self.composition.of("adapter"):

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path
+from shlex import quote
 from shutil import rmtree
 from typing import Any
 
@@ -50,7 +51,7 @@ class RunFolder:
     def check_free(path: Path) -> None:
         """Raise a ``CseError`` if the folder holds a run."""
         if (path / RUN_FILE).exists() or RunFolder(path).checkpoints():
-            hint = f"`cse train --resume {path}` continues it, --force replaces it"
+            hint = f"`cse train --resume {quote(str(path))}` continues it, --force replaces it"
             raise CseError("already holds a run", where="--out", value=str(path), hint=hint)
 
     def clear(self) -> None:

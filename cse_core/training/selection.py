@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from pydantic import NonNegativeInt
 from torch import Tensor
@@ -60,23 +61,24 @@ class Scorer:
         by: str | None,
         metrics: Mapping[str, Metric],
     ) -> tuple[dict[str, float], bool]:
-        """Return all dev scores of the model, and whether it is the round's best.
+        """Return the dev scores that the model defines, and whether it is the round's best.
 
         The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
         def measured(encode: Callable[[Sequence[str]], Tensor]) -> dict[str, float]:
             return {
-                f"{name}.{key}": value
+                f"{name}.{key}": float(value)
                 for name, each in self.dev.items()
                 for key, value in each.measure(lambda texts: encode(texts).numpy(), metrics).items()
+                if isfinite(value)
             }
 
         scores = run_on_rank_zero(measured, encode)
         where = f"score of round {round_number}"
         select = choosing_score(self.dev, by, where) if by else self.select
         chosen = self._value(scores, select)
-        if not self.of_round.is_improved_by(chosen):
+        if chosen is None or not self.of_round.is_improved_by(chosen):
             self.of_round.evals_since_best += 1
             return scores, False
         self.of_round = Best(chosen, step, round_number, scores)
@@ -90,10 +92,11 @@ class Scorer:
         if self.of_round.score is None:
             return
         value = self._value(self.of_round.scores, self.select)
-        if self.of_run.is_improved_by(value):
+        if value is not None and self.of_run.is_improved_by(value):
             self.of_run = replace(self.of_round, score=value)
 
-    def _value(self, scores: dict[str, float], name: str | None) -> float:
-        if name is not None and name != MEAN:
-            return scores[name]
-        return sum(scores[score] for score in self.names) / len(self.names)
+    def _value(self, scores: dict[str, float], name: str | None) -> float | None:
+        """Return the score that chooses, None where the model defines none."""
+        names = [name] if name is not None and name != MEAN else self.names
+        found = [scores[each] for each in names if each in scores]
+        return sum(found) / len(found) if len(found) == len(names) else None

@@ -23,10 +23,11 @@ class Stopped(Exception):
 
 
 class StopSignals:
-    """Notes SIGINT and SIGTERM and calls ``heard`` at the first; a later SIGINT interrupts.
+    """Notes SIGINT, SIGTERM and SIGHUP and calls ``heard`` at the first; a later SIGINT interrupts.
 
     A launcher sends its processes once more what they have had already, and must not end the
-    writing of a checkpoint: SIGTERM never interrupts, and SIGINT not within a second.
+    writing of a checkpoint: only SIGINT ever interrupts, and not within a second. A SIGHUP that is
+    ignored, as ``nohup`` has it, stays so.
     """
 
     def __init__(self, heard: Callable[[], None]) -> None:
@@ -36,8 +37,9 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         """Begin to listen, where this is the main thread."""
         try:
-            for wanted in (signal.SIGINT, signal.SIGTERM):
-                self._before[wanted] = signal.signal(wanted, self._hear)
+            for wanted in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(wanted) is not signal.SIG_IGN:
+                    self._before[wanted] = signal.signal(wanted, self._hear)
         except ValueError:
             pass
         return self
@@ -52,4 +54,4 @@ class StopSignals:
             self.asked, self._since = True, time.monotonic()
             self._heard()
         elif number == signal.SIGINT and time.monotonic() - self._since > MIN_SIGNAL_SECONDS:
-            raise KeyboardInterrupt
+            self._before[signal.SIGINT](number, frame)  # which raises

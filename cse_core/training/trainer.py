@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from io import FileIO
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch import Tensor
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
+from cse_core.errors import CseError
 from cse_core.files import METRICS, RUN_FILE, atomic_write, disk_errors
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
@@ -261,6 +263,7 @@ class Trainer:
             step = loop.done
             self.reporter.step(step)
             if step == min(10, loop.total):
+                self._refuse_untrained(loop, meters.seen)
                 for path, count in loop.engine.builder.unchanged().items():
                     self.reporter.warning(
                         f"{path} changed nothing in {count} calls: is its rate too low?"
@@ -306,6 +309,8 @@ class Trainer:
             encode, step, current.number, current.score, self.assembly.metrics
         )
         self.reporter.scores(step, scores, better)
+        for name in set(self.scorer.names) - scores.keys():
+            self.reporter.message(f"{name} is not defined at step {step}, so it chooses nothing")
         return scores, better
 
     def _enough(self, patience: int | None) -> bool:
@@ -325,12 +330,31 @@ class Trainer:
         for source in (result.parts, result.logged):
             line.update({name: float(value) for name, value in source.items()})
         line.update(scores)
+        line = {name: value for name, value in line.items() if isfinite(value)}
         if self._metrics is not None:
-            rest = (json.dumps(line) + "\n").encode()
+            rest = (json.dumps(line, allow_nan=False) + "\n").encode()
             with disk_errors(self.folder.metrics):
                 while rest:
                     rest = rest[self._metrics.write(rest) :]
         self.reporter.line(line)
+
+    def _refuse_untrained(self, loop: TrainingLoop, seen: Container[str]) -> None:
+        """Refuse to go on where the first steps gave the encoder, a pooler or a loss no gradient.
+
+        Losses that were not computed or weigh nothing so far may get theirs later, as may stores
+        and miners.
+        """
+        acting = {
+            loss.path
+            for loss, options in self.composition.losses()
+            if f"{loss.name}.loss" in seen
+            and any(options.weight.at(step, loop.total) for step in range(loop.done))
+        }
+        for path in loop.optimizer.untrained() if acting else ():
+            if path in ("encoder", *acting) or path.startswith("pool."):
+                what = f"had no gradient in the first {loop.done} steps, so it learns nothing"
+                hint = "a part may return zeros, or every negative be masked: see cse inspect"
+                raise CseError(what, where=path, hint=hint)
 
     def _refuse_not_finite(self, loop: TrainingLoop) -> None:
         """Wait for the steps so far, and stop where one made a number that is not finite.

@@ -23,11 +23,11 @@ from tests.benchmarks.sections import Given
 if TYPE_CHECKING:
     from cse_testkit.completion import Needed
 
-    from cse_core.data import Corpus
     from cse_core.recipes.composition import Composition
 
 TOTAL = 100_000
 """Steps that schedules get, so that none of them is over."""
+ALONE = (f"train.max_steps={TOTAL}", "train.precision=fp32", "train.device=cpu")
 DOCUMENT = 8
 """Sentences of a synthetic document."""
 
@@ -86,6 +86,8 @@ class Bench:
 
     def run(self, needed: Needed) -> Run:
         """Return a run of what is needed, on rows with the columns that it needs."""
+        from cse_testkit.tiny import data_file
+
         from cse_core.data import Corpus
         from cse_core.recipes.compose import resolve
         from cse_core.recipes.model_facts import model_facts
@@ -96,11 +98,12 @@ class Bench:
         composition = resolve(
             registry(),
             kinds=needed.kinds,
-            sets=[*needed.sets, f"train.batch_size={self.sizes.batch}"],
+            sets=[*needed.sets, *ALONE, f"train.batch_size={self.sizes.batch}"],
             model=self.model,
+            data=[str(data_file(corpus))],
             facts=replace(known, rows=len(corpus), columns=corpus.names),
         )
-        return Run(composition, corpus)
+        return Run(composition)
 
     def cost(self, path: str) -> tuple[str, list[float]] | None:
         """Return a part's views, and in each repeat the seconds of its steps over plain simcse's.
@@ -164,18 +167,16 @@ class Run:
     """A composition that is stepped, without a folder, scores or checkpoints.
 
     Attributes:
-        rig: The parts and the engine.
+        session: The parts and the engine.
     """
 
-    def __init__(self, composition: Composition, corpus: Corpus) -> None:
-        from cse_testkit import Rig
-
+    def __init__(self, composition: Composition) -> None:
+        from cse import Session
         from cse_core.tokenization.training_rows import Batches
 
         self.composition = composition
-        self.rig = Rig(composition, corpus, total_steps=TOTAL)
-        self.rig.loop.before_update = None  # what the kit reads costs no part
-        rows = len(self.rig.loop.rows)
+        self.session = Session(composition).prepare()
+        rows = len(self.session.rows)
         size = min(composition.train.batch_size, rows)
         self.batches = Batches(rows - rows % size, size)
 
@@ -183,7 +184,7 @@ class Run:
         """Run a step on the batch at a place, and return its seconds."""
         index = self.batches.at(place)
         began = time.perf_counter()
-        self.rig.loop.step(index)
+        self.session.step(index)
         return time.perf_counter() - began
 
     def steps(self, places: Iterator[range]) -> float:

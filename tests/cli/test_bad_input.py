@@ -26,6 +26,8 @@ FILES: dict[str, bytes] = {
     "typo-option.toml": b"[train]\nlearnig_rate = 1\n",
     "typo-part.toml": b'[[loss]]\nuse = "infonc"\n',
     "no.toml": b"[train\n",
+    "return.toml": b'name = "x\\r[train]"\n',
+    "many.toml": b"".join(b'[[loss]]\nuse = "infonce"\nname = "l%d"\n' % i for i in range(1001)),
 }
 CHOICES = [
     ("--loss infonc", "infonc", "did you mean infonce?"),
@@ -45,6 +47,8 @@ CHOICES = [
     ("--recipe typo-part.toml", "infonc", "did you mean infonce?"),
     ("--recipe no.toml", "not valid TOML"),
     ("--recipe nothere.toml", "nothere.toml"),
+    ("--recipe return.toml", "a recipe's name is one line", "x\\r[train]"),
+    ("--recipe many.toml", "loss has 1,001 entries"),
     ("--data empty.txt", "empty.txt", "empty"),
     ("--data blank.txt", "blank.txt", "blank lines"),
     ("--data latin.txt", "latin.txt, line 1", "not UTF-8", "iconv"),

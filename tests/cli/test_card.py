@@ -7,10 +7,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from cse_study.results.table import Table
 from huggingface_hub import ModelCard
 
 from cse_cli.cards.card import encoder_source, text_source
+from cse_cli.cards.scores import keep_scores
 from cse_cli.plugins.installed import Installed
+from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_core.records import ComponentSpec, Paper, RecipeSpec
 from tests.fixtures.command_line import Cse
 
@@ -91,6 +94,25 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
                str(tmp_path / "run"))  # fmt: skip
     assert seen.code == 0 and "saved without its card: OSError" in seen.err
     assert (tmp_path / "run/model/README.md").is_file(), "the short one"
+
+
+def test_names_are_never_markup(tmp_path: Path) -> None:
+    name = "x\n# Injected|<b>\x1b[31m`*_a_b"
+    assert code(name) == "`x\\n# Injected|<b>\\x1b[31m*_a_b`"
+    assert plain(name) == r"x\\n# Injected\|\<b>\\x1b[31m\`\*\_a_b"
+    assert [plain(each) for each in ("# a", "- a", "+0.1 [a, b]", "[a](b)")] == [
+        r"\# a", r"\- a", "+0.1 [a, b]", r"[a]\(b)"
+    ]  # fmt: skip
+    lines = Table([name], [[f"{name} **bold**"]]).markdown().split("\n")
+    assert len(lines) == 3 and lines[2].endswith(" **bold** |")
+    assert markdown_table(["a"], [[code(name)]]).count("\n") == 2
+    evaluation = {"encoder": name, "version": "1", "results": {name: {"spearman": 1.0}}}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/README.md").write_text("---\ntags: []\n---\n\n# Mine\n")
+    (tmp_path / "run.toml").touch()
+    keep_scores(tmp_path, evaluation)
+    card = (tmp_path / "model/README.md").read_text()
+    assert plain(name) in card and "\n# Injected" not in card.partition("# Mine")[2]
 
 
 def test_sources_and_their_licences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,8 @@ def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
         (["--out", str(tmp_path)], "holds other things"),
     ]
     if Installed().registry.has("negatives", "hard-negatives"):
-        blank = ["--negatives", "hard-negatives", "--data", str(tmp_path / "blank.tsv")]
+        blank = ["--negatives", "hard-negatives", "--data.blank", "refuse"]
+        blank += ["--data", str(tmp_path / "blank.tsv")]
         cases.append((blank, "column negative"))
     for given, error in cases:
         data = [] if "--data" in given else ["--data", str(sentences)]

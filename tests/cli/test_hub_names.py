@@ -93,8 +93,8 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     assert json.loads(plan[1])["evaluation"]["sets"] == {"pairs-en.dev": {"texts": 6}}
     assert json.loads(trained[1])["chosen_by"] == "pairs-en.dev.spearman"
     record = tomllib.loads((tmp_path / "run/run.toml").read_text(encoding="utf-8"))
-    assert record["data"]["path"] == ["owner/texts"]
-    assert record["run"]["data"]["commits"] == {"owner/texts": COMMIT, dev[1]: COMMIT}
+    assert record["data"]["path"] == [f"owner/texts#{COMMIT}"]
+    assert record["train"]["dev"] == [f"owner/pairs:en@validation#{COMMIT}"]
     (tmp_path / "run/result.json").unlink()  # as if it had been killed before its end
     with served_hub(HUB) as address:  # v1 is gone
         ((code, _, error),) = told_by([["train", "--resume", out]], tmp_path, address)

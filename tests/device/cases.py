@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cse_testkit import compose, installed_registry, tiny_corpus
+from cse_testkit import compose, installed_registry
 from cse_testkit.completion import complete
 from cse_testkit.runs import Rig
 from cse_testkit.tiny import shared_encoder
+from torch import nn
 
-from cse_core.data import Corpus
 from cse_core.recipes.composition import Composition
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
@@ -48,23 +48,21 @@ def named(case: Case) -> str:
     return " ".join((f"{kind}.{name}", *sets))
 
 
-def composed(cases: Sequence[Case], registry: Registry, *sets: str) -> tuple[Composition, Corpus]:
-    """Return the least run of cases without dropout in the encoder, and its rows.
+def composed(cases: Sequence[Case], registry: Registry, *sets: str) -> Composition:
+    """Return the least run of cases without dropout in the encoder.
 
     Raises:
         CseError: If the composer refuses them together.
     """
     needed = complete(registry, [(kind, name) for kind, name, _ in cases])
-    corpus = tiny_corpus(columns=needed.columns)
     own = [each for *_, sets in cases for each in sets]
-    composition = compose(
+    return compose(
         kinds=needed.kinds,
         sets=[*needed.sets, "model.dropout=0", *own, *sets],
         registry=registry,
         encoder=shared_encoder(cased=needed.cased),
-        corpus=corpus,
+        corpus=needed.corpus(),
     )
-    return composition, corpus
 
 
 class _Torch:
@@ -90,5 +88,6 @@ def cpu_generators() -> Iterator[None]:
 
 def draws_dropout(rig: Rig) -> bool:
     """Return whether heads draw dropout of their own."""
-    inside = (each for _, module in rig.assembly.modules() for each in module.modules())
+    modules = (part for part in rig.session.parts.values() if isinstance(part, nn.Module))
+    inside = (each for module in modules for each in module.modules())
     return any(getattr(each, "p", 0.0) for each in inside)

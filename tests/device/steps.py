@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from cse_testkit import installed_registry
 from cse_testkit.runs import Rig
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
@@ -65,33 +65,31 @@ def fits(run: list[Case], case: Case, registry: Registry) -> bool:
     return True
 
 
-def losses(
-    composition: Composition, corpus: Corpus, registry: Registry, device: str
-) -> tuple[list[float], bool]:
+def losses(composition: Composition, device: str) -> tuple[list[float], bool]:
     """Return the losses of three steps, and whether heads draw dropout of their own.
 
     ``WAITS`` has what the second and the third step waited for.
     """
-    rig = Rig(composition, corpus, device=device)
-    rig.loop.before_update = None  # the kit's look at every gradient waits for the device
-    found = rig.step(1)
+    with patch("cse_core.training.run.resolve_device", lambda _: torch.device(device)):
+        rig = Rig(composition)
+        found = [rig.session.prepare().step(count_negatives=True)]
     WAITS.clear()
-    found += rig.step(2)
+    found += [rig.session.step(count_negatives=True) for _ in range(2)]
     return [float(values(each.loss)) for each in found], draws_dropout(rig)
 
 
 def lines(run: list[Case], registry: Registry) -> Iterator[dict[str, Any]]:
     """Yield what a run came to, or each of its parts where heads draw dropout."""
     name = ", ".join(map(named, run))
-    composition, corpus = composed(run, registry)
-    here, drawn = losses(composition, corpus, registry, "cpu")
+    composition = composed(run, registry)
+    here, drawn = losses(composition, "cpu")
     if drawn and len(run) > 1:
         for case in run:
             yield from lines([case], registry)
         return
     try:
         with pretended() as device:
-            there, _ = losses(composition, corpus, registry, device)
+            there, _ = losses(composition, device)
     except Exception as error:
         yield {"run": name, "error": f"{type(error).__name__}: {error}"}
     else:

@@ -17,10 +17,9 @@ from cse_testkit import (
     ReporterSuite,
     SuiteSuite,
     failures,
-    installed_registry,
     suite_of,
 )
-from cse_testkit.plugins import installed_plugins
+from cse_testkit.promises import plugins_of
 
 from cse_cli.main import run
 from cse_cli.models.saved_model import load
@@ -87,11 +86,9 @@ def example(hook: str, folder: Path) -> Iterator[str]:
     own = any(path.endswith("pyproject.toml") for path in paths)
     points = entry_points(at) if own else {"cse": {name[len("cse-") :]: f"{package}.plugin"}}
     with installed({name: at}, points):
-        installed_registry.cache_clear()
-        installed_plugins.cache_clear()
+        plugins_of.cache_clear()
         yield name
-    installed_registry.cache_clear()
-    installed_plugins.cache_clear()
+    plugins_of.cache_clear()
 
 
 def run_commands(hook: str) -> None:
@@ -176,7 +173,7 @@ def reporter(record: Any, folder: Path, out: str) -> None:
     lines = (folder / "runs/0/metrics.jsonl").read_text(encoding="utf-8").splitlines()
     table = (folder / "runs/0/metrics.csv").read_text(encoding="utf-8").splitlines()
     assert len(table) == len(lines) + 1 and json.loads(lines[0])["step"]
-    values = {"reporter": "notes:digits=3", "registry": registry()}
+    values = {"reporter": "notes", "options": {"digits": 3}, "registry": registry()}
     assert failures(type("Suite", (ReporterSuite,), values)) == {}
 
 

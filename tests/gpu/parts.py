@@ -78,11 +78,10 @@ def run(setting: Setting) -> None:
 
 def losses(setting: Setting, case: Case, registry: Registry) -> None:
     """Compare three losses with the CPU's."""
-    composition, corpus = composed([case], registry)
     found, drawn = [], False
     for device in ("cpu", setting.device):
         with cpu_generators(), DrawnHere():
-            rig = Rig(composition, corpus, device=device)
+            rig = Rig(composed([case], registry, f"train.device={device}"))
             found.append([float(each.loss) for each in rig.step(3)])
         drawn = drawn or draws_dropout(rig)
     far = max(abs(one - two) / max(abs(one), 1e-3) for one, two in zip(*found, strict=True))
@@ -94,12 +93,11 @@ def losses(setting: Setting, case: Case, registry: Registry) -> None:
 
 def steps(setting: Setting, case: Case, registry: Registry) -> None:
     """Take two steps under torch's watch, after two that it does not see."""
-    composition, corpus = composed([case], registry)
-    rig = Rig(composition, corpus, device=setting.device)
-    rig.loop.before_update = None  # the kit's look at every gradient waits for the device
-    rig.step(2)
+    session = Rig(composed([case], registry, f"train.device={setting.device}")).session.prepare()
+    session.step()
+    session.step()
     waits: list[str] = []
     with watched(setting, waits):
         for _ in range(2):
-            rig.loop.step()
+            session.step()
     setting.keep("waits", not waits or name_of(case) in JOINED, part=name_of(case), waits=waits)

@@ -15,6 +15,7 @@ __all__ = ["cse"]
 
 BROKEN = Path(__file__).with_name("broken")
 """A folder with an installed distribution, cse-broken."""
+PAIRS = "sentence1\tsentence2\tscore\nba be\tba bi\t1\nbo bu\tda de\t2\nfa fe\tfi fo\t3\n"
 NOT_FINITE = "made numbers that are not finite at step"
 CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--aug raises", 1, ("aug.raises", "KeyError: 'a key'")),
@@ -47,6 +48,37 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--loss per-anchor", 1, ("loss.per-anchor", "promised a scalar tensor, returned [8]")),
     ("--loss detached", 1, ("loss.detached", "without gradient")),
     ("--loss nan-loss", 2, ("loss.nan-loss", f"{NOT_FINITE} 1", "not-finite-step-1.json")),
+    *(
+        (f"--loss wrong --loss.wrong.how {how}", 1, ("loss.wrong", "__call__", said))
+        for how, said in {
+            "complex": "promised real numbers on cpu, returned [] of complex64",
+            "meta": "promised real numbers on cpu, returned [] of float32 on meta",
+            "list-of-parts": "promised a LossOutput",
+            "text-as-part": "promised a LossOutput",
+            "logs-vector": "logs [3] of float32 on cpu as wrong.all",
+            "logs-text": "logs str as wrong.text",
+            "logs-loss": "logs loss, a name of the core: use wrong.loss",
+            "gradients-off": "left gradients switched on or off",
+            "interrupts": "raised KeyboardInterrupt",
+            "generator-exit": "raised GeneratorExit",
+            "unsayable": "raised _Unsayable",
+        }.items()
+    ),
+    ("--loss wrong --loss.wrong.how logs-nan", 2, ("loss.wrong", "wrong.gap", NOT_FINITE)),
+    ("--loss exits", 1, ("loss.exits of", "calls sys.exit(0) on import")),
+    *(
+        (f"--pool cls --pool +bent --pool.bent.how {how}", 1, ("pool.bent", "forward", said))
+        for how, said in {
+            "detaches": "returned vectors without gradient",
+            "numpy": "returned vectors without gradient",
+            "tuple": "promised vectors [N, D], returned tuple of 2",
+            "none": "promised vectors [N, D], returned None",
+            "complex": "promised real numbers on cpu",
+        }.items()
+    ),
+    ("--adapter frozen", 1, ("adapter.frozen", "wrap left no weight of the encoder to train")),
+    ("--metric uncounted --dev dev.tsv", 1, ("metric.uncounted", "promised numbers by name")),
+    ("--data rows", 1, ("Rows.rows raised ValueError: no rows today",)),
 )
 
 
@@ -56,6 +88,7 @@ def test_a_part_that_breaks_a_promise_is_named(
     monkeypatch.syspath_prepend(str(BROKEN))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ok.txt").write_text(TEXTS, encoding="utf-8")
+    (tmp_path / "dev.tsv").write_text(PAIRS, encoding="utf-8")
     make_encoder(tmp_path / "tiny")
     words = "train --data ok.txt --model ./tiny --dev none --train.batch_size 8 --train.max_steps 6"
     wrong: list[tuple[str, Outcome, Answer]] = []
@@ -63,10 +96,25 @@ def test_a_part_that_breaks_a_promise_is_named(
         typed = f"{words} --train.device cpu {flags} --out run-{number}".split()
         printed = cse(*typed)
         answer = Answer(printed.code, printed.out, printed.err, False, 0.0)
-        outcome = classify(answer, Outcome.CLEAR, ("of cse-broken 1.2.0", *says), code)
+        outcome = classify(answer, Outcome.CLEAR, ("cse-broken 1.2.0", *says), code)
         if outcome is not Outcome.CLEAR:
             wrong.append((flags, outcome, answer))
         if "not-finite" in says[-1]:
             written = (tmp_path / f"run-{number}" / says[-1]).read_text("utf-8")
             assert written.count("the ") in (4, 8), written
     assert wrong == []
+
+
+def test_what_hides_a_run_that_learns_nothing_or_scatters_it(
+    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BROKEN))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ok.txt").write_text(TEXTS, encoding="utf-8")
+    make_encoder(tmp_path / "tiny")
+    words = "train --data ok.txt --model ./tiny --dev none --train.batch_size 8 --train.max_steps 3"
+    zeros = cse(*f"{words} --pool cls --pool +bent --pool.bent.how zeros --out zeros".split())
+    assert zeros.code == 2 and "encoder: had no gradient in the first 3 steps" in zeros.errors[-1]
+    moves = cse(*f"{words} --loss wrong --loss.wrong.how moves --out moves".split())
+    assert moves.code == 0 and "model: moves/model" in moves.out
+    assert (tmp_path / "moves/model/README.md").is_file() and not Path("/moves").exists()

@@ -63,10 +63,10 @@ def measure(
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         hint = "start it without torchrun"
         raise CseError("measures a single process", where="cse bench", hint=hint)
-    train = composition.train.model_copy(update={"precision": precisions[0]})
+    # No schedule ends before the last step.
+    own = {"precision": precisions[0], "max_steps": WARM_STEPS + rounds * (1 + steps) + 1}
+    train = composition.train.model_copy(update=own)
     with Session(replace(composition, train=train), plugins=plugins, reporter=reporter) as session:
-        # No schedule ends before the last step.
-        session.total = max(session.total, WARM_STEPS + rounds * (1 + steps) + 1)
         gc.collect()  # what loading left behind is collected in no timed step
         work = {name: Steps(session.with_precision(name)) for name in precisions}
         return _measure(session, work, steps, rounds, reporter)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cse_core.options import AugmenterOptions, Location, StoreOptions
+from cse_core.options import AugmenterOptions, ModelName, StoreOptions
 
 
 class CaseSwitchOptions(AugmenterOptions):
@@ -24,11 +24,12 @@ class RetrievedOptions(StoreOptions):
 
     view: Annotated[str, Field(pattern=r"^negative-.+$")] = "negative-retrieved"
     """View that it makes of the retrieved sentences: negative-NAME."""
-    model: Location | None = None
+    model: ModelName | None = None
     """Encoder, by name or folder, that finds the neighbours; by default the run's own, before
     training."""
-    pool: Literal["mean", "cls"] = "mean"
-    """How that encoder's states make a vector; with refresh = round the run's inference does."""
+    pool: Literal["mean", "cls"] | None = None
+    """How that encoder's states make a vector, by default as a named model says, or by the mean;
+    with refresh = round the run's inference does."""
     refresh: Literal["static", "round"] = "static"
     """static: neighbours are found once, and before rounds that bring texts of their own; round:
     before each round, by the current model."""

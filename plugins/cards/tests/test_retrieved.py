@@ -33,18 +33,18 @@ KINDS: Any = {"negatives": ["retrieved"]}
 def rig(*sets: str, corpus: Corpus | None = None, kinds: Any = KINDS) -> Rig:
     corpus = corpus or tiny_corpus()
     given = [f"negatives.retrieved.{each}" for each in sets]
-    return Rig(compose(kinds=kinds, sets=given, corpus=corpus), corpus)
+    return Rig(compose(kinds=kinds, sets=given, corpus=corpus))
 
 
 def part_of(made: Rig) -> Retrieved:
-    part = made.assembly.parts["negatives.retrieved"]
+    part = made.session.parts["negatives.retrieved"]
     assert isinstance(part, Retrieved)
     return part
 
 
 def neighbours(made: Rig, corpus: Corpus, count: int, pool: Any = Mean) -> dict[str, list[str]]:
     """Return the texts most similar to each text, by loops over vectors of the starting encoder."""
-    sentence_encoder = made.assembly.online
+    sentence_encoder = made.session._loop.assembly.online
     pooler = pool(PoolerOptions(), part_of(made).setup)
     pooler.dimension = sentence_encoder.encoder.hidden_size
     texts = list(dict.fromkeys(corpus.column("text")))
@@ -67,7 +67,7 @@ def test_the_table_holds_the_nearest_other_texts() -> None:
                               ("mean", Mean, "faiss")):  # fmt: skip
         made = rig("knn=6", f"pool={pool}", f"index={index}", corpus=corpus)
         wanted = neighbours(made, corpus, 5, kind)
-        made.begin()
+        made.session.prepare()
         part = part_of(made)
         assert part.known is not None and part.near is not None
         assert len(part.known) == 23, "rows 3 and 4 have one text"
@@ -88,7 +88,7 @@ def test_what_is_drawn_are_neighbours_new_in_each_step() -> None:
     corpus = tiny_corpus()
     made = rig("knn=6", "take=3", corpus=corpus)
     wanted = neighbours(made, corpus, 5)
-    made.begin()
+    made.session.prepare()
     rows, texts = [7, 4, 0], corpus.column("text")
     seen: dict[int, set[str]] = {row: set() for row in rows}
     for step in range(40):
@@ -107,13 +107,13 @@ def test_the_nearest_can_be_left_out() -> None:
     corpus = tiny_corpus()
     made = rig("knn=8", "skip=4", "take=3", corpus=corpus)
     wanted = neighbours(made, corpus, 7)
-    made.begin()
+    made.session.prepare()
     found, _ = drawn_texts(part_of(made), [7, 4], 0)
     texts = corpus.column("text")
     assert set(found[:3]) == set(wanted[texts[7]][4:])
     assert set(found[3:]) == set(wanted[texts[4]][4:])
     with pytest.raises(CseError, match="23 distinct texts: none is left to retrieve after 22"):
-        rig("knn=30", "skip=22", corpus=corpus).begin()
+        rig("knn=30", "skip=22", corpus=corpus).session.prepare()
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -121,7 +121,7 @@ def test_who_sees_which_column_and_with_what_weight(shared: bool) -> None:
     """In loops, at two columns a sentence; own texts are masked, and columns have a gradient."""
     corpus = tiny_corpus(6)
     made = rig("knn=6", "take=2", f"shared={str(shared).lower()}", "weight=0.5", corpus=corpus)
-    made.begin()
+    made.session.prepare()
     part = part_of(made)
     calls: list[tuple[Any, Any, Any]] = []
     weigh = part.weigh
@@ -154,7 +154,7 @@ def test_the_index_may_be_of_another_model(tmp_path: Path) -> None:
     other = tiny_encoder(tmp_path / "other", cased=True, hidden=16, seed=9)
     own, named = rig("knn=6"), rig("knn=6", f"model={other}")
     for made in (own, named):
-        made.begin()
+        made.session.prepare()
     assert not torch.equal(part_of(own).near, part_of(named).near)  # type: ignore[arg-type]
     assert part_of(named).named is None, "it is not kept"
 
@@ -231,11 +231,11 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
         ([f"model={tmp_path / 'nothing'}"], "negatives.retrieved.model: "),
     ):
         with pytest.raises(CseError) as caught:
-            rig(*sets)
+            rig(*sets).session.prepare()
         line = str(caught.value)
         assert words in line and "negatives.retrieved" in line and "\n" not in line
     with pytest.raises(CseError, match="only one text"):
-        rig(corpus=Corpus.from_columns({"text": ["Boat"] * 4})).begin()
+        rig(corpus=Corpus.from_columns({"text": ["Boat"] * 4})).session.prepare()
 
 
 def test_vectors_beyond_the_limit_lie_in_a_file() -> None:

@@ -128,5 +128,4 @@ def test_they_act_where_they_are_told() -> None:
             run_steps({"aug": [name]}, [*sets, f"aug.{name}.at={at}"], steps=1)
             for at in ("input_embeddings", "word_embeddings")
         )
-        assert not first.unchanged and not words.unchanged
         assert first.losses != words.losses

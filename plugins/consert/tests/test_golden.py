@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, make_batch, make_context, tiny_corpus
+from cse_testkit import Rig, compose, make_batch, make_context
 
 from tests.shared import golden, tensor
 
@@ -18,11 +18,11 @@ def test_the_recipe_has_the_published_loss_and_gradients() -> None:
     assert [each["temp"] for each in cases] == [0.1, 0.05]
     for wanted in cases:
         sets = [f"loss.infonce.temperature={wanted['temp']}"]
-        rig = Rig(compose(recipe="consert", sets=sets), tiny_corpus())
-        rig.begin()
+        rig = Rig(compose(recipe="consert", sets=sets))
+        rig.session.prepare()
         views = [tensor(given[name]).requires_grad_(True) for name in ("view1", "view2")]
         batch = make_batch({"anchor": views[0], "positive": views[1]})
-        objective = rig.loop.engine.objectives(
+        objective = rig.session._loop.engine.objectives(
             batch.views, batch.roles, batch.rows, batch.corpus, make_context(batch),
             count_negatives=True,
         )  # fmt: skip

@@ -32,5 +32,5 @@ def test_defaults() -> None:
 def test_without_dropout_the_augmenters_alone_make_the_views() -> None:
     both = run_steps(recipe="consert", steps=1)
     none = run_steps({"aug": ["~feature-cutoff", "~token-shuffle"]}, recipe="consert", steps=1)
-    assert (both.composition.model.dropout, both.composition.train.seed) == (0.0, 1)
+    assert (both.session.composition.model.dropout, both.session.composition.train.seed) == (0.0, 1)
     assert both.losses[0] > none.losses[0]

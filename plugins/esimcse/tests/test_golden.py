@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, make_batch, make_context, tiny_corpus
+from cse_testkit import Rig, compose, make_batch, make_context
 
 from tests.shared import golden, tensor
 
@@ -12,18 +12,18 @@ from tests.shared import golden, tensor
 def test_loss_without_a_queue_and_with_gradients_for_one_of_six() -> None:
     wanted = golden("esimcse_queue")
     atol, held = wanted["suggested_atol"], tensor(wanted["queue"])
-    rig = Rig(compose(recipe="esimcse"), tiny_corpus())
-    rig.begin()
+    rig = Rig(compose(recipe="esimcse"))
+    rig.session.prepare()
     views = [tensor(wanted[name]).requires_grad_(True) for name in ("z1", "z2")]
     batch = make_batch({"anchor": views[0], "positive": views[1]})
     given = (batch.views, batch.roles, batch.rows, batch.corpus, make_context(batch))
-    value = rig.loop.engine.objectives(*given).value
+    value = rig.session._loop.engine.objectives(*given).value
     assert value is not None
     assert float(value.detach()) == pytest.approx(wanted["loss_without_queue"], abs=atol)
-    rig.assembly.parts["negatives.momentum-queue"].load_state_dict(
+    rig.session.parts["negatives.momentum-queue"].load_state_dict(
         {"vectors": held, "row": torch.arange(20, 26), "age": torch.ones(6, dtype=torch.long)}
     )
-    value = rig.loop.engine.objectives(*given).value
+    value = rig.session._loop.engine.objectives(*given).value
     assert value is not None
     assert float(value.detach()) == pytest.approx(wanted["loss"], abs=atol)
     for gradient, name in zip(torch.autograd.grad(value, views), ("z1", "z2"), strict=True):

@@ -14,8 +14,8 @@ def test_keys_are_plain_texts_without_dropout_through_the_online_head() -> None:
     """Step by step by hand: a moving average of the encoder, evaluated, then the online head."""
     corpus = tiny_corpus()
     sets = [f"{STORE}.size=10", "branch.ema.decay=0.5"]
-    rig = Rig(compose(recipe="esimcse", sets=sets), corpus)
-    sentence_encoder = rig.assembly.online
+    rig = Rig(compose(recipe="esimcse", sets=sets))
+    sentence_encoder = rig.session._loop.assembly.online
     momentum = sentence_encoder.encoder.copy()
     head = sentence_encoder.heads["mlp"]
     texts = list(corpus.column("text").take(range(16)))
@@ -37,7 +37,7 @@ def test_keys_are_plain_texts_without_dropout_through_the_online_head() -> None:
                 momentum.parameters(), sentence_encoder.encoder.parameters(), strict=True
             ):
                 own.copy_(0.5 * own + 0.5 * online)
-    held = rig.assembly.parts[STORE].state_dict()
+    held = rig.session.parts[STORE].state_dict()
     assert torch.allclose(held["vectors"], torch.cat(wanted)[-10:], rtol=1e-4, atol=1e-5)
     assert held["row"].tolist() == list(range(6, 16))
     assert held["age"].tolist() == [3] * 2 + [2] * 4 + [1] * 4

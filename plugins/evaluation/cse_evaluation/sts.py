@@ -79,8 +79,6 @@ def _score_set(pairs: PairSet, encoded: EncodedTexts, words: Baseline) -> Result
         "file": pairs.file,
         "fingerprint": pairs.fingerprint,
     }
-    if subsets := _subsets(pairs, cosines):
-        facts["subsets"] = subsets
     beside = dict(words)
     binary_words = beside.pop("binary", {})
     if binary := binary_scores(pairs.gold, cosines):
@@ -113,21 +111,6 @@ def binary_scores(gold: Sequence[float], values: NDArray[np.float64]) -> dict[st
         "roc_auc": 100.0 * float(roc_auc_score(gold, values)),
         "positives": int(sum(gold)),
     }
-
-
-def _subsets(pairs: PairSet, cosines: NDArray[np.float64]) -> dict[str, Any]:
-    """Return the score of each subset, nothing where the file names none."""
-    rows: dict[str, list[int]] = {}
-    for row, pair in enumerate(pairs.pairs):
-        rows.setdefault(pair.subset, []).append(row)
-    if set(rows) == {""}:
-        return {}
-    found = {}
-    for name, own in sorted(rows.items()):
-        score = spearman([pairs.gold[row] for row in own], cosines[own])
-        found[name] = {"spearman": score, "pairs": len(own)}
-    subsets: dict[str, Any] = rounded(found)
-    return subsets
 
 
 def score_words(pairs: PairSet) -> Baseline:
@@ -167,10 +150,10 @@ class PairDevSet(DevSet):
         """Score an encoder.
 
         Returns:
-            ``spearman`` (x100, all pairs together; 0 where all cosines are equal, so that a
-            collapsed model is never chosen), ``alignment``, ``uniformity``, ``mean_cosine``,
-            ``effective_rank`` and of pairs labelled 0 and 1 ``average_precision``; one that the
-            pairs do not define (alignment without a pair above the threshold) is left out.
+            ``spearman`` (x100, all pairs together), ``alignment``, ``uniformity``, ``mean_cosine``,
+            ``effective_rank`` and of pairs labelled 0 and 1 ``average_precision``; one that is not
+            defined (Spearman where all cosines are equal, alignment without a pair above the
+            threshold) is left out.
 
         Raises:
             CseError: If the encoder's vectors are not finite.
@@ -179,10 +162,10 @@ class PairDevSet(DevSet):
         first, second = encoded.pair_vectors(self.pairs)
         geometry = measure(self.pairs, first, second, encoded.unit(self.pairs.texts))
         cosines = row_cosines(first, second)
-        scores = {"spearman": spearman(self.pairs.gold, cosines) or 0.0}
+        measured: dict[str, Any] = {"spearman": spearman(self.pairs.gold, cosines)}
         if "average_precision" in self.choices:
             binary = binary_scores(self.pairs.gold, cosines)
-            scores["average_precision"] = binary["average_precision"]
+            measured["average_precision"] = binary["average_precision"]
         names = ("alignment", "uniformity", "mean_cosine", "effective_rank")
-        measured = {name: geometry[name]["value"] for name in names}
-        return scores | {name: value for name, value in measured.items() if value is not None}
+        measured |= {name: geometry[name]["value"] for name in names}
+        return {name: value for name, value in measured.items() if value is not None}

@@ -144,6 +144,32 @@ def test_a_file_that_is_not_the_published_one_is_refused(
         assert not (home / f"transfer/{missing}.tsv.gz").exists()
 
 
+@pytest.mark.usefixtures("unpublished")
+def test_a_login_page_or_nothing_is_never_pinned(
+    here: Cse, home: Path, web: dict[str, bytes]
+) -> None:
+    """In place of a file or an archive; what was pinned without rows is asked for again."""
+    page = b"\n<!DOCTYPE html><html><body>Please log in</body></html>"
+    for content, words in ((page, "sends a web page in its place"), (b"{}", "is damaged")):
+        with served(dict.fromkeys(web, content)) as (address, _):
+            refused_ = here("data", "fetch", "docs", "--from", address)
+        assert refused_.code == 2 and words in refused_.errors[-1]
+        assert not home.exists()
+    pages = {path: held if path.endswith(".zip") else b"moved" for path, held in web.items()}
+    with served(pages) as (address, _):
+        said = here("data", "fetch", "docs", "--from", address)
+    assert said.code == 2 and "wiki_en.jsonl.gz: has no rows" in said.errors[-1]
+    wiki, lock = home / "docs/wiki_en.jsonl.gz", home / "docs/fetched.json"
+    assert not wiki.exists()
+    pinned = json.loads(lock.read_text(encoding="utf-8"))
+    pinned[wiki.name] = {**pinned["bbc_news.jsonl.gz"], "rows": 0, "downloads": {}}
+    lock.write_text(json.dumps(pinned), encoding="utf-8")
+    wiki.write_bytes(gzip.compress(b"\n"))
+    with served(web) as (address, _):
+        assert here("data", "fetch", "docs", "--from", address).code == 0
+    assert len(read_documents(wiki)) == 3 * 64
+
+
 def test_without_a_network_one_line_says_what_to_put_where(
     here: Cse, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,8 +96,6 @@ def test_every_task_of_a_folder(write: Write, tmp_path: Path) -> None:
     write("news.csv", ROWS.replace("\t", ","))
     names = [task.name for task in found(Classify(), tmp_path)]
     assert names == ["bbc", "news", "topics", "yelp"]
-    others = Classify().locate(tmp_path).others
-    assert [path.name for path in others] == ["wiki.jsonl", "news.tsv"]
     write("yelp.train.tsv", "text\nno label\n")
     with pytest.raises(CseError, match=r"yelp\.train is missing"):
         found(Classify(), tmp_path)

@@ -40,8 +40,8 @@ def objective(
 ) -> Objective:
     """Return the core's objective of a recipe for the given vectors."""
     corpus = tiny_corpus()
-    rig = Rig(compose(recipe=recipe, kinds=kinds, sets=sets, corpus=corpus), corpus)
-    slicer = rig.assembly.online.slicer
+    rig = Rig(compose(recipe=recipe, kinds=kinds, sets=sets, corpus=corpus))
+    slicer = rig.session._loop.assembly.online.slicer
     assert slicer is not None
     vectors = {}
     for number, view in enumerate(("anchor", "positive"), start=1):
@@ -49,7 +49,7 @@ def objective(
         vectors[view] = {"segment": rows, "sentence": slicer.join(rows)}
     keys = CorpusKeys(torch.full((3,), -1), torch.arange(3))
     roles: Any = {"anchor": "anchor", "positive": "positive"}
-    objectives = Objectives(rig.assembly)
+    objectives = Objectives(rig.session._loop.assembly)
     return objectives(vectors, roles, torch.arange(3), keys, make_context())
 
 

@@ -47,7 +47,7 @@ def test_variants_differ_where_they_should() -> None:
         run = run_steps(recipe="hicl", kinds=kinds, sets=[SHORT, *sets], steps=1)
         first[variant] = run.losses[0]
         (seen,) = run.scalars
-        names = {choice.name for choice in run.composition.of("loss")}
+        names = {choice.name for choice in run.session.composition.of("loss")}
         assert {f"{name}.loss" for name in names} <= set(seen)
         if "local" in names:
             assert seen["local.negatives"] > 3, "segments, more than the three other sentences"
@@ -60,8 +60,8 @@ def test_variants_differ_where_they_should() -> None:
 def test_a_text_without_a_token_of_content_trains() -> None:
     """The tokenizer drops a control character: its one segment is [CLS] [SEP]."""
     corpus = Corpus.from_columns({"text": ["\u200b", "boat " * 40, "the lamp", "drum"]})
-    made = Rig(compose(recipe="hicl", corpus=corpus), corpus)
-    assert made.assembly.online.tokenizer.content(["\u200b"]).rows == 1
+    made = Rig(compose(recipe="hicl", corpus=corpus))
+    assert made.session.tokenizer().content(["\u200b"]).rows == 1
     result = made.step(2)[-1]
     assert bool(result.loss.isfinite()) and not made.bad_gradients
 
@@ -117,6 +117,6 @@ def test_the_literal_local_positive_over_esimcse_is_a_setting() -> None:
     assert default["local.loss"] != pytest.approx(plain["local.loss"], rel=1e-5)
     assert literal["global.loss"] == pytest.approx(default["global.loss"], rel=1e-5)
     assert literal["global.loss"] != pytest.approx(plain["global.loss"], rel=1e-5)
-    found = data_flow(run.composition)
+    found = data_flow(run.session.composition)
     assert any(line.startswith("identical -> loss.local") for line in found)
     assert any(line.startswith("positive -> loss.global") for line in found)

@@ -107,11 +107,11 @@ def test_half_precision_is_joined_in_float32() -> None:
 
 def rig(*sets: str) -> Rig:
     corpus = tiny_corpus()
-    return Rig(compose(recipe="hicl", sets=sets, corpus=corpus), corpus)
+    return Rig(compose(recipe="hicl", sets=sets, corpus=corpus))
 
 
 def test_every_segment_has_its_special_tokens() -> None:
-    sentence_encoder = rig("pool.segments.length=4").assembly.online
+    sentence_encoder = rig("pool.segments.length=4").session._loop.assembly.online
     tokenizer = sentence_encoder.tokenizer
     content = tokenizer.content(["boat " * 10, "boat"])
     rows = sentence_encoder.rows(content, "anchor")
@@ -127,7 +127,7 @@ def test_every_segment_has_its_special_tokens() -> None:
 def test_the_wrapped_sentence_can_be_cut_instead() -> None:
     """One [CLS], one [SEP]; the wrapped text is cut, at most ``max_length`` of it."""
     sets = ("pool.segments.length=4", "pool.segments.wrap=sentence", "model.max_length=9")
-    sentence_encoder = rig(*sets).assembly.online
+    sentence_encoder = rig(*sets).session._loop.assembly.online
     tokenizer = sentence_encoder.tokenizer
     content = tokenizer.content(["the old boat near the garden is red and old", "boat"])
     rows = sentence_encoder.rows(content, "anchor")
@@ -165,7 +165,7 @@ def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own() -> None:
 
 def prompted(*sets: str) -> SentenceEncoder:
     parts: dict[Any, list[str]] = {"pool": ["segments", "+mask-prompt", "+mlp"]}
-    return Rig(compose(kinds=parts, sets=sets), tiny_corpus()).assembly.online
+    return Rig(compose(kinds=parts, sets=sets)).session._loop.assembly.online
 
 
 def test_segments_weigh_by_the_tokens_of_their_text() -> None:
@@ -187,7 +187,7 @@ def test_segments_weigh_by_the_tokens_of_their_text() -> None:
 def test_slices_of_a_wrapped_sentence_weigh_by_all_that_was_cut() -> None:
     """That reading counts [CLS] and [SEP], so they weigh: the last segment may be [SEP] alone."""
     sets = ("pool.segments.length=4", "pool.segments.wrap=sentence", "model.dropout=0")
-    sentence_encoder = rig(*sets).assembly.online
+    sentence_encoder = rig(*sets).session._loop.assembly.online
     content = sentence_encoder.tokenizer.content(["boat " * 3, "boat", "boat " * 7])
     rows = sentence_encoder.rows(content, "anchor")
     assert rows.lengths.tolist() == [4, 1, 3, 4, 4, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -82,7 +83,8 @@ def _files(run: Path) -> dict[str, Path]:
     if model is None:
         what, hint = "is not a run or a saved model", "name the folder that `cse train` made"
         if (run / RUN_FILE).is_file():
-            what, hint = "this run has saved no model yet", f"finish it: cse train --resume {run}"
+            what = "this run has saved no model yet"
+            hint = f"finish it: cse train --resume {quote(str(run))}"
         raise CseError(what, where="RUN", value=str(run), hint=hint)
     if wrong := verify_checksums(model):
         hint = "train it again, or copy the whole folder again"

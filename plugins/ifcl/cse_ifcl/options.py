@@ -11,6 +11,7 @@ from cse_core.options import (
     Location,
     LossOptions,
     MetricOptions,
+    ModelName,
     StoreOptions,
     Temperature,
 )
@@ -39,7 +40,7 @@ class FusionOptions(AugmenterOptions):
     at: Literal["word_embeddings", "input_embeddings"] = "input_embeddings"
     """word_embeddings: both models' word tables are fused; input_embeddings: the outputs of both
     embedding layers, after position, type and LayerNorm."""
-    model: Location | None = None
+    model: ModelName | None = None
     """Encoder of the other language by name or folder; by default a frozen copy of the run's own
     embeddings."""
     column: str = "fraternal"

@@ -68,7 +68,7 @@ def test_it_logs_the_trace_of_its_rows() -> None:
             for key, value in each.logged.items()
             if key.startswith("hippocampus.age")
         }
-        for each in Rig(made, corpus).step(4)
+        for each in Rig(made).step(4)
     ]
     first = {"age1.rows": 4.0, "age1.weight": 0.7}
     assert traces[:2] == [{}, first]

@@ -79,13 +79,13 @@ def test_its_state_goes_on_and_a_run_without_twins_has_the_task_alone() -> None:
     corpus = tiny_corpus(8)
     sets, kinds = ["metric.mutual-information.rows=6"], {"metric": ["mutual-information"]}
     twins = compose(kinds={"loss": ["twins"], **kinds}, sets=sets, corpus=corpus)  # type: ignore[dict-item]
-    one, other = (Rig(twins, corpus) for _ in range(2))
+    one, other = (Rig(twins) for _ in range(2))
     one.step(3)
-    part, fresh = (rig.assembly.metrics["mutual-information"] for rig in (one, other))
+    part, fresh = (rig.session.parts["metric.mutual-information"] for rig in (one, other))
     fresh.load_state_dict(part.state_dict())
     assert part.compute(encode, PAIRS) == fresh.compute(encode, PAIRS)
     assert part.compute(encode, PAIRS)["fraternal_n"] == 6
-    plain = Rig(compose(kinds={"metric": ["mutual-information"]}, corpus=corpus), corpus)
+    plain = Rig(compose(kinds={"metric": ["mutual-information"]}, corpus=corpus))
     plain.step(2)
-    numbers = plain.assembly.metrics["mutual-information"].compute(encode, PAIRS)
+    numbers = plain.session.parts["metric.mutual-information"].compute(encode, PAIRS)
     assert set(numbers) == {"fraternal", "fraternal_n", "task", "task_n"}

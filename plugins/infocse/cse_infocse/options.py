@@ -6,7 +6,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cse_core.options import AugmenterOptions, Location, MinerOptions, Patience, PoolerOptions
+from cse_core.options import (
+    AugmenterOptions,
+    Location,
+    MinerOptions,
+    ModelName,
+    Patience,
+    PoolerOptions,
+)
 
 LEVEL = "slice"
 """The level of the sentences that a document is cut into."""
@@ -25,10 +32,10 @@ class PairOptions(MinerOptions):
 class ClusterOptions(PairOptions):
     """Options of every miner of clusters by the encoder itself."""
 
-    annotator: str = "self"
+    annotator: ModelName = "self"
     """Model that clusters for the first round, or self; later rounds use the encoder itself."""
-    annotator_pool: Literal["mean", "cls"] = "mean"
-    """Row pooler of a named annotator."""
+    annotator_pool: Literal["mean", "cls"] | None = None
+    """Row pooler of a named annotator; by default as it says itself."""
     rounds: Count | None = None
     """Most rounds; none: until the dev score stops improving, or 2 without dev sets."""
     round_patience: Count = 1

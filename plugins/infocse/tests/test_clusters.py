@@ -258,9 +258,9 @@ def test_scores_of_a_start_are_not_compared() -> None:
 
 def test_an_annotator_clusters_for_the_first_round_behind_a_start() -> None:
     asked = Asked(corpus_of(7, 12), [99.0])
-    given: list[tuple[str, str, str]] = []
+    given: list[tuple[str, str | None, str]] = []
 
-    def annotator(name: str, pool: str, option: str) -> Any:
+    def annotator(name: str, pool: str | None, option: str) -> Any:
         given.append((name, pool, option))
         return lambda texts: -asked.encode(texts).flip(1).cumsum(1)
 
@@ -269,7 +269,7 @@ def test_an_annotator_clusters_for_the_first_round_behind_a_start() -> None:
 
     plain: Any = make_part("positives", "idc")
     part = made()
-    assert given == [("a tuned model", "mean", "annotator")]
+    assert given == [("a tuned model", None, "annotator")]
 
     def clusters(miner: Any) -> list[int]:
         return list(miner.next_round(asked.context()).pairs["cluster"])

@@ -64,8 +64,10 @@ def test_loss(numbers: dict[str, Any]) -> None:
     for same_document, name in (("mask", "same_document_masked"), ("keep", "unmasked")):
         sets = ["loss.infonce.similarity=dot", "loss.infonce.temperature=1",
                 f"loss.infonce.same_document={same_document}"]  # fmt: skip
-        rig = Rig(compose(recipe="infocse", sets=sets, corpus=corpus), corpus)
-        found = Objectives(rig.assembly)(vectors, roles, rows, keys, make_context()).value
+        rig = Rig(compose(recipe="infocse", sets=sets, corpus=corpus))
+        found = Objectives(rig.session._loop.assembly)(
+            vectors, roles, rows, keys, make_context()
+        ).value
         assert found is not None and found.dtype == torch.float64
         wanted = case[f"loss_mean_{name}"]
         assert abs(float(found) - wanted) <= numbers["suggested_atol"]

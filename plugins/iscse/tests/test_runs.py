@@ -50,9 +50,9 @@ def test_both_groups_at_once_each_with_a_loss_of_its_own() -> None:
         for name in ("smoothed", "clustered"):
             total += 0.1 * scalars.get(f"{name}.loss", 0.0)
         assert run.losses[step] == pytest.approx(total, rel=1e-5)
-    tensors, _ = run.state()
-    assert tensors["part.positives.knn-smoothing.row"].shape == (12,)
-    assert tensors["part.positives.kmeans-smoothing.centroids"].shape[0] == 4
+    knn, kmeans = (run.session.parts[f"positives.{name}-smoothing"] for name in ("knn", "kmeans"))
+    assert knn.state_dict()["row"].shape == (12,)
+    assert kmeans.state_dict()["centroids"].shape[0] == 4
 
 
 # -- the plan -------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_the_step_in_the_plan_is_that_of_the_run() -> None:
         sets = ["positives.knn-smoothing.size=30", f"positives.knn-smoothing.exclude={exclude}"]
         composition = compose(recipe="is-cse", sets=[*sets, "train.epochs=3"], corpus=corpus)
         (line,) = lines_of(composition.notes)
-        smoothed = ["smoothed.loss" in each.parts for each in Rig(composition, corpus).step(10)]
+        smoothed = ["smoothed.loss" in each.parts for each in Rig(composition).step(10)]
         assert line.startswith(f"smooths from step {smoothed.index(True) + 1} on")
 
 

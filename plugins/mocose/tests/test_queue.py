@@ -136,8 +136,8 @@ def test_latest_keys_are_encoded_again(branch: str, chunk: str) -> None:
     passes = [each for each in made.passes if "queued" in each.views]
     assert passes and all(each.branch == branch and not each.gradient for each in passes)
 
-    rig, slow = Rig(made, corpus, total_steps=20), SlowQueue()
-    store: Any = rig.assembly.parts["negatives.queue"]
+    rig, slow = Rig(made), SlowQueue()
+    store: Any = rig.session.parts["negatives.queue"]
     plain = store.candidates
     calls: list[tuple[Negatives, Batch, StepContext]] = []
 
@@ -147,7 +147,7 @@ def test_latest_keys_are_encoded_again(branch: str, chunk: str) -> None:
         return found
 
     store.candidates = candidates
-    sentence_encoder = rig.assembly.encoders[branch]
+    sentence_encoder = rig.session._loop.assembly.encoders[branch]
     for number, size in enumerate([12, 4, 1, 5, 4]):
         current = []
         for text in texts:

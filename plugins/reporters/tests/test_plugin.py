@@ -17,11 +17,11 @@ class TestCsv(ReporterSuite):
 
 
 class TestCsvElsewhere(ReporterSuite):
-    reporter = "csv:file=other.csv"
+    reporter, options = "csv", {"file": "other.csv"}
 
 
 class TestTensorboard(ReporterSuite):
-    reporter = "tensorboard:folder=events"
+    reporter, options = "tensorboard", {"folder": "events"}
 
     @pytest.fixture(autouse=True)
     def _installed(self) -> None:
@@ -29,7 +29,7 @@ class TestTensorboard(ReporterSuite):
 
 
 class TestWandb(ReporterSuite):
-    reporter = "wandb:offline=true"
+    reporter, options = "wandb", {"offline": True}
 
     @pytest.fixture(autouse=True)
     def _installed(self) -> None:
@@ -41,7 +41,7 @@ class TestMlflow(ReporterSuite):
     def _installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("mlflow", reason="mlflow is not installed")
         monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-        monkeypatch.setattr(type(self), "reporter", f"mlflow:uri={tmp_path.as_uri()}/mlruns")
+        monkeypatch.setattr(type(self), "options", {"uri": f"{tmp_path.as_uri()}/mlruns"})
 
     reporter = "mlflow"
 

@@ -24,7 +24,7 @@ def run(encoder: str, recipe: str, *sets: str) -> list[dict[str, float]]:
     """Return losses and shares of steps of unequal batches, the first without soft negatives."""
     corpus = mixed()
     sets = ("model.dropout=0", "train.batch_size=8", "train.lr=1e-6", *sets)
-    rig = Rig(compose(recipe=recipe, sets=list(sets), encoder=Path(encoder), corpus=corpus), corpus)
+    rig = Rig(compose(recipe=recipe, sets=list(sets), encoder=Path(encoder), corpus=corpus))
     results = [rig.step(1, rows=size)[0] for size in (8, 5, 1, 8)]
     return [
         {"loss": float(result.loss), **{key: float(value) for key, value in result.parts.items()}}

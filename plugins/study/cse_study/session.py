@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from shlex import join
 from typing import NamedTuple
 
 from cse_cli.api import (
@@ -31,9 +31,6 @@ from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
 from cse_study.results.rows import FILE, Row, rows_of, write_rows
 from cse_study.results.table import Results, paper_number
-
-_SECONDS_BETWEEN_LINES = 30.0
-"""Between two lines that say how far runs under way are."""
 
 
 class State(NamedTuple):
@@ -59,7 +56,6 @@ class Session:
         plugins: The installed plugins.
         out: Folder of all studies.
         workers: How many runs at a time.
-        drop_checkpoints: Whether the checkpoints of finished runs are deleted.
     """
 
     definition: Definition
@@ -67,7 +63,6 @@ class Session:
     plugins: Installed
     out: Path
     workers: int = 1
-    drop_checkpoints: bool = False
 
     @cached_property
     def folder(self) -> StudyFolder:
@@ -99,8 +94,7 @@ class Session:
     @cached_property
     def jobs(self) -> dict[str, Job]:
         """Return the jobs of the plan."""
-        return jobs_of(self.plan, self.folder, self.scoring, self.workers,
-                       drop_checkpoints=self.drop_checkpoints)  # fmt: skip
+        return jobs_of(self.plan, self.folder, self.scoring, self.workers)
 
     @property
     def state(self) -> State:
@@ -133,7 +127,7 @@ class Session:
         for line in self.plan.lines():
             echo(line)
         if words:
-            echo(f"scored by: cse eval {' '.join(words)}")
+            echo(f"scored by: cse eval {join(words)}")
         echo(state.line)
         for note in self._notes:
             echo(f"note: {note}")
@@ -181,8 +175,7 @@ class Session:
         left = len(state.begun) + len(state.new) - len(failed)
         if not left:
             return failed
-        names, runs, numbers = self.plan.names, self.plan.runs, count(1)
-        printed = time.monotonic()
+        names, numbers = self.plan.names, count(1)
 
         def ended(done: Done) -> None:
             self.write()
@@ -191,19 +184,8 @@ class Session:
                 what = took if done.status == "done" else f"{done.status}: {done.line}"
                 echo_err(f"{next(numbers)} of {left}: {names.get(done.key, done.key)}: {what}")
 
-        def look(keys: Collection[str]) -> None:
-            nonlocal printed
-            if not shown or time.monotonic() - printed < _SECONDS_BETWEEN_LINES:
-                return
-            printed = time.monotonic()
-            for key in keys:
-                step, total = self.folder.step(key), runs[key].steps
-                if step is not None:
-                    of = f" of {total:,}" if total else ""
-                    echo_err(f"{names.get(key, key)}: step {step:,}{of}")
-
         try:
-            found = carry_out(self.jobs, self.workers, ended, failed, look=look)
+            found = carry_out(self.jobs, self.workers, ended, failed)
         finally:
             self.write()
         return {key: done for key, done in found.items() if done.status != "done"}

@@ -167,6 +167,21 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
     assert lines[-1].endswith("3 of 4 points can be composed; run those alone: --points 1,3,4")
 
 
+def test_more_runs_than_a_study_can_have_are_refused_before_any_is_composed(
+    planned: Planned,
+) -> None:
+    axis = '[[axes]]\nname = "{}"\nvalues = {{ "{}" = {} }}\n'
+    many = axis.format("lr", "train.lr", [i / 1e6 for i in range(1, 1202)])
+    for text, seeds, said in (
+        (STUDY, 10**23, "100,000,000,000,000,000,000,000 seeds, and a study has at most 2,000"),
+        (STUDY, 1_500, "3,000 runs"),
+        (STUDY + many, None, "2,402 points"),
+        (STUDY + many + many.replace('"lr"', '"again"'), None, "2,884,802 points"),
+    ):
+        with pytest.raises(CseError, match=f"cse study: {said}"):
+            planned(text, wish=Wish(seeds=seeds))
+
+
 def test_a_command_has_its_words_before_anything_runs(
     planned: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

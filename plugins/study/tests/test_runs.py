@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -132,15 +133,39 @@ def test_runs_are_listed_and_sorted(runs: Path, cse: Cse) -> None:
 
 
 def test_a_damaged_run_is_one_line_and_hides_no_other(runs: Path, cse: Cse) -> None:
-    for content, line in (
-        ('model = "bert"', "run.toml: was not written by `cse train`"),
-        ("model", "run.toml: is not valid TOML"),
+    deep = "[" * 100_000
+    for name, content, line in (
+        ("run.toml", 'model = "bert"', "model is 'bert'"),
+        ("run.toml", "model", "is not valid TOML"),
+        ("run.toml", '[run]\ndata = "x"', "run.data is 'x'"),
+        ("result.json", "[]", "it is []"),
+        ("result.json", '{"steps": "many"}', "steps is 'many'"),
+        ("result.json", None, "is not a regular file"),
+        ("metrics.jsonl", f"{deep}\n", "line 1: no JSON"),
+        ("metrics.jsonl", '{"step": 1}\n{"step": "2"}\n', "2.step is '2'"),
+        ("metrics.jsonl", None, "is not a regular file"),
+        ("evaluations.jsonl", '{"results": {"a": {"sets": 5}}}\n', "1.results.a.sets is 5"),
+        ("evaluations.jsonl", '{"results": 5}\n', "1.results is 5"),
+        ("evaluations.jsonl", b"\xff\n", "no JSON"),
     ):
-        (runs / "a" / "run.toml").write_text(content)
+        file = runs / "a" / name
+        before = file.read_bytes()
+        file.unlink()
+        if content is None:
+            os.mkfifo(file)
+        else:
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
         found = cse("runs", str(runs), "--json")
-        assert [run["name"] for run in json.loads(found.out)["runs"]] == ["b", "c"]
-        assert found.err.count("\n") == 1 and line in found.err
-    refused(cse("compare", str(runs / "a"), str(runs / "c")), line)
+        assert [run["name"] for run in json.loads(found.out)["runs"]] == ["b", "c"], name
+        assert found.err.count("\n") == 1 and f"{file}: " in found.err and line in found.err
+        refused(cse("compare", str(runs / "a"), str(runs / "c")), str(file), line)
+        refused(cse("runs", str(runs / "a")), str(file), line)
+        file.unlink()
+        file.write_bytes(before)
+    (runs / "a/.lock").unlink(missing_ok=True)
+    os.mkfifo(runs / "a/.lock")
+    append(runs / "a/metrics.jsonl", deep)
+    assert len(read_run(runs / "a").lines) == 2, "a killed process leaves half a line"
 
 
 def test_the_test_score_is_the_newest(runs: Path) -> None:

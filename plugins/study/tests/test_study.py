@@ -145,7 +145,7 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
         'values = { model = ["@model:second", "@model:first"] }',
     )
     words = place.words("--steps", "2", "--model", f"second={broken}", text=text)
-    printed = cse(*words, "--drop-checkpoints")
+    printed = cse(*words)
     assert printed.code == 1, printed.err
     assert "warning: model=model:second, seed 1 failed: model.name: the weights are" in printed.err
     assert "no finished run" in printed.out and "model:first" in printed.out

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cse_core.capabilities import flatten
-from cse_core.engine import negatives as core
-from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore, PositiveMiner
@@ -83,7 +81,7 @@ class LossSuite(PartSuite):
         """Yield what a loss must take and a slow version need not: no candidates, P = 3."""
         for sentences in (1, 4):
             batch = self.batch(sentences, dtype)
-            none = core.no_negatives(batch)
+            none = _no_negatives(batch)
             yield f"B = {sentences}, no candidates", batch, self.targets(batch), none
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
@@ -128,7 +126,7 @@ class LossSuite(PartSuite):
                 rig = self.trial().fresh(f"{self.trial().path}.reduction={reduction}")
             except CseError as error:
                 raise NotMeant(f"it refuses reduction = {reduction}: {error.line()}") from None
-            made = rig.assembly.parts[self.trial().path]
+            made = rig.session.parts[self.trial().path]
             output = self._call(batch, self.targets(batch), negatives, part=made)
             values.append(float(output.value.detach()))
         mean, total = values
@@ -214,7 +212,7 @@ class LossSuite(PartSuite):
         for sentences in (1, 4):
             batch = self.batch(sentences, dtype)
             targets = self.targets(batch)
-            in_batch = core.negatives_for_loss(batch, self.loss_options(), ())
+            in_batch = self.context(batch).negatives(batch, self.loss_options())
             yield f"B = {sentences}, in-batch negatives", batch, targets, in_batch
             for mask in _MASKS:
                 for weights in _WEIGHTS:
@@ -232,8 +230,7 @@ class LossSuite(PartSuite):
         part = part or self.trial().part
         if isinstance(part, nn.Module) and batch.anchors.dtype == torch.float64:
             part = deepcopy(part).double()
-        context = self.context(batch)
-        output: LossOutput = PartCalls()(part, "__call__", batch, targets, negatives, context)
+        output: LossOutput = part(batch, targets, negatives, self.context(batch))
         return output
 
     def _unchanged(self, what: str, *cases: tuple[Batch, Positives, Negatives]) -> None:
@@ -307,19 +304,19 @@ class StoreSuite(PartSuite):
         part = cast(NegativeStore, self.trial().part)
         for sentences in (1, 4):
             batch = self.batch(sentences)
-            several = core.negatives_for_loss(batch, LossOptions(), ())
+            several = self.context(batch).negatives(batch, LossOptions())
             for given in (
-                core.no_negatives(batch),
+                _no_negatives(batch),
                 several,
                 replace(several, mask=torch.ones_like(several.mask)),
                 replace(several, log_weights=torch.full_like(several.log_weights, -torch.inf)),
             ):
-                weighed = PartCalls()(part, "weigh", given, batch, self.context(batch))
+                weighed = part.weigh(given, batch, self.context(batch))
                 _check_weighed(given, weighed)
 
     def promise_its_rows_are_those_of_its_vectors(self) -> None:
         """``row`` of a candidate that is a vector of a batch is that vector's corpus row."""
-        part = cast(NegativeStore, self.trial().fresh().assembly.parts[self.trial().path])
+        part = cast(NegativeStore, self.trial().fresh().session.parts[self.trial().path])
         early, late = self.batch(), self.batch()
         late = replace(late, rows=(late.rows + 3) % len(self.trial().corpus))
         known = [
@@ -327,7 +324,7 @@ class StoreSuite(PartSuite):
             for batch in (early, late)
             for name, levels in batch.views.items()
             for rows in levels.values()
-            if batch.roles[name] in ("anchor", "positive", "identical")
+            if batch.roles[name] in ("anchor", "positive")
         ]
         vectors, rows = (torch.cat(each) for each in zip(*known, strict=True))
         part.after_step(early, self.context(early))
@@ -361,6 +358,11 @@ class StoreSuite(PartSuite):
             f"all {unrelated} pairs of an anchor and a candidate of another row, text and document "
             "are masked; True in the mask means that it is not a negative"
         )
+
+
+def _no_negatives(batch: Batch) -> Negatives:
+    anchors = batch.anchors
+    return Negatives.of(anchors.new_zeros(0, anchors.shape[1]), len(anchors), name="none")
 
 
 def _check_weighed(before: Negatives, after: Negatives) -> None:
@@ -399,7 +401,7 @@ class MinerSuite(PartSuite):
             raise NotMeant("it mines inside the step")
         trial = self.trial()
         again = trial.fresh(watch=True)
-        again.begin()
+        again.session.prepare()
         one, other = (
             next((call.result for call in rig.watch.of(trial.path, "next_round")), None)
             for rig in (trial.rig, again)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from cse import Session
 from cse_cli.api import load_texts
 from cse_core.capabilities import Role
-from cse_core.encoders.pretrained import load_tokenizer
-from cse_core.engine.negatives import loss_negatives
-from cse_core.engine.objective import ALIGNED_ROLES
 from cse_core.functional import derive_seed
-from cse_core.models import part_factory as core_factory
+from cse_core.loading import load_factory
 from cse_core.parts import Setup
-from cse_core.recipes.composition import PlannedPart
+from cse_core.protocols import Encoder, Tokenizer
 from cse_core.records import Kind
-from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
-from cse_testkit.promises import installed_registry
-from cse_testkit.tiny import shared_encoder
+from cse_testkit.promises import installed_registry, plugins_of
+from cse_testkit.runs import compose
+from cse_testkit.tiny import POSITIONS, TEACHER, shared_encoder
 
 CPU = torch.device("cpu")
 
@@ -59,7 +58,7 @@ def make_batch(
         segments: Rows of each sentence; slots count them.
         dimension: D, where no vectors are given.
         views: Role of each view beside the anchor; by default ``positive``. Those of role
-            ``positive`` and ``identical`` are groups of targets too.
+            ``positive`` are groups of targets too.
         groups: P of further groups of positives by name, drawn, with one weight of zero where P is
             above 1.
         level: Level of the anchors.
@@ -102,7 +101,7 @@ def make_batch(
     targets = {
         name: Positives(made[name][level].vectors.unsqueeze(1))
         for name, role in roles.items()
-        if role in ALIGNED_ROLES and name != "anchor"
+        if role == "positive"
     }
     for name, many in (groups or {}).items():
         weights = torch.ones(count, many, dtype=dtype)
@@ -178,20 +177,51 @@ def make_context(
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
         values=lambda column: torch.as_tensor((values or {})[column]),
-        negatives=loss_negatives,
+        negatives=lambda *given: _context_of_a_run().negatives(*given),
         log=logged.__setitem__,
     )
     return dataclasses.replace(ctx, **changes)
 
 
 @cache
-def tiny_tokenizer(cased: bool = False) -> TextTokenizer:
+def _context_of_a_run() -> StepContext:
+    """Return the context of a step of a tiny run."""
+    seen: list[StepContext] = []
+    session = Session(compose(), plugins=plugins_of()).prepare()
+    session.watch(lambda part, method, given, came: seen.append(given[-1]))
+    session.step()
+    return seen[-1]
+
+
+def _tiny_run(name: str | None, cased: bool = False, **chosen: Any) -> Session:
+    """Return a run of an encoder's folder, of a wider one for another name, of the tiny one."""
+    folder = shared_encoder(cased) if name is None else Path(name)
+    folder = folder if folder.is_dir() else shared_encoder(hidden=TEACHER)
+    return Session(compose(encoder=folder, **chosen), plugins=plugins_of())
+
+
+@cache
+def tiny_tokenizer(cased: bool = False) -> Tokenizer:
     """Return the tokenizer of the tiny encoder."""
-    return TextTokenizer(load_tokenizer(shared_encoder(cased)))
+    return _tiny_run(None, cased).tokenizer()
+
+
+def _load_encoder(model: str, option: str = "model") -> tuple[Encoder, Tokenizer]:
+    session = _tiny_run(model)
+    return session.encoder(), session.tokenizer()
+
+
+def _text_encoder(model: str | None, pooling: str | None = None, option: str = "model") -> Any:
+    def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
+        most = f"model.max_length={longest or POSITIONS}"
+        session = _tiny_run(model, kinds={"pool": [pooling or "mean"]}, sets=[most])
+        return torch.from_numpy(session.encode(texts))
+
+    return encode
 
 
 def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **changes: Any) -> Setup:
-    """Make a setup without an encoder.
+    """Make a setup without an encoder of the run; second encoders are tiny ones.
 
     Args:
         name: Name of the instance.
@@ -199,10 +229,6 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         seed: Of the draws.
         changes: Other fields of ``cse_core.parts.Setup``.
     """
-
-    def load_encoder(wanted: str | None, *_: Any, **__: Any) -> Any:
-        raise RuntimeError(f"{name} uses encoder {wanted!r}: test it with run_steps")
-
     setup = Setup(
         name=name,
         dimension=dimension,
@@ -217,21 +243,15 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         seed=seed,
         device=CPU,
         generator=lambda what: seeded(seed, "setup", name, what),
-        load_encoder=load_encoder,
-        text_encoder=load_encoder,
+        load_encoder=_load_encoder,
+        text_encoder=_text_encoder,
         load_texts=load_texts,
     )
     return dataclasses.replace(setup, **changes)
 
 
-def make_part(
-    kind: Kind,
-    name: str,
-    *,
-    dimension: int = 8,
-    **options: Any,
-) -> Any:
-    """Make an installed part without an encoder, in float64, for unit tests.
+def make_part(kind: Kind, name: str, *, dimension: int = 8, **options: Any) -> Any:
+    """Make an installed part without an encoder of the run, in float64, for unit tests.
 
     Args:
         kind: Its kind.
@@ -239,9 +259,11 @@ def make_part(
         dimension: Of the vectors that reach it.
         options: Its options.
     """
-    found = installed_registry().find(kind, name)
-    choice = PlannedPart.of(found, found.spec.options(**options), name)
-    part: Any = core_factory.make_part(choice, make_setup(name, dimension=dimension))
+    spec = installed_registry().find(kind, name).spec
+    part: Any = load_factory(spec.factory)(
+        spec.options(**options), make_setup(name, dimension=dimension)
+    )
+    part.name, part.path = name, f"{kind}.{name}"
     if isinstance(part, nn.Module):
         part.double()
     return part

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cse_cli.api import echo, installed, say_json
-from cse_cli.terminal.progress import libraries_quiet
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -49,15 +48,14 @@ def check_plugin(
     from cse_testkit.checking import check
 
     promises: list[Asked] = []
-    with libraries_quiet():
-        for part, several in groupby(
-            check(distribution, infos, with_pairs=pairs),
-            key=lambda each: "pairs" if each.part.startswith("pair ") else each.part,
-        ):
-            asked = list(several)
-            promises += asked
-            if not json and any(each.status != "not meant" for each in asked):
-                _show(part, asked)
+    for part, several in groupby(
+        check(distribution, infos, with_pairs=pairs),
+        key=lambda each: "pairs" if each.part.startswith("pair ") else each.part,
+    ):
+        asked = list(several)
+        promises += asked
+        if not json and any(each.status != "not meant" for each in asked):
+            _show(part, asked)
     count = Counter(each.status for each in promises)
     if json:
         found = [vars(each) for each in promises]

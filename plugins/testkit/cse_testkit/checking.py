@@ -11,11 +11,10 @@ from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any
 
+from cse_cli.api import PluginInfo, Registry
 from cse_core.errors import CseError
 from cse_core.loading import load_factory, package_path
-from cse_core.records import ComponentSpec, Kind, RecipeSpec, Record, ReporterSpec
-from cse_core.registry.plugin_info import NOUNS, PluginInfo
-from cse_core.registry.registry import Registry
+from cse_core.records import RECORD_KINDS, ComponentSpec, Kind, RecipeSpec, Record, ReporterSpec
 from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
 from cse_testkit.completion import KINDS, Found, path_of, train_together
 from cse_testkit.encoding_suites import (
@@ -31,6 +30,7 @@ from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
 from cse_testkit.tiny import declared_options
 
+NOUNS: dict[str, str] = {each.record.kind: each.noun for each in RECORD_KINDS}
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
     "pool": PoolerSuite,

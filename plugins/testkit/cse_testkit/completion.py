@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from cse import Composition
+from cse_cli.api import Registered, Registry
 from cse_core.capabilities import Requirement, flatten
-from cse_core.data import Corpus
 from cse_core.options import MinerOptions, Options, StoreOptions
-from cse_core.recipes.composition import BASE_LEVELS
+from cse_core.protocols import Corpus
 from cse_core.records import (
     COMPONENT_SPECS,
     AugmenterSpec,
@@ -22,8 +22,8 @@ from cse_core.records import (
     RowPoolerSpec,
     SliceSpec,
 )
-from cse_core.registry.registry import Registered, Registry
-from cse_testkit.promises import installed_registry
+from cse_core.types import INPUT, SENTENCE
+from cse_testkit.promises import installed_registry, plugins_of
 from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import Columns, declared_columns, shared_encoder, tiny_corpus, typed
 
@@ -142,7 +142,9 @@ class Needed:
         elif need == "pairs" or prefix == "column" or view is not None:
             column = view.column if view is not None else name or "positive"
             self.columns.setdefault(column, "text")
-        elif prefix in ("view", "positives") or (prefix == "level" and name not in BASE_LEVELS):
+        elif prefix in ("view", "positives") or (
+            prefix == "level" and name not in (SENTENCE, INPUT)
+        ):
             providers = self.registry.providers(need)
             if not providers:
                 return False
@@ -205,9 +207,7 @@ def path_of(part: Found) -> str:
     return f"{part.spec.kind}.{part.name}"
 
 
-def compose_together(
-    parts: Sequence[Found], registry: Registry | None = None
-) -> tuple[Composition, Corpus]:
+def compose_together(parts: Sequence[Found], registry: Registry | None = None) -> Composition:
     """Compose parts over the default recipe, with what they require.
 
     Raises:
@@ -215,8 +215,7 @@ def compose_together(
     """
     named = [(part.spec.kind, part.qualified) for part in parts]
     needed = complete(registry or installed_registry(), named)
-    corpus = needed.corpus(12)
-    return needed.compose(corpus), corpus
+    return needed.compose(needed.corpus(12))
 
 
 def train_together(parts: Sequence[Found], registry: Registry | None = None) -> float:
@@ -226,7 +225,7 @@ def train_together(parts: Sequence[Found], registry: Registry | None = None) -> 
         CseError: If the composer refuses them.
         ArithmeticError: If the loss or a gradient is not finite.
     """
-    rig = Rig(*compose_together(parts, registry))
+    rig = Rig(compose_together(parts, registry), plugins_of(registry))
     rounds = any(isinstance(part.spec, MinerSpec) and part.spec.rounds for part in parts)
     rig.step(2 if rounds else 1)
     if bad := rig.not_finite():

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -128,7 +129,7 @@ class PoolerSuite(PartSuite):
         shown = self.found().spec.declared("prompts", self.trial().planned.options)
         has = any(any(prompt) for prompt in prompts.values())
         assert has == shown, f"its record says prompts = {shown}, but it has prompts: {has}"
-        layers = self.trial().rig.assembly.online.encoder.layer_count
+        layers = self.trial().rig.session.encoder().layer_count
         wrong = [layer for layer in pooler.layers if not 0 <= layer <= layers]
         assert not wrong, f"reads layers {wrong}; the encoder has 0 to {layers}"
 
@@ -139,7 +140,7 @@ class PoolerSuite(PartSuite):
         """
         head = self.made(HeadSpec)
         assert isinstance(head, nn.Module), "a head must be an nn.Module"
-        size = self.trial().rig.assembly.online.encoder.hidden_size
+        size = self.trial().rig.session.encoder().hidden_size
         for dtype in (torch.float32, torch.bfloat16):
             for count in (1, 2, 5):
                 vectors = torch.randn(count, size, generator=torch.Generator().manual_seed(count))
@@ -229,7 +230,7 @@ class BranchSuite(PartSuite):
         trial, branch = self.trial(), cast(Branch, self.trial().part)
         if cast(BranchSpec, trial.planned.spec).trainable:
             return
-        online = {id(each) for each in trial.rig.assembly.online.encoder.parameters()}
+        online = {id(each) for each in trial.rig.session.encoder().parameters()}
         for module in (branch.encoder, *branch.heads.values()):
             asked = [
                 name
@@ -249,7 +250,7 @@ class AdapterSuite(PartSuite):
     def promise_what_it_trains_moves_and_nothing_else(self) -> None:
         """After two steps every weight that requires a gradient moved, and no other did."""
         rig = self.trial().fresh("train.lr=1e-2")
-        weights = dict(rig.assembly.online.encoder.named_parameters())
+        weights = dict(rig.session.encoder().named_parameters())
         before = {name: each.detach().clone() for name, each in weights.items()}
         trained = {name for name, each in weights.items() if each.requires_grad}
         assert trained, "no weight of the encoder trains"
@@ -263,8 +264,8 @@ class AdapterSuite(PartSuite):
         """``merged`` has the weights of a plain encoder, and changes nothing of the adapted one."""
         rig = self.trial().fresh("train.lr=1e-2")
         rig.step(2)
-        adapter = cast(Adapter, rig.assembly.parts[self.trial().path])
-        encoder = rig.assembly.online.encoder
+        adapter = cast(Adapter, rig.session.parts[self.trial().path])
+        encoder = rig.session.encoder()
         texts = list(self.trial().corpus.column("text"))[:6]
         before = snapshot(dict(encoder.model.state_dict()))
         merged = adapter.merged(encoder.model)
@@ -273,10 +274,10 @@ class AdapterSuite(PartSuite):
         names = set(merged.state_dict())
         plain = {name for name in type(merged)(merged.config).state_dict() if "pooler" not in name}
         assert names == plain, f"merged has other weights: {sorted(names ^ plain)[:3]}"
-        wanted = rig.encode(texts)
+        wanted = rig.session.encode(texts)
         own, encoder.model = encoder.model, merged
-        found = rig.encode(texts)
+        found = rig.session.encode(texts)
         encoder.model = own
-        assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-5), (
-            f"merged, vectors differ by up to {float((found - wanted).abs().max()):.2g}"
+        assert np.allclose(found, wanted, rtol=1e-4, atol=1e-5), (
+            f"merged, vectors differ by up to {np.abs(found - wanted).max():.2g}"
         )

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cse_cli.plugins.reporters import reporters_of
 from cse_core.loading import load_factory
 from cse_core.parts import Metric
 from cse_core.records import SuiteSpec
@@ -208,10 +207,12 @@ class ReporterSuite(Suite):
     """What a reporter promises: it lives through a run, from the start or from a checkpoint.
 
     Attributes:
-        reporter: Its name, with options as for ``--report``: ``notes:digits=1``.
+        reporter: Its name.
+        options: Options that differ from the defaults.
     """
 
     reporter: ClassVar[str]
+    options: ClassVar[Mapping[str, Any]] = {}
 
     def promise_it_hears_a_run(self) -> None:
         """Every call of a run ends without an exception, from the start and from a checkpoint.
@@ -240,8 +241,8 @@ class ReporterSuite(Suite):
         done: int = 0,
     ) -> None:
         """Call a new reporter as a run of three steps does."""
-        (make,) = reporters_of([self.reporter], self.installed()).values()
-        reporter = make()
+        spec = self.installed().reporter(self.reporter).spec
+        reporter = load_factory(spec.factory)(spec.options(**self.options))
         name = type(reporter).__name__
         assert isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter"
 

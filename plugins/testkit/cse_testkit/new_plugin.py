@@ -7,6 +7,7 @@ The templates are jinja2's: what is fixed is in ``template/package``, the files 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 import tomllib
@@ -21,7 +22,6 @@ import typer
 from cse_cli.api import echo
 from cse_core import __version__
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.record_checks import NAME
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: dict[str, dict[str, str]] = tomllib.loads(
@@ -30,6 +30,7 @@ KINDS: dict[str, dict[str, str]] = tomllib.loads(
 """What a plugin brings: noun, place and record of each kind, and what shows that it works."""
 PARTS = [kind for kind, of in KINDS.items() if "try" not in of]
 """Kinds of parts in the order of a recipe, which they come with."""
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MAX_NAME = 20
 """Characters of a name; with more the lines of the templates are too long."""
 

@@ -6,32 +6,27 @@ import inspect
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
-from cse_cli.options.descriptions import describe
+from cse import open_run
+from cse_cli.api import Registered, describe, resolve
 from cse_core import parts
 from cse_core.capabilities import flatten
-from cse_core.data import Corpus
-from cse_core.encoders.dropout import Dropout
 from cse_core.errors import CseError, PartError
 from cse_core.loading import load_factory
 from cse_core.options import Options
-from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import PlannedPart
 from cse_core.records import ComponentSpec, Kind
-from cse_core.registry.registry import Registered
 from cse_core.types import Batch, StepContext
 from cse_testkit.batches import make_batch, make_context
 from cse_testkit.completion import complete
-from cse_testkit.promises import NotMeant, Suite, failures
+from cse_testkit.promises import NotMeant, Suite, failures, plugins_of
 from cse_testkit.recipes import ENCODERS
 from cse_testkit.runs import Rig, compose
-from cse_testkit.tiny import Columns, shared_encoder, tiny_corpus
+from cse_testkit.tiny import Columns, shared_encoder
 from cse_testkit.watching import Call, attached, same, snapshot
 
 
@@ -96,6 +91,7 @@ class Trial:
     Attributes:
         path: The part's path in the recipe.
         rig: The run.
+        planned: The part's place in the composition: record, options, name.
         error: What a step raised, None where none did.
 
     Raises:
@@ -103,13 +99,14 @@ class Trial:
     """
 
     def __init__(self, suite: type[PartSuite]) -> None:
-        self.suite, self.registry = suite, suite.installed()
+        self.suite, self.plugins = suite, plugins_of(suite.registry)
         kind, name = suite.part
         options = {(kind, name.rpartition("/")[2]): suite.options}
-        self.needed = complete(self.registry, [suite.part], options)
-        self.corpus: Corpus = self.needed.corpus(columns=suite.columns)
+        self.needed = complete(self.plugins.registry, [suite.part], options)
+        self.corpus = self.needed.corpus(columns=suite.columns)
         self.composition = self.needed.compose(self.corpus, *suite.sets)
         self.path = f"{kind}.{name.rpartition('/')[2]}"
+        self.planned = next(each for each in self.composition.parts if each.path == self.path)
         self.rig = self.fresh(watch=True)
         self.error: Exception | None = None
         try:
@@ -120,18 +117,20 @@ class Trial:
     @property
     def part(self) -> Any:
         """Return the part of the watched run."""
-        return self.rig.assembly.parts[self.path]
+        return self.rig.session.parts[self.path]
 
-    @property
-    def planned(self) -> PlannedPart:
-        """Return the part's place in the composition: record, options, name."""
-        return next(each for each in self.composition.parts if each.path == self.path)
+    @cached_property
+    def second(self) -> Rig:
+        """A run of the same composition, after two steps."""
+        rig = self.fresh()
+        rig.step(2)
+        return rig
 
     def calls(self, method: str | None = None) -> list[Call]:
         """Return the part's calls in the watched run, of one method where it is named."""
         return self.rig.watch.of(self.path, method)
 
-    def fresh(self, *sets: str, precision: str = "fp32", watch: bool = False) -> Rig:
+    def fresh(self, *sets: str, watch: bool = False) -> Rig:
         """Return a new run of the same composition, with other settings where given.
 
         Raises:
@@ -140,7 +139,7 @@ class Trial:
         composition = self.composition
         if sets:
             composition = self.needed.compose(self.corpus, *self.suite.sets, *sets)
-        return Rig(composition, self.corpus, precision=precision, watch=watch)
+        return Rig(composition, self.plugins, watch=watch)
 
 
 class PartSuite(RecordSuite):
@@ -199,7 +198,7 @@ class PartSuite(RecordSuite):
             sentences=sentences,
             rows=[(17 + 5 * number) % len(trial.corpus) for number in range(sentences)],
             segments=1 if level in ("sentence", "input") else 2,
-            dimension=trial.rig.assembly.online.encoder.hidden_size,
+            dimension=trial.rig.session.encoder().hidden_size,
             views={each.name: each.role for each in run.views if each.name != "anchor"},
             groups={name.partition(":")[2]: 2 for name in groups},
             level=level,
@@ -209,8 +208,8 @@ class PartSuite(RecordSuite):
 
     def context(self, batch: Batch) -> StepContext:
         """Return a context for a made-up batch; its texts are those of the corpus."""
-        corpus, rows = self.trial().corpus, batch.rows.tolist()
-        types = self.trial().rig.assembly.composition.needed_columns.types
+        corpus, rows = self.trial().rig.session.corpus, batch.rows.tolist()
+        types = self.trial().composition.needed_columns.types
         return make_context(
             batch,
             texts={name: corpus.column(name).take(rows) for name in corpus.names},
@@ -274,11 +273,11 @@ class PartSuite(RecordSuite):
 
     def promise_it_is_planned_for_every_encoder(self) -> None:
         """Its run resolves for each of ``ENCODERS``, or is refused in one line."""
-        trial = self.trial()
-        kinds, sets = trial.needed.kinds, [*trial.needed.sets, *self.sets]
+        needed, registry = self.trial().needed, self.installed()
+        sets = [*needed.sets, *self.sets]
         for facts in ENCODERS.values():
             with suppress(CseError):
-                resolve(trial.registry, kinds=kinds, sets=sets, model=facts.model, facts=facts)
+                resolve(registry, kinds=needed.kinds, sets=sets, model=facts.model, facts=facts)
 
     def promise_its_state_round_trips(self) -> None:
         """One seed gives one result, bit for bit, also where a run is saved and restored.
@@ -286,16 +285,15 @@ class PartSuite(RecordSuite):
         ``state_dict`` holds tensors and JSON values by names. The watched run is compared with one
         that stops after two steps, and with new parts that go on from its checkpoint.
         """
-        trial = self.trial()
-        first, second = trial.fresh(), trial.fresh()
-        first.step(2)
+        trial, first = self.trial(), self.trial().second
         with tempfile.TemporaryDirectory(prefix="cse-state-") as folder:
-            first.save(Path(folder) / "step-2")
-            second.restore(Path(folder) / "step-2")
-        one, other = (rig.assembly.parts[trial.path].state_dict() for rig in (first, second))
+            first.session.checkpoint(folder)
+            second = Rig(open_run(folder, plugins=trial.plugins))
+            second.session.prepare()
+        one, other = (rig.session.parts[trial.path].state_dict() for rig in (first, second))
         same("another state after a checkpoint", snapshot(dict(one)), snapshot(dict(other)))
         second.step(STEPS - 2)
-        again = [*first.losses, *second.losses]
+        again = [*first.losses[:2], *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
             why = "resumed after step 2"
             if number < 2:
@@ -311,15 +309,15 @@ class PartSuite(RecordSuite):
 
         Each parameter of the part that is to be trained gets a gradient and moves.
         """
-        trial = self.trial()
+        rig = self.trial().second
+        trained = self._trained(rig.session.parts[self.trial().path])
+        known = {id(each) for each in rig.session.trained.values()}
         for precision in ("fp32", "bf16"):
-            rig = trial.fresh(precision=precision)
-            trained = self._trained(rig.assembly.parts[trial.path])
+            rig.session = rig.session.with_precision(precision)
             before = {name: each.detach().clone() for name, each in trained.items()}
             rig.step(2)
             rig.step(1, rows=1)
             assert not (bad := rig.not_finite()), f"{precision}: {bad}"
-            known = {id(each) for each in rig.loop.optimizer.named.values()}
             lost = [name for name, each in trained.items() if id(each) not in known]
             assert not lost, (
                 f"{len(lost)} parameters are not with the optimiser ({', '.join(lost[:3])}): make "
@@ -332,7 +330,7 @@ class PartSuite(RecordSuite):
 
     def promise_leaves_the_online_encoder_as_it_is(self) -> None:
         """Its dropout, mode and ``requires_grad`` are those of a run without the part."""
-        given = _online_state(self.trial().rig.assembly.online.encoder)
+        given = _online_state(self.trial().rig.session.encoder())
         other = [
             f"{name} is {given.get(name)}, not {value}"
             for name, value in _plain_state(self.trial().needed.cased).items()
@@ -393,7 +391,7 @@ _OF_VARIANTS = (
 def _online_state(module: nn.Module) -> dict[str, Any]:
     """Return what a part may not change of the online encoder, by the names of its modules."""
     modules = dict(module.named_modules())
-    drops = {name: each for name, each in modules.items() if isinstance(each, Dropout | nn.Dropout)}
+    drops = {name: each for name, each in modules.items() if isinstance(each, nn.Dropout)}
     return {
         **{f"dropout of {name}": each.p for name, each in drops.items()},
         **{f"mode of {name or 'all'}": each.training for name, each in modules.items()},
@@ -404,6 +402,6 @@ def _online_state(module: nn.Module) -> dict[str, Any]:
 @cache
 def _plain_state(cased: bool) -> dict[str, Any]:
     """Return that state after a step of the default recipe."""
-    rig = Rig(compose(encoder=shared_encoder(cased)), tiny_corpus())
+    rig = Rig(compose(encoder=shared_encoder(cased)))
     rig.step(1)
-    return _online_state(rig.assembly.online.encoder)
+    return _online_state(rig.session.encoder())

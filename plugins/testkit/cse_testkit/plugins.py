@@ -5,31 +5,31 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
-from functools import cache
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from cse_cli.plugins.installed_commands import Command, find_commands
+from cse_cli.api import PluginInfo
 from cse_core.loading import load_factory, package_path
 from cse_core.records import COMPONENT_SPECS
-from cse_core.registry.manager import load_plugins
-from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
 from cse_testkit.doors import behind_the_doors
-from cse_testkit.promises import NotMeant, Suite
+from cse_testkit.promises import NotMeant, Suite, plugins_of
+
+TOOLKIT = "cse-toolkit"
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pyarrow")
 """What no module of records may import, directly or not."""
 _LIGHT = f"""
 import sys
 from importlib import import_module
-from cse_core.registry.manager import load_plugins
+from cse_cli.api import Installed
 for name in sys.argv[2:]:
     import_module(name)
-for info in load_plugins(environ={{}}).infos:
+for info in Installed().manager.infos:
     for part in info.parts if info.distribution == sys.argv[1] else ():
         options = part.default_options() if hasattr(part, "provides") else None
         if options is not None:
@@ -54,13 +54,15 @@ class PluginSuite(Suite):
 
     def infos(self) -> list[PluginInfo]:
         """Return what is known of its entry points of group ``cse``."""
-        wanted = canonical(self.distribution)
-        return [info for info in installed_plugins() if info.distribution == wanted]
+        wanted = canonicalize_name(self.distribution)
+        found = (i for i in plugins_of().manager.infos if i.distribution == wanted)
+        commands = {each.info.key for each in self.commands()}
+        return [info for info in found if info.key not in commands]
 
-    def commands(self) -> list[Command]:
+    def commands(self) -> list[Any]:
         """Return its entry points of group ``cse.commands``."""
-        wanted = canonical(self.distribution)
-        return [each for each in find_commands() if each.info.distribution == wanted]
+        wanted, every = canonicalize_name(self.distribution), plugins_of().commands.all
+        return [each for each in every if each.info.distribution == wanted]
 
     def modules(self) -> list[str]:
         """Return the modules of all of them."""
@@ -83,16 +85,17 @@ class PluginSuite(Suite):
 
     def promise_it_says_which_toolkit_it_needs(self) -> None:
         """Its dependencies have a range of versions of cse-toolkit."""
-        if canonical(self.distribution) == TOOLKIT:
+        if canonicalize_name(self.distribution) == TOOLKIT:
             raise NotMeant("it is the toolkit")
         needs = [Requirement(line) for line in distribution(self.distribution).requires or ()]
-        ranges = [need.specifier for need in needs if canonical(need.name) == TOOLKIT]
+        ranges = [need.specifier for need in needs if canonicalize_name(need.name) == TOOLKIT]
         ends = {clause.operator for each in ranges for clause in each} & {"<", "~=", "=="}
         assert ends, f'no upper bound for {TOOLKIT}: dependencies = ["{TOOLKIT}>=0.1,<0.2"]'
 
     def promise_its_records_import_nothing_heavy(self) -> None:
         """The module of each entry point, and what its records say of defaults, need no torch."""
-        words = [sys.executable, "-c", _LIGHT, canonical(self.distribution), *self.modules()]
+        name = canonicalize_name(self.distribution)
+        words = [sys.executable, "-c", _LIGHT, name, *self.modules()]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr.strip()[-300:]
         assert not done.stdout.strip(), f"imports {done.stdout.strip()}"
@@ -145,9 +148,3 @@ class PluginSuite(Suite):
         from cse_testkit.processes import difference
 
         assert not (found := difference(trained, self.parts)), found
-
-
-@cache
-def installed_plugins() -> tuple[PluginInfo, ...]:
-    """Return what became of every installed plugin, loaded once a process."""
-    return load_plugins(environ={}).infos

@@ -17,7 +17,6 @@ from cse_core.records import Kind
 from cse_testkit.completion import complete
 from cse_testkit.promises import installed_registry
 from cse_testkit.runs import Rig
-from cse_testkit.tiny import TEACHER, shared_encoder
 
 Parts = Sequence[tuple[Kind, str]]
 Given = Mapping[str, Mapping[str, Any]]
@@ -55,7 +54,7 @@ def difference(parts: Parts, given: Given) -> str:
                 if "Gloo" not in said or number == STARTS - 1:
                     return said.removeprefix("RuntimeError: ")
         two = [torch.load(Path(folder, f"{rank}.pt"), weights_only=False) for rank in range(2)]
-        one = _trained(Path(folder, "one"), parts, plain, watch=True)
+        one = _trained(parts, plain, watch=True)
     for path, (wanted, drawn) in one.items():
         for rank, found in enumerate(each[path][0] for each in two):
             if wanted and found:
@@ -71,18 +70,15 @@ def _work(rank: int, folder: str, parts: Parts, given: Given) -> None:
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    for cased in (False, True):  # transformers writes no encoder in the second of two processes
-        shared_encoder(cased=cased)
-    shared_encoder(hidden=TEACHER)
     wait = timedelta(seconds=SECONDS)
     store = f"file://{folder}/store"
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2, timeout=wait)
-    torch.save(_trained(Path(folder), parts, given), Path(folder, f"{rank}.pt"))
+    torch.save(_trained(parts, given), Path(folder, f"{rank}.pt"))
     dist.destroy_process_group()
 
 
 def _trained(
-    folder: Path, parts: Parts, given: Given, watch: bool = False
+    parts: Parts, given: Given, watch: bool = False
 ) -> dict[str, tuple[dict[str, Any], bool]]:
     """Return by path losses and state, none where it is refused, and whether rows draw."""
     results = {}
@@ -98,10 +94,10 @@ def _trained(
             corpus = needed.corpus(columns=values.get("columns", ()))
             sets = ("model.dropout=0", "train.lr=1e-4", *values.get("sets", ()))
             made = needed.compose(corpus, *sets)
-            rig = Rig(made, corpus, watch=watch, folder=folder / path).without_dropout()
+            rig = Rig(made, watch=watch).without_dropout()
             for rows in (4, 4, 3, 1):
                 rig.step(1, rows=rows)
-            state = rig.assembly.parts[path].state_dict().items()
+            state = rig.session.parts[path].state_dict().items()
             found = {f"the loss of step {n + 1}": torch.tensor(v) for n, v in enumerate(rig.losses)}
             found |= {f"its state {name}": value for name, value in state}
             drawn = any(not shared for call in rig.watch.calls for _, shared in call.drawn)

@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from cse_cli.api import Installed, Registry
 from cse_core.errors import CseError, PartError
-from cse_core.registry.manager import load_plugins
-from cse_core.registry.registry import Registry
 
 _PREFIX = "promise_"
 
@@ -48,9 +47,17 @@ class Asked:
 
 
 @cache
+def plugins_of(registry: Registry | None = None) -> Installed:
+    """Return the installed plugins, loaded once a process, or those with other parts."""
+    plugins = Installed()
+    if registry is not None:
+        plugins.registry = registry
+    return plugins
+
+
 def installed_registry() -> Registry:
-    """Return the parts of every installed plugin, loaded once a process."""
-    return Registry.from_plugins(load_plugins(environ={}).infos)
+    """Return the parts of every installed plugin."""
+    return plugins_of().registry
 
 
 class Suite:

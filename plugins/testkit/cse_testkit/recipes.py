@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import torch
 
 from cse import Composition
-from cse_core.recipes.compose import resolve
+from cse_cli.api import resolve
 from cse_core.run_info import RunInfo
-from cse_testkit.promises import Suite
+from cse_testkit.promises import Suite, plugins_of
 from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import COLUMNS, Columns, declared_columns, tiny_corpus, typed
 
@@ -52,13 +52,14 @@ ENCODERS: dict[str, RunInfo] = {
 """What is known of the encoders that recipes pick settings for; nothing is loaded."""
 OF_THE_RUN = frozenset(
     {
-        *("model.name", "data.path", "data.columns", "data.limit", "train.dev", "train.report"),
+        *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
         *("train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
-        "model.gradient_checkpointing",
+        *("model.gradient_checkpointing", "model.prompt"),
+        *("inference.normalize", "inference.truncate_dim"),
     }
 )
-"""Settings of a run or a machine, which no paper gives."""
+"""Settings of a run, a machine or the model it starts from, which no paper gives."""
 Settings = dict[str, Any]
 
 
@@ -109,10 +110,9 @@ class RecipeSuite(Suite):
 
     def promise_it_trains(self) -> None:
         """Steps with a tiny encoder leave finite losses and gradients, and move weights."""
-        corpus = tiny_corpus(columns=self._columns())
-        given: Any = {"registry": self.installed(), "corpus": corpus}
+        given: Any = {"registry": self.registry, "corpus": tiny_corpus(columns=self._columns())}
         run = compose(recipe=self.recipe, sets=self.sets, **given)
-        rig = Rig(run, corpus)
+        rig = Rig(run, plugins_of(self.registry))
         before = rig.weights()
         rig.step(3)
         assert not (bad := rig.not_finite()), bad
@@ -144,7 +144,7 @@ def settings_of(composition: Composition) -> Settings:
         found.update({f"{table}.{name}": value for name, value in values.items()})
     for part in composition.parts:
         found[part.path] = part.use
-        values = part.options.model_dump(mode="json")
+        values = part.options.model_dump(mode="json", exclude={"weights"})  # the model says it
         found.update({f"{part.path}.{name}": value for name, value in values.items()})
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"

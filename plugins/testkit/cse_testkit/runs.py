@@ -1,49 +1,33 @@
-"""Tiny runs: a composition ready to step, and what some steps of it leave."""
+"""Tiny runs: a composition of the tiny encoder and texts, and what some steps of it leave."""
 
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from cse import Composition, StepResult, resolve_precision
-from cse_cli.terminal.progress import libraries_quiet
-from cse_core.data import Corpus
-from cse_core.encoders.dropout import Dropout
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.assembly import Assembly, build
-from cse_core.parts import Loss
-from cse_core.recipes.compose import resolve
-from cse_core.recipes.model_facts import model_facts
+from cse import Composition, Session, StepResult, StoredRun
+from cse_cli.api import Installed, Registry, resolve
+from cse_core.options import models_named
+from cse_core.protocols import Corpus
 from cse_core.records import Kind
-from cse_core.registry.registry import Registry
-from cse_core.reporter import Reporter
-from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.tokenization.training_rows import Batches
-from cse_core.training import checkpoint as saved
-from cse_core.training.checkpoint import Checkpoint
-from cse_core.training.loop import TrainingLoop
-from cse_core.training.rounds import Rounds, TrainingRound
-from cse_core.training.run_folder import RunFolder
-from cse_testkit.promises import installed_registry
-from cse_testkit.tiny import TEACHER, shared_encoder, tiny_corpus
+from cse_core.run_info import RunInfo
+from cse_testkit.promises import installed_registry, plugins_of
+from cse_testkit.tiny import TEACHER, data_file, shared_encoder, tiny_corpus
 from cse_testkit.watching import Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
-SETTINGS = (f"train.batch_size={BATCH}", "train.lr=0.001", "train.precision=fp32")
-_PURE = ("pool", "slices", "join")
-"""Methods that the engine calls by itself and that must be pure."""
-_GIVEN = ("content", "reads", "forward", "next_round")
-"""Further ones, which may return something else when they are called twice, as by dropout."""
+SETTINGS = (
+    *(f"train.batch_size={BATCH}", "train.lr=0.001", "train.max_steps=10", "data.shuffle=false"),
+    *("train.precision=fp32", "train.device=cpu"),
+)
 
 
 def compose(
@@ -55,12 +39,13 @@ def compose(
     encoder: Path | None = None,
     corpus: Corpus | None = None,
 ) -> Composition:
-    """Resolve a recipe or kind flags for the tiny encoder and corpus.
+    """Compose a recipe or kind flags for the tiny encoder and corpus.
 
     Args:
-        recipe: As for ``cse_core.recipes.compose.resolve``; so are ``kinds`` and ``sets``.
-        kinds: Kind flags.
-        sets: Settings; they come after a batch of 4 and fp32.
+        recipe: An installed recipe or a TOML file.
+        kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
+        sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``; they come
+            after a batch of 4, 10 steps over the rows in order, fp32 and the CPU.
         registry: What is installed, by default everything.
         encoder: Folder of the encoder; by default a shared uncased one.
         corpus: By default ``tiny_corpus()``.
@@ -68,52 +53,53 @@ def compose(
     Raises:
         CseError: If the composer refuses it.
     """
-    registry, corpus = registry or installed_registry(), corpus or tiny_corpus()
-    model = str(encoder or shared_encoder())
-    # recipes take the tiny encoder for the starter's
-    facts = replace(
-        model_facts(model, registry), origin="starter", rows=len(corpus), columns=corpus.names
-    )
-    return resolve(
-        registry, recipe=recipe, kinds=kinds, sets=[*SETTINGS, *sets], model=model, facts=facts
-    )
+    corpus, folder = corpus or tiny_corpus(), encoder or shared_encoder()
+    facts = replace(_facts(folder), rows=len(corpus), columns=corpus.names)
+
+    def composed(facts: RunInfo | None, *teachers: str) -> Composition:
+        return resolve(
+            registry or installed_registry(),
+            recipe=recipe,
+            kinds=kinds,
+            sets=[*SETTINGS, *sets, *teachers],
+            model=str(folder),
+            data=[str(data_file(corpus))],
+            facts=facts,
+        )
+
+    made = composed(facts)
+    if any(models_named(part.options) for part in made.parts):
+        teachers = [*_teachers(made)]
+        made = replace(composed(facts, *teachers), named=composed(None, *teachers).named)
+    return made
 
 
-@lru_cache(maxsize=16)
-def _read(name: str, written: int, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-    return PackedEncoder.load_with_tokenizer(name, **how)
+@cache
+def _facts(encoder: Path) -> RunInfo:
+    """Return what is known of an encoder; recipes take it for the starter."""
+    made = resolve(installed_registry(), model=str(encoder))
+    return replace(made.facts, origin="starter")
 
 
-def _load(name: str, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-    """Return a copy of an encoder, which is read once, and its tokenizer."""
-    weights = Path(name, "model.safetensors")
-    encoder, tokenizer = _read(name, weights.stat().st_mtime_ns if weights.exists() else 0, **how)
-    return deepcopy(encoder), tokenizer
-
-
-def _folder_of(name: str) -> str:
-    """Return a folder itself, and for any other encoder a tiny one that is wider than the run's."""
-    folder = Path(name).is_absolute() or Path(name).is_dir()
-    return name if folder else str(shared_encoder(hidden=TEACHER))
+def _teachers(made: Composition) -> Iterator[str]:
+    """Yield the settings by which a tiny model stands for each other model that is no folder."""
+    for part in made.parts:
+        for name, model in models_named(part.options).items():
+            if not Path(model).is_absolute() and not Path(model).is_dir():
+                yield f"{part.path}.{name}={shared_encoder(hidden=TEACHER)}"
 
 
 class Rig:
-    """A composition ready to step, as a training run would.
+    """Steps of a tiny run, and what they leave.
 
     Args:
-        composition: The checked recipe; its ``model.name`` is the encoder's folder. For a second
-            encoder that is not a folder stands a tiny one of another hidden size.
-        corpus: The training rows.
-        precision: ``fp32`` or ``bf16``.
-        total_steps: Steps of the round, for schedules.
-        device: Where it trains.
-        watch: Whether the parts' pure methods are called twice and compared.
-        folder: Where rounds are written, the same for several processes; by default one of its own.
+        made_of: What ``compose`` returned, or a stored run, which goes on.
+        plugins: The installed plugins of a composition.
+        watch: Whether the parts' methods are called twice and compared.
 
     Attributes:
-        assembly: What was made: ``assembly.parts["loss.NAME"]`` is a part,
-            ``assembly.online.encoder`` the encoder in training.
-        loop: Its steps, once it has begun: those of the first round where a miner asks for rounds.
+        session: The run: ``session.parts["loss.NAME"]`` is a part, ``session.encoder()`` the
+            encoder in training.
         watch: What parts were seen to do, where they are watched.
         results: What each step left.
         bad_gradients: Parameters that once had a gradient that is not finite.
@@ -121,51 +107,17 @@ class Rig:
 
     def __init__(
         self,
-        composition: Composition,
-        corpus: Corpus,
+        made_of: Composition | StoredRun,
+        plugins: Installed | None = None,
         *,
-        precision: str = "fp32",
-        total_steps: int = 10,
-        device: str = "cpu",
         watch: bool = False,
-        folder: Path | None = None,
     ) -> None:
-        self.composition, self.corpus, self.total_steps = composition, corpus, total_steps
-        self.device = torch.device(device)
-        self.precision = resolve_precision(precision, self.device)
-        with libraries_quiet():
-            self.assembly: Assembly = build(
-                composition,
-                corpus=corpus,
-                device=self.device,
-                resolve_model=_folder_of,
-                total_steps=total_steps,
-                load_encoder=_load,
-            )
+        self.session = Session(made_of, plugins=plugins or plugins_of())
         self.watch = Watch()
         if watch:
-            self._watch()
-        for part in self.assembly.parts.values():
-            part.prepare(corpus)
-        self._folder = tempfile.TemporaryDirectory(prefix="cse-rounds-")
-        own = RunFolder(folder or Path(self._folder.name))
-        self.rounds = Rounds(self.assembly, corpus, own, self.encode, Reporter())
+            self.watch.see(self.session.parts.values(), self.session.encoder())
         self.results: list[StepResult] = []
         self.bad_gradients: set[str] = set()
-
-    @cached_property
-    def loop(self) -> TrainingLoop:
-        """The steps of the round, over its rows in order; a miner is asked for one at first use."""
-        current = next(self.rounds.each(False), TrainingRound())
-        rows = self.rounds.begin(current)
-        loop = TrainingLoop(self.assembly, current, rows, self.precision)
-        loop.total = loop.optimizer.total_steps = self.total_steps
-        loop.before_update = self._check_gradients
-        return loop
-
-    def begin(self) -> None:
-        """Begin the round, where it has not begun."""
-        _ = self.loop
 
     def step(self, count: int = 1, *, rows: int | None = None) -> list[StepResult]:
         """Run steps over the rows in order, and return what they leave.
@@ -174,9 +126,12 @@ class Rig:
             count: How many.
             rows: Rows of each batch; by default ``train.batch_size``.
         """
-        size = rows or self.composition.train.batch_size
-        self.loop.batches = Batches(len(self.loop.rows), min(size, len(self.loop.rows)))
-        left = [self.loop.step(count_negatives=True) for _ in range(count)]
+        session, left = self.session.prepare(), list[StepResult]()
+        session.before_update(self._check_gradients)
+        for _ in range(count):
+            size = rows or 0
+            taken = (torch.arange(size) + session.done * size) % len(session.rows)
+            left.append(session.step(taken if rows else None, count_negatives=True))
         self.results += left
         return left
 
@@ -193,19 +148,10 @@ class Rig:
             for each in self.results
         )
 
-    @property
-    def unchanged(self) -> dict[str, int]:
-        """Return augmenters that never changed anything, with the number of their calls."""
-        return dict(self.loop.engine.builder.unchanged())
-
-    def encode(self, texts: Sequence[str]) -> Tensor:
-        """Return ``[N, D]`` vectors of the current weights in evaluation mode, without heads."""
-        with self.precision.autocast():
-            return replace(self.assembly.online, heads={}).encode(texts, self.device)
-
     def weights(self) -> dict[str, Tensor]:
         """Return a copy of all trained weights."""
-        return {name: value.clone() for name, value in saved.weights(self.assembly).items()}
+        trained = self.session.prepare().trained
+        return {name: value.detach().clone() for name, value in trained.items()}
 
     def not_finite(self) -> str:
         """Return the first loss, or the gradients and weights, that are no finite numbers."""
@@ -216,48 +162,20 @@ class Rig:
         bad = [*sorted(self.bad_gradients), *(n for n, w in weights if not w.isfinite().all())]
         return f"no finite gradients or weights: {', '.join(bad[:5])}" if bad else ""
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the tensors and the JSON values that the parts keep in a checkpoint."""
-        return saved.part_states(self.assembly)
-
-    def save(self, folder: Path) -> None:
-        """Write a checkpoint."""
-        self.loop.checkpoint().write(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Go on from a checkpoint of an equal composition."""
-        loop, read = self.loop, Checkpoint.read(folder)
-        saved.restore_assembly(self.assembly, read)
-        loop.restore(read)
-
     def without_dropout(self) -> Rig:
-        """Switch off all dropout, also that of heads, branches and parts; return the run."""
-        held: list[Any] = []
-        for own in self.assembly.encoders.values():
-            held += (own.encoder, *own.heads.values())
-        for part in self.assembly.parts.values():
-            held += (part, *vars(part).values())
-        for module in (each for each in held if isinstance(each, nn.Module)):
-            for inside in module.modules():
-                if isinstance(inside, Dropout | nn.Dropout):
-                    inside.p = 0.0
+        """Switch off the dropout that parts hold, also that of a branch; return the run."""
+        for part in self.session.parts.values():
+            for held in (part, *vars(part).values()):
+                for module in held.modules() if isinstance(held, nn.Module) else ():
+                    if isinstance(module, nn.Dropout):
+                        module.p = 0.0
         return self
 
     def _check_gradients(self) -> None:
-        encoder = ("encoder", self.assembly.online.encoder)
-        for path, module in (encoder, *self.assembly.modules()):
-            for name, parameter in module.named_parameters():
-                gradient = parameter.grad
-                if gradient is not None and not bool(torch.isfinite(gradient).all()):
-                    self.bad_gradients.add(f"{path}.{name}")
-
-    def _watch(self) -> None:
-        self.assembly.calls = self.watch
-        self.watch.online = self.assembly.online.encoder
-        for part in self.assembly.parts.values():
-            for name in (*_PURE, *_GIVEN):
-                if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):
-                    self.watch.around(part, name, pure=name in _PURE)
+        for name, parameter in self.session.trained.items():
+            gradient = parameter.grad
+            if gradient is not None and not bool(torch.isfinite(gradient).all()):
+                self.bad_gradients.add(name)
 
 
 def run_steps(
@@ -266,24 +184,24 @@ def run_steps(
     recipe: str | Path | None = None,
     *,
     steps: int = 3,
-    corpus: Corpus | None = None,
+    registry: Registry | None = None,
     **given: Any,
 ) -> Rig:
-    """Resolve a composition as ``compose`` does, run some steps of it, and return the run.
+    """Compose as ``compose`` does, make all steps of the run, and return it.
 
     Args:
-        kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
-        sets: Settings as typed: ``["loss.infonce.temperature=0.1", "train.seed=7"]``.
-        recipe: An installed recipe or a TOML file.
+        kinds: As for ``compose``.
+        sets: As for ``compose``.
+        recipe: As for ``compose``.
         steps: How many.
-        corpus: As for ``compose``.
-        given: The registry and the encoder, as for ``compose``.
+        registry: As for ``compose``.
+        given: The encoder and the corpus, as for ``compose``.
 
     Raises:
         CseError: If the composer refuses the composition.
     """
-    corpus = corpus or tiny_corpus()
-    composition = compose(recipe=recipe, kinds=kinds, sets=sets, corpus=corpus, **given)
-    rig = Rig(composition, corpus, total_steps=max(steps, 2))
+    sets = [f"train.max_steps={max(steps, 2)}", *sets]
+    made = compose(recipe=recipe, kinds=kinds, sets=sets, registry=registry, **given)
+    rig = Rig(made, plugins_of(registry))
     rig.step(steps)
     return rig

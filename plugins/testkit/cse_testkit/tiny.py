@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import csv
+import io
 import json
 import random
 import shutil
@@ -11,19 +12,21 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import torch
+from packaging.utils import canonicalize_name
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from cse_cli.terminal.progress import libraries_quiet
-from cse_core.data import Corpus
+from cse_cli.api import load_texts
 from cse_core.errors import CseError
-from cse_core.registry.plugin_info import canonical
+from cse_core.protocols import Corpus
 
 Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]
 NAMES = ("anna", "ben", "clara", "dora", "emil", "frida", "gustav", "hanna")
@@ -87,7 +90,7 @@ def tiny_corpus(rows: int = 24, columns: Columns = ("text",), *, sentences: int 
                 texts[1] = "Boat"
                 texts[2] = " and then ".join(_sentence(draws).rstrip(".") for _ in range(5)) + "."
                 texts[4] = texts[3]
-    return Corpus.from_columns(made, name="tiny corpus")
+    return load_texts(str(_kept(made)))
 
 
 def typed(columns: Columns) -> Mapping[str, str | Sequence[str]]:
@@ -145,18 +148,40 @@ def _declared(name: str) -> tuple[Path, dict[str, Any]]:
     for folder in (unquote(urlsplit(origin).path) if origin.startswith("file:") else "", ""):
         path = Path(folder, "pyproject.toml")
         read = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-        if canonical(str(read.get("project", {}).get("name", ""))) == canonical(name):
+        named = str(read.get("project", {}).get("name", ""))
+        if canonicalize_name(named) == canonicalize_name(name):
             return path, read.get("tool", {}).get("cse", {})
     return Path("pyproject.toml"), {}
 
 
 def write_corpus(corpus: Corpus, path: Path) -> Path:
     """Write a corpus as the csv file that ``--data`` takes."""
-    with path.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(corpus.names)
-        writer.writerows(zip(*(corpus.column(name) for name in corpus.names), strict=True))
+    shutil.copy(data_file(corpus), path)
     return path
+
+
+def data_file(corpus: Corpus) -> Path:
+    """Return such a file, which lasts as long as the process."""
+    rows = range(len(corpus))
+    return _kept({name: corpus.column(name).take(rows) for name in corpus.names})
+
+
+def _kept(columns: Mapping[str, Sequence[str]]) -> Path:
+    out = io.StringIO()
+    csv.writer(out).writerows([[*columns], *zip(*columns.values(), strict=True)])
+    content = out.getvalue().encode()
+    path = _folder() / f"{sha256(content).hexdigest()[:16]}.csv"
+    if not path.exists():
+        path.write_bytes(content)
+    return path
+
+
+@cache
+def _folder() -> Path:
+    """Return a folder that lasts as long as the process."""
+    folder = Path(tempfile.mkdtemp(prefix="cse-tiny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _sentence(draws: random.Random) -> str:
@@ -217,8 +242,8 @@ def tiny_encoder(
             if parameter.ndim > 1:
                 torch.nn.init.normal_(parameter, std=0.1)
     folder.mkdir(parents=True, exist_ok=True)
-    with libraries_quiet():
-        model.save_pretrained(folder)
+    model.config.save_pretrained(folder)
+    save_file(model.state_dict(), folder / "model.safetensors", {"format": "pt"})
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -226,9 +251,8 @@ def tiny_encoder(
 @cache
 def shared_encoder(cased: bool = False, family: Family = "bert", hidden: int = 32) -> Path:
     """Return a tiny encoder's folder that lasts as long as the process; do not write to it."""
-    folder = Path(tempfile.mkdtemp(prefix="cse-tiny-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return tiny_encoder(folder / family, cased=cased, family=family, hidden=hidden)
+    folder = _folder() / f"{family}-{cased}-{hidden}"
+    return tiny_encoder(folder, cased=cased, family=family, hidden=hidden)
 
 
 def _tokenizer(like_bert: bool, cased: bool) -> PreTrainedTokenizerFast:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -13,17 +13,19 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from cse_core.data import Corpus
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine.part_calls import PartCalls
 from cse_core.functional import derive_seed
-from cse_core.parts import Part, Setup
-from cse_core.tokenization.tokenizer import TextTokenizer
+from cse_core.parts import Loss, Part, Setup
+from cse_core.protocols import Encoder
 from cse_core.types import StepContext
+from cse_testkit.doors import doors
 
 ANOTHER_SEED = 7
+PURE = ("views", "__call__", "mine", "candidates", "weigh", "pool", "slices", "join")
+"""Methods that must be pure."""
+GIVEN = ("after_step", "content", "reads", "forward", "next_round")
+"""Further ones, which may return something else when they are called twice, as by dropout."""
 _BY_IDENTITY = (
-    *(PackedEncoder, TextTokenizer, Corpus, Setup, BaseModel, ModuleType, type),
+    *(Encoder, Setup, BaseModel, ModuleType, type),
     *(FunctionType, MethodType, BuiltinFunctionType),
 )
 """What parts share and must not own, and functions."""
@@ -46,6 +48,9 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
         items = dict(enumerate(value))
     elif isinstance(value, Mapping):
         items = dict(value)
+    elif _of_the_core(type(value)):
+        yield path, value
+        return
     else:
         slots = (name for base in type(value).__mro__ for name in getattr(base, "__slots__", ()))
         items = {name: getattr(value, name) for name in slots if hasattr(value, name)}
@@ -54,6 +59,12 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
             yield path, value
     for name, each in items.items():
         yield from leaves(each, f"{path}.{name}".lstrip("."), seen)
+
+
+def _of_the_core(kind: type) -> bool:
+    """Tell whether a class is behind the doors of the core: what parts share, such as a corpus."""
+    behind = kind.__module__.startswith("cse_core.") and kind.__module__ not in doors()
+    return behind and not issubclass(kind, Part | nn.Module)
 
 
 def random_state() -> tuple[object, ...]:
@@ -134,8 +145,8 @@ class Call:
     other: Any = None
 
 
-class Watch(PartCalls):
-    """Calls parts with the core's checks; what must be pure is called twice and compared.
+class Watch:
+    """Sees what parts do in a run; what must be pure is called twice and compared.
 
     Attributes:
         calls: Every call so far.
@@ -143,7 +154,6 @@ class Watch(PartCalls):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self.calls: list[Call] = []
         self.online: nn.Module = nn.Identity()
 
@@ -151,28 +161,25 @@ class Watch(PartCalls):
         """Return the calls of a part, of one method where it is named."""
         return [each for each in self.calls if each.path == path and method in (None, each.method)]
 
-    def __call__(self, part: Any, method: str, *given: Any) -> Any:
-        """Return what a part's method returns.
+    def see(self, parts: Iterable[Part], online: nn.Module) -> None:
+        """Watch parts from here on.
 
-        Raises:
-            AssertionError: If it changes what it must not, draws from a global generator, or
-                returns something else when it is called again.
-            PartError: If it breaks what the core checks in every run.
+        A call then raises ``AssertionError`` if it changes what it must not, draws from a global
+        generator, or returns something else when it is called again.
         """
+        self.online = online
+        for part in parts:
+            for name in (*PURE, *GIVEN):
+                if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):
+                    setattr(part, name, self._around(part, name))
 
-        def function(*arguments: Any) -> Any:
-            return super(Watch, self).__call__(part, method, *arguments)
-
-        return self._call(part, method.strip("_"), function, given, method != "after_step")
-
-    def around(self, part: Part, method: str, *, pure: bool) -> None:
-        """Watch a method that the engine calls by itself."""
+    def _around(self, part: Part, method: str) -> Callable[..., Any]:
         function = getattr(part, method)
 
         def called(*given: Any) -> Any:
-            return self._call(part, method, function, given, pure)
+            return self._call(part, method.strip("_"), function, given, method in PURE)
 
-        setattr(part, method, called)
+        return called
 
     def _call(
         self,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cse_core.functional import row_means
+from cse_core.options import LossOptions, ModelName
 from cse_core.parts import (
     Augmenter,
     Branch,
@@ -135,13 +136,18 @@ class Kept(Made, NegativeStore):
         vars(self).update(state)
 
 
-@part(LossSpec, reads={"score": "float"}, requires=("column:topic",))
+class GradedOptions(LossOptions):
+    teacher: ModelName = "a-teacher"
+    """The wider encoder."""
+
+
+@part(LossSpec, reads={"score": "float"}, requires=("column:topic",), options=GradedOptions)
 class Graded(Made, Loss):
     """Teaches the similarities of a wider encoder, by a grade of each text."""
 
     def __init__(self, options: Any, setup: Any) -> None:
         super().__init__(options, setup)
-        self.teach = setup.text_encoder("a teacher")
+        self.teach = setup.text_encoder(options.teacher, option="teacher")
 
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
         topics = {"sport": 0.5, "music": 1.0}

@@ -13,20 +13,10 @@ from cse_testkit.checking import of_record
 from cse_testkit.tiny import declared_columns, declared_options
 
 from cse_core.errors import CseError
-from cse_core.registry.plugin_info import PluginInfo
 from plugins.testkit.tests.sound_parts import RECORDS
-from plugins.testkit.tests.wrong_parts import TRAINS, WRONG, made_registry
+from plugins.testkit.tests.wrong_parts import INFO, TRAINS, WRONG, made_registry
 
 REGISTRY = made_registry()
-INFO = PluginInfo(
-    key="cse-wrong:it",
-    name="it",
-    distribution="cse-wrong",
-    version="0.1.0",
-    summary="wrong",
-    module="plugins.testkit.tests.wrong_parts",
-)
-
 
 SHAPES = sorted({each.part for each in WRONG} - {"Words", "Graded"})
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from cse_testkit import PluginSuite, checking, failures, installed_registry
-from cse_testkit.doors import behind_the_doors
-from cse_testkit.plugins import installed_plugins
+from cse_testkit import PluginSuite, checking, failures
+from cse_testkit.promises import plugins_of
 from hatchling.builders.wheel import WheelBuilder
 
 from plugins.testkit.tests.test_new_plugin import write
@@ -27,7 +26,6 @@ NEED = "Requires-Dist: cse-toolkit<0.2,>=0.1"
 
 class TestPlugin(PluginSuite):
     distribution = "cse-testkit"
-    behind = behind_the_doors("cse_testkit")  # tests/architecture has the table
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +54,7 @@ def site(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def _forget() -> None:
     """Forget what is installed, and the modules of the package."""
     importlib.invalidate_caches()
-    installed_registry.cache_clear()
-    installed_plugins.cache_clear()
+    plugins_of.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "cse_every"]:
         del sys.modules[name]
 
@@ -109,7 +106,7 @@ def test_every_fault_is_named_with_its_file(site: Path) -> None:
         text = was.replace(old, new, 1).replace("self.rank", RANK)
         path.write_text(text, encoding="utf-8")
         _forget()
-        infos = [each for each in installed_plugins() if each.distribution == "cse-every"]
+        infos = [each for each in plugins_of().manager.infos if each.distribution == "cse-every"]
         asked = checking.check("cse-every", infos, with_pairs=False)
         broken = next(each for each in asked if each.status == "broken")
         assert (broken.name, place in broken.file) == (name, True), broken

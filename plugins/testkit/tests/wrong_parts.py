@@ -18,7 +18,8 @@ from cse_core.options import LossOptions
 from cse_core.records import (
     Record,
 )
-from cse_core.registry.registry import Registered, Registry
+from cse_core.registry.plugin_info import PluginInfo
+from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from plugins.testkit.tests import sound_parts as sound
 
@@ -40,6 +41,12 @@ SCORES = "its_scores_are_finite_and_repeat"
 DEV = "it_reads_dev_sets_as_its_record_says"
 HEARS = "it_hears_a_run"
 FACTORY = "its_factory_makes_a_part_of_its_kind"
+
+
+INFO = PluginInfo(
+    key="cse-wrong:it", name="it", distribution="cse-wrong", version="0.1.0", summary="wrong",
+    module="plugins.testkit.tests.wrong_parts",
+)  # fmt: skip
 
 
 class SilentOptions(LossOptions):
@@ -154,7 +161,7 @@ WRONG = [
     Wrong("forgets-state", "Kept", 'return {"kept": self.kept, "rows": self.rows}', "return {}",
           STATE, "resumed after step 2: that of step 3"),
     Wrong("strange-state", "Kept", '"rows": self.rows}', '"rows": self.rows, "seen": {1, 2}}',
-          STATE, "promised tensors and JSON values, but of 'seen'"),
+          RUNS, "promised tensors and JSON values, but of 'seen'"),
     Wrong("nan-weights", "Kept", "age=age)", "age=age, log_weights=mask / 0)",
           USED, "a log-weight is NaN"),
     Wrong("owner-for-row", "Kept", "[self.rows, batch.row]", "[self.rows, batch.owner]",
@@ -295,8 +302,7 @@ def made_registry() -> Registry:
         "cse-wrong": [each.record() for each in WRONG],
         "cse-sound": [*sound.RECORDS.values()],
     }
-    return Registry(
-        Registered(record, distribution, "0.1.0", f"{distribution}:it")
-        for distribution, records in brought.items()
-        for record in records
+    return Registry.from_plugins(
+        replace(INFO, key=f"{name}:it", distribution=name, parts=tuple(records))
+        for name, records in brought.items()
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cse_cli.texts.corpus_facts import describe
-from cse_core.data import Corpus, FileReport, load_corpus, peek_columns
+from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 from cse_core.records import DatasetSpec
@@ -123,26 +123,23 @@ def test_limit_stops_reading(tmp_path: Path) -> None:
         load(str(path))
     other = write(tmp_path / "b.txt", "b")
     corpus = load(other, str(path), other, limit=5)
-    assert [file.rows for file in corpus.report.files] == [1, 4]
+    assert list(corpus.column("text"))[0] == "b" and len(corpus) == 5
     assert f"{other}: not read, because data.limit is reached first" in corpus.report.messages
 
 
 def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = load("made-up")
     assert corpus.names == ("text", "fraternal", "document", "title")
-    assert corpus.report.synthetic
-    assert "made-up: synthetic texts" in corpus.report.messages[-1]
+    assert corpus.report.made_up
+    assert "made-up: synthetic texts" in corpus.report.lines[-1]
     assert len(corpus) == 6
-    documents = load("made-up", unit="document")
-    assert documents.column("fraternal")[1] == "Satz 0 von two Satz 1 von two Satz 2 von two"
     options = DataOptions(path=("made-up",))
-    assert peek_columns(options, registry=INSTALLED) == corpus.names
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made-up").mkdir()
     assert len(load("made-up")) == 6
     plain = write(tmp_path / "plain.txt", "real")
-    assert load("made-up", plain).report.synthetic
-    assert not load(plain).report.synthetic
+    assert load("made-up", plain).report.made_up
+    assert not load(plain).report.made_up
     with pytest.raises(CseError, match="did you mean made-up?"):
         load("madeup")
     spec = replace(SPEC, factory="made_up_texts:Other")
@@ -183,7 +180,7 @@ def test_facts(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.tsv", "text\tdocument", "one two\t1", "", "three\t1", "one two\t2", " \t3"
     )
-    facts = describe(load(path), first=1)
+    facts = describe(load(path))
     assert (facts["rows"], facts["documents"], facts["duplicates"], facts["blank_dropped"]) == (
         3,
         2,
@@ -193,9 +190,8 @@ def test_facts(tmp_path: Path) -> None:
     assert facts["words_mean"] == pytest.approx(5 / 3)
     assert (facts["words_median"], facts["words_p95"]) == (2, 2)
     assert facts["characters_mean"] == pytest.approx(19 / 3)
-    assert facts["first"] == ({"text": "one two", "document": "1"},)
     assert facts["columns"] == ("text", "document")
     plain = load(write(tmp_path / "b.txt", "one", "", "two"))
     assert describe(plain)["documents"] is None
-    assert plain.report.messages == (f"{tmp_path / 'b.txt'}: 1 blank lines dropped",)
-    assert plain.report.files == (FileReport(str(tmp_path / "b.txt"), 2, 1, 0, ("text",)),)
+    assert plain.report.messages == (f"{tmp_path / 'b.txt'}: 1 blank rows dropped",)
+    assert (plain.report.names, plain.report.blank_dropped) == ((str(tmp_path / "b.txt"),), 1)

@@ -25,7 +25,7 @@ def test_the_embedding_layer_is_found(family: str) -> None:
 def test_a_frozen_embedding_layer_keeps_its_values(frozen: bool) -> None:
     corpus = tiny_corpus()
     sets = [f"model.freeze_embeddings={str(frozen).lower()}"]
-    rig = Rig(compose(sets=sets, corpus=corpus), corpus)
+    rig = Rig(compose(sets=sets, corpus=corpus))
     before = rig.weights()
     rig.step(2)
     moved = {name for name, value in rig.weights().items() if not torch.equal(before[name], value)}

@@ -14,6 +14,7 @@ from cse_core.errors import CseErrors
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, chosen, compose, made, paths, refused
+from tests.fixtures.tiny import Known
 
 HARD = {"columns": ("text", "negative")}
 PAIRS = {"columns": ("text", "positive")}
@@ -407,16 +408,16 @@ def test_a_branch_is_added_where_its_record_is_asked_for(tmp_path: Path) -> None
 def test_facts_are_completed_by_the_data_and_the_settings() -> None:
     asked: list[DataOptions] = []
 
-    def lookup(data: DataOptions) -> tuple[int | None, tuple[str, ...] | None]:
+    def lookup(data: DataOptions) -> Known:
         asked.append(data)
-        return 1001, ("text", "title")
+        return Known(("text", "title"), 1001)
 
     unknown = replace(BERT, rows=None, columns=None)
     facts = compose(None, "data.unit=document", facts=unknown, lookup=lookup).facts
     assert (facts.rows, facts.columns, facts.steps) == (1001, ("text", "title"), 16)
     assert asked[0].unit == "document"
-    facts = made("data.limit=128 train.epochs=1.5 train.precision=fp32").facts
-    assert (facts.rows, facts.steps, facts.precision) == (128, 3, "fp32")
+    facts = made("train.epochs=1.5 train.precision=fp32").facts
+    assert (facts.steps, facts.precision) == (24, "fp32")
     assert made("train.max_steps=7").facts.steps == 7
     assert compose(facts=unknown).facts.steps is None
 

@@ -138,7 +138,8 @@ def test_the_plan_for_machines_is_json(tmp_path: Path) -> None:
     assert plan["params"] == {"alpha": 0.5}
     assert [part["name"] for part in plan["parts"]][0] == "cls"
     assert plan["passes"][1] == {
-        "branch": "ema", "views": ["positive"], "gradient": False, "why": "negatives.ring",
+        "branch": "ema", "model": None, "views": ["positive"], "gradient": False,
+        "why": "negatives.ring",
     }  # fmt: skip
     assert plan["inference_pool"] == "mean"
     assert plan["facts"]["columns"] == ["text"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from cse_testkit import installed_registry
 
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
+from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.training.recipe_file import dump_recipe
+from tests.fixtures.tiny import Known
 
 OPTIONAL = ("positive", "negative", "fraternal")
 """Columns that change what views read where the data has them."""
@@ -18,22 +21,20 @@ OPTIONAL = ("positive", "negative", "fraternal")
 def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_path: Path) -> None:
     registry, record = installed_registry(), tmp_path / "run.toml"
     recipes = [None, *(found.name for found in registry.recipes())]
-    subsets = [(), *((column,) for column in OPTIONAL), OPTIONAL]
+    subsets = [each for count in range(4) for each in combinations(OPTIONAL, count)]
     composed = 0
     for recipe in recipes:
         for subset in subsets:
             columns = ("text", "document", "title", *subset)
             try:
-                first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: (60, c))
+                first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: Known(c, 60))
             except CseError:
                 continue  # the recipe needs another column, or a model that is not here
             record.write_text(dump_recipe(first), encoding="utf-8")
             again = resolve(registry, recipe=record)
             what = f"{recipe} with columns {columns}"
-            assert again.views == first.views, what
-            assert again.passes == first.passes, what
-            assert again.parts == first.parts, what
-            assert again.inference_pool == first.inference_pool, what
+            for name in (*CORE_OPTIONS, "params", "parts", "views", "passes", "inference_pool"):
+                assert getattr(again, name) == getattr(first, name), (what, name)
             composed += 1
     assert composed > len(recipes)
 
@@ -41,9 +42,9 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
 def test_a_pair_file_without_a_recipe_stays_a_pair_file(tmp_path: Path) -> None:
     registry, record = installed_registry(), tmp_path / "run.toml"
     kinds = {"pool": ["mean"], "loss": ["infonce"]}
-    first = resolve(registry, kinds=kinds, lookup=lambda _: (60, ("text", "positive")))  # type: ignore[arg-type]
+    first = resolve(registry, kinds=kinds, lookup=lambda _: Known(("text", "positive"), 60))
     record.write_text(dump_recipe(first), encoding="utf-8")
     positive = resolve(registry, recipe=record).view("positive")
     assert positive is not None and positive.column == "positive"
     with pytest.raises(CseError, match="column"):
-        resolve(registry, recipe=record, lookup=lambda _: (60, ("text",)))
+        resolve(registry, recipe=record, lookup=lambda _: Known(("text",), 60))

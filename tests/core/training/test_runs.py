@@ -315,7 +315,7 @@ def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
         train(composition, registry, out=out, reporter=stopping)
     rows = file.read_text(encoding="utf-8")
     file.write_text(rows.replace("near", "on"), encoding="utf-8")
-    with pytest.raises(CseError, match="the data has changed since the run started"):
+    with pytest.raises(CseError, match="data.path: has changed since the run started"):
         resume(out, registry, reporter=Reporter())
     file.write_text(rows, encoding="utf-8")
     assert resume(out, registry, reporter=Reporter()).steps == 3

@@ -31,6 +31,15 @@ def test_a_second_interrupt_interrupts_but_not_at_once(monkeypatch: pytest.Monke
             os.kill(os.getpid(), signal.SIGINT)
 
 
+def test_a_hangup_asks_unless_it_is_ignored() -> None:
+    for ignored in (False, True):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        with StopSignals(list) as asked:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert asked.asked is not ignored
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals(list):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ FILE = "@file:"
 """Before a path: a file that lies beside the study's."""
 RUN = "@run:"
 """Before the name of a run that others start from, or its key."""
+MAX_RUNS = 2_000
+"""Runs of a study at most: all are composed before the first begins, in half a minute."""
 _TABLES: dict[str, Any] = {
     "axes": Axis, "scores": Scores, "paper": PaperNumbers, "figures": Figure, "after": After,
 }  # fmt: skip
@@ -229,20 +233,37 @@ def _mistake(label: str, details: ErrorDetails) -> CseError:
 
 
 def points_of(study: Study) -> tuple[Point, ...]:
-    """Return the points of a study: one without settings where it has no axes."""
+    """Return the points of a study: one without settings where it has no axes.
+
+    Raises:
+        CseError: If there are too many.
+    """
+    check_count("points", prod(axis.size for axis in study.axes), "shorten its axes")
     places = [range(axis.size) for axis in study.axes]
+    names = [labels_of(axis) for axis in study.axes]
     found = []
     for number, place in enumerate(product(*places), 1):
         labels: dict[str, str] = {}
         settings: dict[str, Any] = {}
         columns: dict[str, Any] = {}
-        for axis, at in zip(study.axes, place, strict=True):
-            labels[axis.called] = labels_of(axis)[at]
+        for axis, of_axis, at in zip(study.axes, names, place, strict=True):
+            labels[axis.called] = of_axis[at]
             values = {path: each[at] for path, each in axis.values.items()}
             settings |= {path: value for path, value in values.items() if value != DEFAULT}
             columns |= {name: each[at] for name, each in axis.columns.items()}
         found.append(Point(number, labels, settings, columns))
     return tuple(found)
+
+
+def check_count(what: str, count: int, hint: str) -> None:
+    """Refuse more points, seeds or runs than a study can have.
+
+    Raises:
+        CseError: If there are more.
+    """
+    if count > MAX_RUNS:
+        what = f"{count:,} {what}, and a study has at most {MAX_RUNS:,}"
+        raise CseError(what, where="cse study", hint=hint)
 
 
 def labels_of(axis: Axis) -> list[str]:
@@ -251,7 +272,7 @@ def labels_of(axis: Axis) -> list[str]:
         return axis.labels
     rows = zip(*axis.values.values(), strict=True)
     labels = [", ".join(_plain(value) for value in row) for row in rows]
-    twice = {label for label in labels if labels.count(label) > 1}
+    twice = {label for label, count in Counter(labels).items() if count > 1}
     return [f"{label} ({at})" if label in twice else label for at, label in enumerate(labels, 1)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import json
@@ -9,6 +10,7 @@ import re
 import shutil
 import time
 import tomllib
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +19,20 @@ from typing import IO, Annotated, Any
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
+from cse_cli.api import read_json
 from cse_core.errors import CseError
-from cse_core.files import METRICS, RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
+from cse_core.files import (
+    RESULT,
+    RUN_FILE,
+    atomic_file,
+    atomic_write,
+    disk_errors,
+)
 
 _WAIT = 0.5
 """Seconds between two looks at a lock that another process holds."""
+_MAX_BYTES = 2**28
+"""Bytes that a file of packed runs unpacks to at most; a run takes a few thousand."""
 _KEY = re.compile(r"[0-9a-f]{16}")
 _LEFT_OUT = frozenset({"machine", "model", "file", "folder", "words", "subsets"})
 """What says where something lay, and parts of scores that no table shows."""
@@ -84,15 +95,6 @@ class StudyFolder:
         if self.trained(key):
             shutil.rmtree(self.run(key) / "checkpoints", ignore_errors=True)
 
-    def step(self, key: str) -> int | None:
-        """Return the last step in the metrics of a run that is under way."""
-        try:
-            lines = (self.run(key) / METRICS).read_text(encoding="utf-8").splitlines()
-        except OSError:
-            return None
-        steps = (parsed(line).get("step") for line in reversed(lines))
-        return next((step for step in steps if step is not None), None)
-
     @contextmanager
     def locked(self, key: str, waiting: Callable[[], None]) -> Iterator[IO[str]]:
         """Keep every other process from making a run; a child that inherits the file keeps it too.
@@ -123,12 +125,15 @@ def parsed(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file, an empty one where there is none."""
-    try:
-        return parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+def read_table(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a file, an empty one of a missing file.
+
+    Raises:
+        CseError: If it is damaged.
+    """
+    hint = "remove it, and start the study again"
+    found: dict[str, Any] | None = read_json(path, {}, hint)
+    return found or {}
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -163,12 +168,12 @@ def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
 
 
 def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
-    result = read_json(folder.run(key) / RESULT)
+    result = read_table(folder.run(key) / RESULT)
     files = sorted(folder.scores(key, "any").parent.glob("*.json"))
-    scores = {file.stem: read_json(file) for file in files if _KEY.fullmatch(file.stem)}
+    scores = {file.stem: read_table(file) for file in files if _KEY.fullmatch(file.stem)}
     if not (result or scores):
         return None
-    facts = read_json(folder.beside(key, "facts.json"))
+    facts = read_table(folder.beside(key, "facts.json"))
     record: dict[str, Any] = {}
     if (folder.run(key) / RUN_FILE).is_file():
         record = tomllib.loads((folder.run(key) / RUN_FILE).read_text(encoding="utf-8"))
@@ -217,12 +222,19 @@ def unpack(folder: StudyFolder, file: Path) -> tuple[int, int]:
 def _read(file: Path) -> Iterator[_Packed]:
     hint = "cse study NAME --pack FILE writes such a file"
     try:
-        text = gzip.decompress(file.read_bytes()).decode()
+        if file.exists() and not file.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        with gzip.open(file) as opened:
+            content = opened.read(_MAX_BYTES + 1)
+        text = content.decode()
     except OSError as error:
         what = f"cannot be read: {error.strerror or 'it is not gzipped'}"
         raise CseError(what, where="--unpack", value=str(file), hint=hint) from None
-    except (EOFError, ValueError):
+    except (EOFError, ValueError, zlib.error):
         raise CseError("was cut short", where="--unpack", value=str(file), hint=hint) from None
+    if len(content) > _MAX_BYTES:
+        what = f"unpacks to more than {_MAX_BYTES:,} bytes"
+        raise CseError(what, where="--unpack", value=str(file), hint="pack fewer runs to a file")
     for number, line in enumerate(text.splitlines(), 1):
         try:
             yield _Packed.model_validate_json(line)

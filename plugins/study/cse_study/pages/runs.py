@@ -7,22 +7,24 @@ import json
 import os
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from cse_cli.api import read_toml
-from cse_core.errors import CseError
-from cse_core.files import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT, RUN_FILE
-from cse_study.execution.folder import parsed, read_json
+from cse import open_run
+from cse_cli.api import visible
+from cse_core.errors import CseError, collect_errors, raise_all
+from cse_core.files import FOLDERS, LOCK, RUN_FILE
 from cse_study.pages.figures import Series
 from cse_study.planning.composing import NO_MATTER, flat_options
 from cse_study.results.rows import MAIN
 
 MAX_DEPTH = 4
 """Folders below the one that is searched for runs."""
+MAX_DRAWN = 1e300
+"""Numbers from here on are not drawn: nothing could reach from one to its negative."""
 UNSET = "-"
 """What a run has at a path that it does not know."""
 _OWN = ("run", "versions")
@@ -78,7 +80,7 @@ class Run:
     @property
     def name(self) -> str:
         """Return the name of its folder."""
-        return self.path.resolve().name
+        return visible(self.path.resolve().name)
 
     @property
     def seed(self) -> Any:
@@ -196,11 +198,9 @@ class Run:
 
 def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
     """Yield the numbers of a line of ``evaluations.jsonl``."""
-    options = evaluation.get("options", {})
-    more = [f"similarity {options['similarity']}"] if "similarity" in options else []
     for name, content in evaluation.get("results", {}).items():
         setting = str(content.get("setting", "all"))
-        words = [str(evaluation.get("encoder", "")), *more, "" if setting == "all" else setting]
+        words = [str(evaluation.get("encoder", "")), "" if setting == "all" else setting]
         texts = str(content.get("fingerprint", ", ".join(content.get("sets", []))))
         for number, value in content.items():
             value = value.get("value") if isinstance(value, Mapping) else value
@@ -212,22 +212,16 @@ def read_run(path: Path) -> Run:
     """Read the folder of a run.
 
     Raises:
-        CseError: If it holds none, or its run.toml was not written by one.
+        CseError: If it holds none, or a file of it is damaged.
     """
-    file = path / RUN_FILE
-    if not file.is_file():
-        hint = "name the folder that `cse train` made, such as runs/NAME"
-        raise CseError("is not a run: it has no run.toml", where="run", value=str(path), hint=hint)
-    settings = read_toml(file, str(file))
-    if not all(isinstance(settings.get(name, {}), dict) for name in ("model", "data", "train")):
-        raise CseError("was not written by `cse train`", where=str(file))
+    run = open_run(path)
     return Run(
         path,
-        settings,
-        read_json(path / RESULT),
+        run.settings,
+        run.result or {},
         running=_is_locked(path / LOCK),
-        lines=[line for line in _objects(path / METRICS) if "step" in line],
-        evaluations=[line for line in _objects(path / EVALUATIONS) if "results" in line],
+        lines=[line for line in run.metrics if line.get("step") is not None],
+        evaluations=run.evaluations,
     )
 
 
@@ -236,10 +230,10 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
 
     Args:
         folders: Folders of runs, or above them.
-        failed: Is given the error of each run that cannot be read; the others are read.
+        failed: Is given the error of each run that cannot be read, if others can be.
 
     Raises:
-        CseError: If no such folder is there.
+        CseError: If no such folder is there, or no run in them can be read.
     """
     found: dict[Path, Path] = {}
     for folder in folders:
@@ -247,13 +241,15 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
             raise CseError("no such folder", where="run", value=str(folder))
         found |= {path.resolve(): path for path in _below(folder, MAX_DEPTH)}
     runs: list[tuple[float, Run]] = []
+    errors: list[CseError] = []
     for path in found.values():
-        try:
+        # One may be removed while the others are read.
+        with suppress(FileNotFoundError), collect_errors(errors):
             runs.append(((path / RUN_FILE).stat().st_mtime, read_run(path)))
-        except FileNotFoundError:  # it was removed while the others were read
-            continue
-        except CseError as error:
-            failed(error)
+    if not runs:
+        raise_all(errors)
+    for error in errors:
+        failed(error)
     return [run for _, run in sorted(runs, key=lambda each: each[0])]
 
 
@@ -266,16 +262,10 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(each, depth - 1)
 
 
-def _objects(file: Path) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file; a line that is not whole, as of a killed run, is none."""
-    if not file.is_file():
-        return []
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [found for found in map(parsed, lines) if found]
-
-
 def _is_locked(path: Path) -> bool:
     """Tell whether a process holds the lock of a run."""
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -293,7 +283,7 @@ def called(runs: Sequence[Run]) -> list[str]:
     """
     paths = [run.path.resolve().parts for run in runs]
     for count in range(1, max(map(len, paths), default=0) + 1):
-        names = ["/".join(parts[-count:]) for parts in paths]
+        names = [visible("/".join(parts[-count:])) for parts in paths]
         if len(set(names)) == len(names):
             return names
     return [f"{run.name} ({number})" for number, run in enumerate(runs, 1)]
@@ -389,7 +379,7 @@ def over_steps(groups: Sequence[Group], name: str) -> list[Series]:
             key = run.find_key(name)
             for step, line in run.places:
                 value = line.get(key) if key is not None else None
-                if isinstance(value, int | float) and isfinite(value):
+                if value is not None and abs(value) < MAX_DRAWN:  # and so a number
                     values.setdefault(step, []).append(float(value))
         if values:
             found = [values[step] for step in sorted(values)]

@@ -381,9 +381,9 @@ def _data(
     composition: Composition, content: Mapping[str, Any], plugins: Installed
 ) -> dict[str, Any]:
     data = dict(content.get("data", {}))
-    corpus = plugins.known_corpus(composition.data)
-    if corpus is not None:
-        data["path"] = corpus.fingerprint
+    if composition.read is not None:
+        rows = plugins.read(composition.data).corpus(composition.needed_columns)
+        data["path"] = rows.fingerprint
     return data
 
 

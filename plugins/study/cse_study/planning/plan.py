@@ -13,9 +13,16 @@ from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
 from cse_core.files import RESULT
 from cse_core.loading import load_factory
-from cse_study.definition.reading import RUN, Definition, Point, chosen_points, texts_of
+from cse_study.definition.reading import (
+    RUN,
+    Definition,
+    Point,
+    check_count,
+    chosen_points,
+    texts_of,
+)
 from cse_study.definition.schema import Study
-from cse_study.execution.folder import StudyFolder, read_json
+from cse_study.execution.folder import StudyFolder, read_table
 from cse_study.planning.composing import Composer, Inputs, PlannedRun, digest, filled, is_role
 
 _SET = re.compile(r"--set ([\w.]+)=(\w+)")
@@ -54,6 +61,7 @@ class Wish:
             return tuple(own)
         if not isinstance(self.seeds, int):
             return tuple(self.seeds)
+        check_count("seeds", self.seeds, "write fewer --seeds")
         more = range(max(own) + 1, max(own) + 1 + self.seeds)
         return (*own, *more)[: self.seeds]
 
@@ -202,6 +210,7 @@ def plan_study(
     if study.after is not None:
         load_factory(study.after.call, where="after")
     seeds = wish.seeds_of(study.seeds)
+    check_count("runs", len(points) * len(seeds), "write fewer --seeds or --points")
     composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
     first = study.trial_seeds(seeds)
     cells: list[Cell] = []
@@ -279,7 +288,7 @@ def _dev_score(keys: Iterable[str], folder: StudyFolder) -> float | None:
     """Return the mean dev score of some runs; None where one has not ended."""
     values = []
     for key in keys:
-        result = read_json(folder.run(key) / RESULT)
+        result = read_table(folder.run(key) / RESULT)
         if not result and not folder.beside(key, "failed.json").is_file():
             return None
         score = result.get("score")

@@ -16,7 +16,7 @@ from typing import Any
 from cse_cli.api import as_typed
 from cse_core.files import RESULT, RUN_FILE, atomic_file
 from cse_study.definition.reading import Point
-from cse_study.execution.folder import StudyFolder, read_json
+from cse_study.execution.folder import StudyFolder, read_table
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.plan import Plan
 
@@ -87,7 +87,7 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         key, run = cell.run.key, cell.run
         if not run.recipe:
             file = folder.beside(key, "output.json")
-            output = read_json(file)
+            output = read_table(file)
             facts = {"line": _failure(folder, key), "output": str(file),
                      "command": " ".join(run.command) or run.call}  # fmt: skip
             status = "done" if output else _status(folder, key, False)
@@ -100,7 +100,7 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         results: Mapping[str, Any] = {}
         if scoring is not None:
             file = folder.scores(key, f"{scoring.key}.json")
-            results = read_json(file)
+            results = read_table(file)
             about |= {"scoring": scoring.key, "scored_by": f"cse eval {' '.join(scoring.words)}",
                       "setting": str(results.get("encoder", ""))}  # fmt: skip
             if results and study.after is not None:
@@ -154,13 +154,13 @@ def _status(folder: StudyFolder, key: str, complete: bool, untrained: bool = Fal
 
 
 def _failure(folder: StudyFolder, key: str) -> str:
-    return str(read_json(folder.beside(key, "failed.json")).get("line", ""))
+    return str(read_table(folder.beside(key, "failed.json")).get("line", ""))
 
 
 def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
     """Return what a run was, took and ran on."""
-    result = read_json(folder.run(key) / RESULT)
-    facts = read_json(folder.beside(key, "facts.json"))
+    result = read_table(folder.run(key) / RESULT)
+    facts = read_table(folder.beside(key, "facts.json"))
     record = facts  # of a run that was unpacked
     with suppress(OSError, ValueError):
         record = tomllib.loads((folder.run(key) / RUN_FILE).read_text(encoding="utf-8")) or facts
@@ -211,13 +211,13 @@ class Shown:
 
 def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, float]:
     """Return every number of a run: its dev scores, and what ``cse eval`` said of it."""
-    result = read_json(folder.run(key) / RESULT)
+    result = read_table(folder.run(key) / RESULT)
     found = {name: float(value) for name, value in result.get("scores", {}).items()
              if isinstance(value, int | float)}  # fmt: skip
     if isinstance(chosen := result.get("score"), int | float):
         found.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:
-        said = read_json(folder.scores(key, f"{scoring}.json"))
+        said = read_table(folder.scores(key, f"{scoring}.json"))
         found |= flat_scores(said.get("results", {}))
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cse_cli.api import markdown_table, plain
 from cse_study.definition.reading import Definition, Point
 from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
@@ -43,11 +44,9 @@ class Table:
     title: str = ""
 
     def markdown(self) -> str:
-        """Return it as a table of Markdown."""
-        lines = [self.heads, ["---"] * len(self.heads), *self.rows]
-        return "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
+        """Return it as a table of Markdown, of whose markup a cell may have bold words."""
+        rows = [["**".join(map(plain, cell.split("**"))) for cell in row] for row in self.rows]
+        return markdown_table(list(map(plain, self.heads)), rows)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import torch
 from torch import nn
 
-from cse_core.parts import Augmenter, Head, Loss, NegativeStore, PositiveMiner
+from cse_core.parts import (
+    Adapter,
+    Augmenter,
+    Head,
+    Loss,
+    Metric,
+    NegativeStore,
+    PositiveMiner,
+)
 from cse_core.types import LossOutput, Negatives, Positives, View
 
 
@@ -174,3 +183,67 @@ class Detached(_Made, Loss):
 class NanLoss(_Made, Loss):
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
         return LossOutput((batch.anchors * 0).sum() / 0)
+
+
+class _Unsayable(Exception):
+    def __str__(self) -> str:
+        return 1 / 0  # type: ignore[return-value]
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+LOSSES = {
+    "complex": lambda value, ctx: LossOutput(value.to(torch.complex64)),
+    "meta": lambda value, ctx: LossOutput(value.to("meta")),
+    "list-of-parts": lambda value, ctx: LossOutput(value, [1]),
+    "text-as-part": lambda value, ctx: LossOutput(value, {"gap": "wide"}),
+    "logs-vector": lambda value, ctx: ctx.log("wrong.all", torch.ones(3)),
+    "logs-text": lambda value, ctx: ctx.log("wrong.text", "hello"),
+    "logs-loss": lambda value, ctx: ctx.log("loss", 1.0),
+    "logs-nan": lambda value, ctx: ctx.log("wrong.gap", value * float("nan")) or LossOutput(value),
+    "gradients-off": lambda value, ctx: torch.set_grad_enabled(False) and None,
+    "interrupts": lambda value, ctx: _raise(KeyboardInterrupt()),
+    "generator-exit": lambda value, ctx: _raise(GeneratorExit()),
+    "unsayable": lambda value, ctx: _raise(_Unsayable()),
+    "moves": lambda value, ctx: os.chdir("/") or LossOutput(value),
+}
+HEADS = {
+    "detaches": lambda vectors: vectors.detach(),
+    "numpy": lambda vectors: torch.from_numpy(vectors.detach().numpy()),
+    "zeros": lambda vectors: vectors * 0,
+    "tuple": lambda vectors: (vectors, vectors),
+    "none": lambda vectors: None,
+    "complex": lambda vectors: vectors.to(torch.complex64),
+}
+
+
+class Wrong(_Made, Loss):
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
+        value = 1 - torch.cosine_similarity(batch.anchors, targets.vectors[:, 0]).mean()
+        return LOSSES[self.options.how](value, ctx)
+
+
+class Bent(WideHead):
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__(options, setup)
+        self.how = options.how
+
+    def forward(self, vectors: Any) -> Any:
+        return HEADS[self.how](vectors)
+
+
+class Frozen(Adapter):
+    def wrap(self, model: Any) -> None:
+        model.requires_grad_(False)
+
+
+class Uncounted(_Made, Metric):
+    def compute(self, encode: Any, pairs: Any) -> Any:
+        return None
+
+
+class Rows:
+    def rows(self) -> Any:
+        raise ValueError("no rows today")

@@ -1,9 +1,34 @@
 """The records of the broken parts."""
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import AugmenterSpec, HeadSpec, LossSpec, MinerSpec, Record, StoreSpec
+from cse_core.options import HeadOptions, LossOptions
+from cse_core.records import (
+    AdapterSpec,
+    AugmenterSpec,
+    DatasetSpec,
+    HeadSpec,
+    LossSpec,
+    MetricSpec,
+    MinerSpec,
+    Record,
+    StoreSpec,
+)
 
 BROKEN = "breaks a promise"
+
+
+class WrongOptions(LossOptions):
+    """Of the loss that does what it is asked to."""
+
+    how: str = "complex"
+    """What it does."""
+
+
+class BentOptions(HeadOptions):
+    """Of the head that does what it is asked to."""
+
+    how: str = "detaches"
+    """What it does."""
 
 
 def _spec(kind: type[Record], name: str, **more: object) -> Record:
@@ -28,7 +53,26 @@ def cse_augmenters() -> list[Record]:
 @hookimpl
 def cse_poolers() -> list[Record]:
     """Heads."""
-    return [_spec(HeadSpec, "wide-head"), _spec(HeadSpec, "raising-head")]
+    bent = _spec(HeadSpec, "bent", options=BentOptions)
+    return [_spec(HeadSpec, "wide-head"), _spec(HeadSpec, "raising-head"), bent]
+
+
+@hookimpl
+def cse_adapters() -> list[Record]:
+    """An adapter."""
+    return [_spec(AdapterSpec, "frozen")]
+
+
+@hookimpl
+def cse_metrics() -> list[Record]:
+    """A metric."""
+    return [_spec(MetricSpec, "uncounted")]
+
+
+@hookimpl
+def cse_datasets() -> list[Record]:
+    """A data set."""
+    return [_spec(DatasetSpec, "rows")]
 
 
 @hookimpl
@@ -57,6 +101,8 @@ def cse_negative_stores() -> list[Record]:
 def cse_losses() -> list[Record]:
     """Losses."""
     return [
+        _spec(LossSpec, "wrong", options=WrongOptions),
+        LossSpec(name="exits", summary=BROKEN, factory="cse_broken.exits:Exits"),
         _spec(LossSpec, "per-anchor"),
         _spec(LossSpec, "detached"),
         _spec(LossSpec, "nan-loss"),

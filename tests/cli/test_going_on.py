@@ -1,0 +1,165 @@
+"""Runs that are stopped go on as they were, from the same files, and one command does all of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cse_cli.models.processes import check_launch
+from cse_cli.terminal.progress import LineReporter
+from cse_cli.training.running import _new_folder
+from cse_core.errors import CseError
+from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.parts import compose
+
+QUICK = ("--train.batch_size", "6", "--train.max_steps", "4", "--train.log_steps", "1",
+         "--train.lr", "1e-3", "--model.max_length", "16", "--train.device", "cpu")  # fmt: skip
+COMPOSED = (
+    ("--pool", "mean", "--loss", "infonce"),
+    ("--recipe", "simcse", "--train.precision", "auto"),
+    ("--recipe", "mocose"),
+)
+
+
+def stopped_after(cse: Cse, patch: pytest.MonkeyPatch, step: int, *words: str) -> None:
+    with patch.context() as inside:
+        stop = lambda self, done: done == step and signal.raise_signal(signal.SIGHUP)  # noqa: E731
+        inside.setattr(LineReporter, "step", stop)
+        assert cse(*words).code == 130
+
+
+def numbers(run: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").open(encoding="utf-8")]
+    return [{k: v for k, v in line.items() if "per_second" not in k} for line in lines]
+
+
+@pytest.fixture
+def pairs(sentences: Path) -> Path:
+    lines = [line for line in sentences.read_text(encoding="utf-8").splitlines() if line]
+    rows = "".join(f"{line},{line} now,never {line}\n" for line in lines)
+    path = sentences.with_name("pairs.csv")
+    path.write_text("text,positive,negative\n" + rows, encoding="utf-8")
+    return path
+
+
+def test_losses_go_on_as_if_nothing_had_happened(
+    cse: Cse, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, parts in enumerate(COMPOSED):
+        words = ("train", "--data", str(pairs), "--dev", "none", *QUICK, *parts, "--out")
+        whole, halted = tmp_path / f"whole-{number}", tmp_path / f"halted-{number}"
+        assert cse(*words, str(whole)).code == 0
+        stopped_after(cse, monkeypatch, 2, *words, str(halted))
+        assert (halted / "checkpoints" / "step-2").is_dir()
+        assert cse("train", "--resume", str(halted)).code == 0
+        assert numbers(halted) == numbers(whole), parts
+        again = tmp_path / f"again-{number}"
+        assert cse("train", "--recipe", str(halted), "--out", str(again)).code == 0
+        assert numbers(again) == numbers(whole), parts
+
+
+def test_what_a_run_reads_may_not_change(
+    cse: Cse, sentences: Path, starter_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dev, run = tmp_path / "dev.tsv", str(tmp_path / "run")
+    dev.write_text("sentence1\tsentence2\tscore\na dog\ta boat\t1\na\tb\t2\nc\tc\t3\n")
+    words = ("train", "--data", str(sentences), "--dev", str(dev), "--model", str(starter_copy))
+    stopped_after(cse, monkeypatch, 2, *words, *QUICK, "--out", run)
+    for file, where in (
+        (sentences, "data.path"),
+        (dev, "train.dev: dev.tsv"),
+        (starter_copy / "tokenizer.json", "model.name: tokenizer.json"),
+        (starter_copy / "config.json", "model.name: config.json"),
+    ):
+        before = file.read_text(encoding="utf-8")
+        file.write_text(before.replace("boat", "moat").replace("{", "{ ", 1), encoding="utf-8")
+        refused(cse("train", "--resume", run, "-q"), f"{where}: has changed since the run started")
+        file.write_text(before, encoding="utf-8")
+    assert cse("train", "--resume", run).code == 0
+
+
+def test_one_command_begins_goes_on_and_ends(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "my run"
+    words = ("train", "--data", str(sentences), "--dev", "none", *QUICK, "--resume", "auto")
+    refused(cse(*words), "--resume", "--out")
+    words = (*words, "--out", str(run))
+    stopped_after(cse, monkeypatch, 2, *words)
+    refused(cse(*words, "--train.lr", "2e-3"), "train.lr", "was 0.001 when the run began")
+    said = cse(*words)
+    assert said.code == 0 and "resuming after step 2" in said.err
+    assert f"cse eval '{run}'" in said.out, "what is printed can be typed"
+    before = sorted(run.rglob("*"))
+    said = cse(*words)
+    assert (said.code, said.out) == (0, f"run '{run}' has already finished\n")
+    assert json.loads(cse(*words, "--json").out)["steps"] == 4
+    assert sorted(run.rglob("*")) == before
+
+
+def test_processes_that_would_each_train_alone_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS",
+             "SLURM_PROCID", "SLURM_STEP_ID", "ENVIRONMENT", "WORLD_SIZE", "RANK")  # fmt: skip
+    srun = {"SLURM_NTASKS": "2", "SLURM_PROCID": "1"}
+    batch = {"SLURM_NTASKS": "2", "SLURM_PROCID": "0", "ENVIRONMENT": "BATCH"}
+    cases: tuple[tuple[dict[str, str], bool], ...] = (
+        (srun, True), ({"OMPI_COMM_WORLD_SIZE": "4"}, True), ({"PMI_SIZE": "2"}, True),
+        ({**batch, "SLURM_STEP_ID": "0"}, True), (batch, False), ({"SLURM_NTASKS": "2"}, False),
+        ({**srun, "SLURM_NTASKS": "1"}, False), ({**srun, "WORLD_SIZE": "1"}, False),
+        ({**srun, "WORLD_SIZE": "2", "RANK": "1"}, False),
+    )  # fmt: skip
+    for given, wanted in cases:
+        with monkeypatch.context() as patch:
+            for name in names:
+                patch.delenv(name, raising=False)
+            for name, value in given.items():
+                patch.setenv(name, value)
+            try:
+                check_launch()
+                assert not wanted, given
+            except CseError as error:
+                assert wanted and "torchrun --nproc-per-node" in str(error), given
+
+
+def test_two_runs_of_one_second_have_two_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(time, "strftime", lambda form: "now")
+    with _new_folder(compose(None)) as one, _new_folder(compose(None)) as other:
+        assert (str(one), str(other)) == ("runs/infonce-now", "runs/infonce-now-2")
+        (other / "run.toml").touch()
+    assert [path.name for path in Path("runs").iterdir()] == ["infonce-now-2"], "not the empty one"
+
+
+def test_a_signal_leaves_no_unfinished_file(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cse_cli.models.encoding import TextEncoder
+
+    def blocks(self: TextEncoder, texts: Any) -> Any:
+        yield from ()
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(TextEncoder, "blocks", blocks)
+    before = sorted(tmp_path.iterdir())
+    assert cse("encode", "starter", str(sentences), "--out", str(tmp_path / "v.npy")).code == 130
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_score_that_a_model_does_not_define_chooses_nothing(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    dev, run = tmp_path / "dev.tsv", tmp_path / "run"
+    dev.write_text("sentence1\tsentence2\tscore\na\ta\t1\na\ta\t2\na\ta\t3\n")
+    said = cse("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--out", str(run))
+    assert said.code == 0 and "kept: step 4, the last" in said.out
+    assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
+    assert "NaN" not in (run / "metrics.jsonl").read_text() + (run / "result.json").read_text()
