@@ -182,3 +182,18 @@ def test_ctx_vectors_that_no_record_encodes_are_refused(encoder: str, folder: Pa
         work.vectors_of("positive", "nobody")
     with pytest.raises(KeyError):
         work.vectors_of("nowhere", "online")
+
+
+def test_a_copy_of_an_encoder_shares_what_it_must_and_nothing_else(
+    encoder: str, folder: Path
+) -> None:
+    online = Bench(encoder, folder, HEADED).assembly.online.encoder
+    for share in (False, True):
+        copy = online.copy(share_embeddings=share)
+        assert copy.dropout_source is online.dropout_source is not None
+        layers = [m for m in copy.modules() if getattr(m, "source", None) is not None]
+        assert layers and all(layer.source is online.dropout_source for layer in layers)
+        theirs = dict(online.named_parameters())
+        same = [name for name, mine in copy.named_parameters() if mine is theirs[name]]
+        assert same == ["model.embeddings.word_embeddings.weight"] * share
+        assert all(torch.equal(mine, theirs[name]) for name, mine in copy.named_parameters())

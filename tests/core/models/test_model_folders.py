@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import cse
+from cse_cli.training.resolving import with_absolute_paths
 
 st = pytest.importorskip("sentence_transformers", reason="its vectors are what is compared")
 modules = pytest.importorskip("sentence_transformers.models")
@@ -313,22 +314,26 @@ def test_another_folder_is_refused_with_the_reason(name: str, tmp_path: Path) ->
         cse.load(folder)
 
 
-def test_a_second_model_encodes_as_it_says_itself(tmp_path: Path) -> None:
+def test_a_second_model_encodes_as_it_says_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     teacher, data = tmp_path / "teacher", texts_of(tmp_path)
     saved(pooling(), dense(), modules.Normalize(), prompts={"q": "the old "}, length=20,
           default_prompt_name="q", truncate_dim=5)(teacher)  # fmt: skip
     store = {"use": "instance-weights", "branch": "frozen"}
-    options = {**WITHOUT, "branch.frozen.model": teacher, "model.max_length": 6,
+    options = {**WITHOUT, "branch.frozen.model": "teacher", "model.max_length": 6,
                f"negatives.{store['use']}.branch": "frozen"}  # fmt: skip
     chosen: Any = {"model": shared_encoder(), "data": data, "dev": "none", "pool": "cls",
                    "branch": "+frozen", "negatives": store["use"], "options": options}  # fmt: skip
     plan = cse.plan(**chosen)
-    assert f"frozen ({teacher}): anchor" in str(plan)
+    assert "frozen (teacher): anchor" in str(plan)
     assert (
-        f"{teacher} encodes as it says itself: pool mean, 2_Dense; prompt 'the old '; "
+        "teacher encodes as it says itself: pool mean, 2_Dense; prompt 'the old '; "
         "max_length 20; normalize true; truncate_dim 5"
     ) in plan.composition.notes
-    with cse.Session(**chosen) as session:
+    located = with_absolute_paths(plan.composition, plan.plugins.registry)
+    with cse.Session(located, plugins=plan.plugins) as session:
         own = session._loop.assembly.encoders["frozen"]
         content = session._loop.rows.content("text", torch.arange(3), own.tokenizer)
         vectors = own.embed(own.rows(content, "anchor"), torch.device("cpu"), 3)["sentence"].vectors

@@ -291,6 +291,8 @@ def test_a_repeated_run_keeps_the_number_format_that_auto_was(tmp_path: Path) ->
 
 
 ROUND_TRIPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("", {}),
+    "params": (PLAIN, {}),
     "plain flags": (
         PLAIN,
         {
@@ -317,12 +319,16 @@ ROUND_TRIPS: dict[str, tuple[str, dict[str, Any]]] = {
         """,
         {},
     ),
+    "margin": (
+        '[[aug]]\nuse = "negate"\n[[loss]]\nuse = "margin"\nlow = -0.1\nfactor = "linear(0,1e-7)"',
+        {},
+    ),
+    "rounds": ('[[positives]]\nuse = "pairs"\n[[metric]]\nuse = "spread"', {}),
 }
 
 
 @pytest.mark.parametrize("case", ROUND_TRIPS)
 def test_the_resolved_recipe_resolves_to_the_same(tmp_path: Path, case: str) -> None:
-    """Besides all installed recipes, of which training/test_recorded_composition.py asks it."""
     text, changes = ROUND_TRIPS[case]
     sets = changes.get("sets", ())
     first = compose(write(tmp_path, text), *sets, kinds=changes.get("kinds"), facts=ROBERTA)
