@@ -105,8 +105,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         path = Path(name).expanduser()
         there = path.exists()
     except (OSError, RuntimeError) as error:
-        problem = error if isinstance(error, OSError) else OSError(str(error))
-        raise read_error(name, problem) from error
+        raise read_error(name, error) from error
     if not there and not format_of(name) and "/" in name:
         if (found := hub_name(name)) is not None:
             return Source(name, hub=found)
@@ -123,8 +122,6 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
 def _hub_tables(name: HubName, reading: Reading) -> Iterator[Any]:
     rows, resolved = hub_rows(name, TRAIN)
     reading.commit = resolved.revision
-    if resolved.revision:
-        reading.say(f"commit {resolved.revision}")
     for table in rows.with_format("arrow").iter(batch_size=ROWS):
         yield arrow_text(table, reading)
 

@@ -141,7 +141,7 @@ def record_tables(
                 where=next(
                     place
                     for place, row in batch
-                    if any(_HALF.search("".join(cell or "")) for cell in row.values())
+                    if any(has_lone_surrogate("".join(cell or "")) for cell in row.values())
                 ),
                 hint="write the whole character or remove it",
             ) from error
@@ -249,6 +249,11 @@ def _plain_text(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Tell whether a text holds half a surrogate pair, for which UTF-8 has no form."""
+    return _HALF.search(text) is not None
 
 
 def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
