@@ -125,15 +125,16 @@ def declared(path: Path, name: str) -> Declared:
     roots = (path, path / "model", encoder)
     root = next((each for each in roots if (each / "modules.json").is_file()), encoder)
     modules = read_modules(root, name)
-    file = encoder / MANIFEST
-    if not modules and file.is_file():
-        return _checked(lambda: _Manifest.model_validate(read_json(file, name, kind=dict)), file)
-    values: dict[str, Any] = {"max_length": _length(encoder, name, bool(modules))}
-    file = root / "config_sentence_transformers.json"
-    for each in (file, *sorted(encoder.glob("sentence_*_config.json"))) if modules else ():
+    own = not modules and (encoder / MANIFEST).is_file()
+    kind_of_file: type[Declared] = _Manifest if own else Declared
+    file = encoder / MANIFEST if own else root / "config_sentence_transformers.json"
+    values: dict[str, Any] = {} if own else {"max_length": _length(encoder, name, bool(modules))}
+    files = [file, *sorted(encoder.glob("sentence_*_config.json"))] if modules else [file] * own
+    for each in files:
         values |= read_json(each, name, kind=dict) if each.is_file() else {}
-    # sentence-transformers fills prompts that have no text with an empty one.
-    values["prompts"] = {k: v or "" for k, v in dict(values.get("prompts") or {}).items()}
+    if isinstance(prompts := values.get("prompts") or {}, dict):
+        # sentence-transformers fills prompts that have no text with an empty one.
+        values["prompts"] = {key: text or "" for key, text in prompts.items()}
     for place, (kind, folder) in enumerate(modules):
         config = folder / "config.json"
         if kind == "Pooling":
@@ -146,7 +147,7 @@ def declared(path: Path, name: str) -> Declared:
                 what = "has a Normalize module before its last layer, which cse cannot do"
                 hint = "encode with sentence-transformers"
                 raise CseError(what, where="model.name", value=name, hint=hint)
-    found = _checked(lambda: Declared.model_validate(values), file)
+    found = _checked(lambda: kind_of_file.model_validate(values), file)
     if (default := found.default_prompt_name) is not None and default not in found.prompts:
         what = f"its default_prompt_name {default!r} is none of its prompts"
         raise CseError(what, where=str(file), hint=AGAIN)
