@@ -219,11 +219,11 @@ def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
     found = [value[1] for value in record[field]] if pairs and whole else record[field]
     texts = (text for part in found for text in (part if isinstance(part, list) else [None]))
     if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
-        due = "[heading, [sentence, …]]" if pairs else "[sentence, …]"
+        due = "[heading, [sentence, …]]" if pairs else "a list of sentences"
         hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
         hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
         shown = str(record[field])[:60]
-        raise CseError(f"{field}: must hold {due}", where=where, value=shown, hint=hint)
+        raise CseError(f"{field}: must be {due}", where=where, value=shown, hint=hint)
     return found
 
 

@@ -100,7 +100,8 @@ def resolve(
     raise_all(errors)
     if not given:
         run = replace(run, named=_named_models(run, registry))
-    run = _completed(run, registry)
+    as_it_was = bool(chain and chain[-1].versions) and not (kinds or sets or model or data or dev)
+    run = _completed(run, registry, derive=not as_it_was)
     return replace(
         run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
     )
@@ -194,7 +195,7 @@ def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
     )
 
 
-def _completed(run: Composition, registry: Registry) -> Composition:
+def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composition:
     """Return the run with its views, branches and passes; raises all errors of the checks."""
     problems: list[Problem] = []
     if run.read is not None:
@@ -214,7 +215,7 @@ def _completed(run: Composition, registry: Registry) -> Composition:
         problems.append(error)
     for check in checks.CHECKS:
         problems += check(run, registry)
-    run, refused = _derived(run)
+    run, refused = _derived(run, derive=derive)
     errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
@@ -316,8 +317,11 @@ def _said(part: PlannedPart, what: str, facts: RunInfo, otherwise: Any) -> Any:
         raise PartError(part, what, f"raised {type(error).__name__}: {error}") from error
 
 
-def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
-    """Tell the facts what is planned, and let parts set the options that follow from it."""
+def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseError]]:
+    """Tell the facts what is planned, and let parts set the options that follow from it.
+
+    Without ``derive``, for a run of before, what they set then stays.
+    """
     facts = replace(
         run.facts,
         views={
@@ -331,7 +335,9 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     errors = []
     for part in run.parts:
         try:
-            options = _said(part, "resolve_options", facts, part.options)
+            options = part.options
+            if derive:
+                options = _said(part, "resolve_options", facts, options)
             if not isinstance(options, type(part.options)):
                 promised = type(part.options).__name__
                 raise PartError(

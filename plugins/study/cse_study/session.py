@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -21,12 +21,11 @@ from cse_cli.api import (
     say_table,
     warn,
 )
-from cse_core.errors import CseError
 from cse_core.files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of
-from cse_study.planning.composing import Composer, PlannedRun
+from cse_study.planning.composing import Composer
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
 from cse_study.results.rows import FILE, Row, rows_of, write_rows
@@ -164,7 +163,6 @@ class Session:
     def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
-        _check_models(self.plan.runs[key] for key in state.new)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]
@@ -246,19 +244,3 @@ class Session:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
         echo(f"rows: {folder / FILE}")
-
-
-def _check_models(runs: Iterable[PlannedRun]) -> None:
-    """Refuse runs whose model is neither a folder nor on the hub, as far as this machine can see.
-
-    A composition does not: where the hub cannot be reached, a plan can still be shown.
-
-    Raises:
-        CseError: If nothing of a model was found.
-    """
-    for run in runs:
-        facts = run.composition.facts if run.composition is not None else None
-        if facts is not None and facts.family is None and facts.hidden is None:
-            what = "no folder of this name, and the hub cannot be reached"
-            hint = "check the spelling and the network, or give the path of a downloaded folder"
-            raise CseError(what, where="--model", value=facts.model, hint=hint)
