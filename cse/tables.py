@@ -23,6 +23,7 @@ from cse_core.data.tables import (
     BODIES,
     Reading,
     as_object,
+    has_lone_surrogate,
     is_article,
     join_tables,
     record_tables,
@@ -80,25 +81,15 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         names = list(next(tables).column_names)
         values = (row for table in tables for row in table.to_pylist())
         return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
-    if file.format == "jsonl":
-        first = next(json_lines(file, reading), None)
-        if first is not None:
-            return list(as_object(*first)), (
-                (place, as_object(place, value)) for place, value in json_lines(file, reading)
-            )
-    else:
-        records = separated(file, reading)
-        header = next(records, None)
-        if header is not None:
-            columns = header[1]
-            if file.format == "csv" and len(columns) == 1 and "\t" in columns[0]:
-                hint = "name the file *.tsv"
-                raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
-            return columns, (
-                (f"{file.name}, line {number}", dict(zip(columns, fields, strict=True)))
-                for number, fields in records
-            )
-    raise CseError("the file contains only blank lines", where=file.name)
+    records = json_lines if file.format == "jsonl" else separated
+    first = next(iter(records(file, reading)), None)
+    if first is None:
+        raise CseError("the file contains only blank lines or a header", where=file.name)
+    columns = list(as_object(*first))
+    if len(columns) == 1 and "\t" in columns[0]:
+        hint = "name the file *.tsv"
+        raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
+    return columns, ((at, as_object(at, value)) for at, value in records(file, Reading(file.name)))
 
 
 def article_text(row: Mapping[str, Any], place: str) -> str | None:
@@ -116,7 +107,7 @@ def article_text(row: Mapping[str, Any], place: str) -> str | None:
 def files_of(given: Any, where: str) -> list[str]:
     """Return the names of files and data sets that a Python argument gives, or is made.
 
-    A name is a name, and so are the strings of a list that look like names. A DataFrame, a
+    A string is a name, and so are the strings of a list that look like names. A DataFrame, a
     ``datasets.Dataset``, a table of Arrow, a dictionary of columns, or texts or dictionaries of a
     list or a generator become a parquet file in the cache, named by its content, so that a run of
     them is resumed and repeated like any other.
@@ -128,9 +119,8 @@ def files_of(given: Any, where: str) -> list[str]:
         return []
     if isinstance(given, str | os.PathLike):
         return [os.fspath(given)]
-    if isinstance(given, Mapping) or _is_table(given):
-        return [_kept(_arrow_table(given, where), where)]
-    items = _items(given, where)
+    table = isinstance(given, Mapping) or _is_table(given)
+    items = _table_rows(given, where) if table else _items(given, where)
     if not items:
         hint = "name a file; a pattern that matches none gives such a list"
         raise CseError("is an empty list", where=where, hint=hint)
@@ -139,26 +129,25 @@ def files_of(given: Any, where: str) -> list[str]:
     names = [os.fspath(item) for item in items if _is_name(item)]
     if 2 * len(names) > len(items):
         return [os.fspath(item) for item in items]
-    if there := next((name for name in names if os.path.exists(name)), None):
+    if there := next((name for name in names if format_of(name) or os.path.exists(name)), None):
         hint = "give files, or texts and rows, not both"
-        raise CseError("is a file among texts", where=where, value=there, hint=hint)
+        raise CseError("is the name of a file among texts", where=where, value=there, hint=hint)
     rows = ((f"{where}, row {n}", _row(item, where, n)) for n, item in enumerate(items, 1))
-    reading = Reading(where)
-    return [_kept(join_tables(list(record_tables(rows, "sentence", reading))), where)]
+    return [_kept(join_tables(list(record_tables(rows, "sentence", Reading(where)))), where)]
 
 
 def texts_of(given: Any, where: str) -> list[str]:
     """Return the texts of a list, a column or a generator.
 
     Raises:
-        CseError: It is a table, or one of its rows is no text.
+        CseError: It is a table, or one of its rows is not a text.
     """
-    if _is_table(given):
+    if isinstance(given, Mapping) or _is_table(given):
         hint = f"give the texts of one column: {where}['text']"
         raise CseError("is a table, not a list of texts", where=where, hint=hint)
     texts = [given] if isinstance(given, str) else _items(given, where)
     for number, text in enumerate(texts, 1):
-        if not isinstance(text, str):
+        if not isinstance(text, str) or has_lone_surrogate(text):
             hint = "give each row as a text"
             raise CseError("is not a text", where=f"{where}, row {number}", value=text, hint=hint)
     return texts
@@ -173,53 +162,42 @@ def _is_name(item: Any) -> bool:
     """Tell whether an item of a list is written like the name of a file or a data set."""
     if not isinstance(item, str):
         return isinstance(item, os.PathLike)
-    spaced = len(item.split()) != 1 or lacks_word_spaces([item])
-    return not spaced or ("\n" not in item and format_of(item) is not None)
+    word = len(item.split()) == 1 and not lacks_word_spaces([item])
+    return word or ("\n" not in item and format_of(item) is not None)
 
 
 def _items(given: Any, where: str) -> list[Any]:
-    if isinstance(given, Set | bytes | Mapping) or not isinstance(given, Iterable):
+    listed = isinstance(given, Iterable) or hasattr(given, "to_pylist")
+    if isinstance(given, Set | bytes | Mapping) or not listed:
         what = "has no order" if isinstance(given, Set) else "is not a list of texts"
         raise CseError(what, where=where, value=given, hint="give a list")
-    column = given.to_pylist() if hasattr(given, "to_pylist") else given
-    return column if isinstance(column, list) else list(column)
+    return list(given.to_pylist() if hasattr(given, "to_pylist") else given)
+
+
+def _table_rows(given: Any, where: str) -> list[Any]:
+    """Return the rows of a table as dictionaries."""
+    if isinstance(given, Mapping):
+        if any(map(_is_table, given.values())):
+            hint = f"give one of them: {where}[{next(iter(given))!r}]"
+            raise CseError(f"has the splits {', '.join(given)}", where=where, hint=hint)
+        try:
+            return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+        except (TypeError, ValueError) as error:
+            what = "must have lists of the same length as columns"
+            raise CseError(what, where=where, value=given) from error
+    if hasattr(given, "notna"):  # a DataFrame, which has several words for nothing
+        return list(given.astype(object).where(given.notna(), None).to_dict("records"))
+    return list(given.to_dicts() if hasattr(given, "to_dicts") else _items(given, where))
 
 
 def _row(item: Any, where: str, number: int) -> Mapping[str, Any]:
+    """Return a text or a row as a dictionary of plain values."""
     if isinstance(item, str):
         return {"text": item}
     if isinstance(item, Mapping):
-        return dict(item)
+        return {str(k): v.tolist() if hasattr(v, "tolist") else v for k, v in item.items()}
     hint = "give each row as a text, or as a dictionary of its columns"
     raise CseError("is not a text", where=f"{where}, row {number}", value=item, hint=hint)
-
-
-def _arrow_table(given: Any, where: str) -> pa.Table:
-    """Return a table of any library as one of Arrow, without an index."""
-    import pyarrow as pa
-
-    if isinstance(given, Mapping) and any(map(_is_table, given.values())):
-        hint = f"give one of them: {where}[{next(iter(given))!r}]"
-        raise CseError(f"has the splits {', '.join(given)}", where=where, hint=hint)
-    if hasattr(given, "with_format"):  # a datasets.Dataset, or one that is read as it goes
-        given = given.with_format("arrow")[:] if hasattr(given, "__len__") else list(given)
-    try:
-        table = pa.Table.from_pylist(given) if isinstance(given, list) else pa.table(given)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise CseError(_mixed(given) or str(error), where=where) from error
-    if not len(table):
-        raise CseError("is an empty table", where=where, hint="give rows")
-    return table.select([name for name in table.column_names if "__index_level" not in name])
-
-
-def _mixed(given: Any) -> str:
-    """Return which row of a table has no text in a column of texts; nothing where each has."""
-    for name in given if isinstance(given, Mapping) else given.columns:
-        kinds = [type(value) for value in given[name] if value is not None and value == value]
-        if str in kinds and (other := next((kind for kind in kinds if kind is not str), None)):
-            row = next(n for n, value in enumerate(given[name], 1) if type(value) is other)
-            return f"row {row} of column {name} is no text but a {other.__name__}"
-    return ""
 
 
 def _kept(table: pa.Table, name: str) -> str:
@@ -231,15 +209,13 @@ def _kept(table: pa.Table, name: str) -> str:
     written = BytesIO()
     pq.write_table(table, written)
     content = written.getvalue()
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    folder = cache_folder()
-    folder = Path(mkdtemp(prefix="cse-data-")) if folder is None else folder / "data" / digest
+    cache, digest = cache_folder(), hashlib.sha256(content).hexdigest()[:16]
+    folder = Path(mkdtemp(prefix="cse-data-")) if cache is None else cache / "data" / digest
     path = folder.absolute() / f"{name}.parquet"
     try:
-        if not path.is_file():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with atomic_file(path, private=True) as beside:
-                beside.write_bytes(content)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with atomic_file(path, private=True, keep=not path.exists()) as beside:
+            beside.write_bytes(content)
     except OSError as error:
         what = f"cannot be written: {error.strerror or error}"
         raise CseError(what, where=str(path), hint="CSE_CACHE names another folder") from error

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cse_cli.cards.scores import keep_scores
+from cse_cli.machine.json_files import read_json
 from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
 from cse_cli.machine.processor import processor
 from cse_cli.models.loading import (
@@ -57,8 +58,8 @@ __all__ = [
     "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
     "describe", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
     "keep_scores", "known_set", "load_texts", "markdown_table", "out_file", "plain", "plain_table",
-    "processor", "progress", "read_toml", "resolve", "say_json", "say_table", "shared", "visible",
-    "warn", "with_absolute_paths",
+    "processor", "progress", "read_json", "read_toml", "resolve", "say_json", "say_table",
+    "shared", "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

@@ -15,12 +15,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 from safetensors import SafetensorError
 
-from cse_core.errors import CseError, truncate_repr
+from cse_core.errors import CseError
 
 RUN_FILE = "run.toml"
 """What a run writes beside its model; it is a recipe too."""
@@ -195,62 +194,6 @@ def file_text(path: Path) -> str:
     if path.stat().st_size > _MAX_TEXT_BYTES:
         raise OSError(f"it has more than {_MAX_TEXT_BYTES:,} bytes")
     return path.read_text(encoding="utf-8")
-
-
-def read_json(path: Path, shape: Any, hint: str, *, lines: bool = False) -> Any:
-    """Return what a file of a run or of a study holds; None, or no lines, where there is no file.
-
-    Args:
-        path: The file.
-        shape: What its content, or that of each line, has to be (:func:`check_shape`).
-        hint: What to do about one that is damaged.
-        lines: Whether it has a JSON value a line; a last one that a killed process cut is left out.
-
-    Raises:
-        CseError: If it is no regular file, too large, no JSON, or of another shape.
-    """
-    if not os.path.lexists(path):
-        return [] if lines else None
-    content: Any = []
-    place = ""
-    try:
-        text = file_text(path)
-        if lines:
-            *whole, rest = text.split("\n")
-            for number, line in enumerate(whole, 1):
-                place = f"line {number}: "
-                content += [json.loads(line)] if line.strip() else []
-            with suppress(ValueError, RecursionError):
-                content.append(json.loads(rest))
-        else:
-            content = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        what = "cannot be read" if isinstance(error, OSError) else f"is damaged: {place}no JSON"
-        reason = f": {error.strerror or error}" if isinstance(error, OSError) else ""
-        raise CseError(f"{what}{reason}", where=str(path), hint=hint) from None
-    check_shape(content, [shape] if lines else shape, path, hint)
-    return content
-
-
-def check_shape(content: Any, shape: Any, path: Path, hint: str, place: str = "") -> None:
-    """Refuse what was read from a file if it does not fit a shape.
-
-    A shape is a type or several; a list with the shape of its items; or a dict of shapes by key, of
-    which each may be missing, and ``...`` stands for every other one.
-
-    Raises:
-        CseError: If it does not: the first place that is wrong.
-    """
-    kind: Any = type(shape) if isinstance(shape, list | dict) else shape
-    if not isinstance(content, kind):
-        what = f"is damaged: {place.lstrip('.') or 'it'} is {truncate_repr(content, 40)}"
-        raise CseError(what, where=str(path), hint=hint)
-    if isinstance(shape, dict):
-        for key, value in content.items():
-            check_shape(value, shape.get(key, shape.get(..., object)), path, hint, f"{place}.{key}")
-    elif isinstance(shape, list):
-        for number, value in enumerate(content, 1):
-            check_shape(value, shape[0], path, hint, f"{place}.{number}")
 
 
 def writable_folder(path: Path, where: str) -> Path:

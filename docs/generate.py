@@ -19,6 +19,7 @@ from textwrap import dedent
 from cse_cli.options.descriptions import describe
 from cse_core import capabilities, hookspecs
 from cse_core.builtins import plugin as builtins
+from cse_core.data.columns import KNOWN_COLUMNS, PARTNERS
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.options import HeadOptions, Options
 from cse_core.recipes.settings import (
@@ -120,7 +121,19 @@ def packages_table() -> str:
     return table(["package", "where", "what it is for"], rows)
 
 
+def columns_table() -> str:
+    """Return what columns are called in files."""
+    rows = [[f"`{name}`", ", ".join(known)] for name, known in KNOWN_COLUMNS.items()]
+    beside: dict[str, list[str]] = {}
+    for text, partners in PARTNERS.items():
+        beside.setdefault(", ".join(sorted(partners)), []).append(text)
+    pairs = (f"{partners} ({', '.join(texts)})" for partners, texts in beside.items())
+    rows.insert(2, ["`positive` (of this text)", "; ".join(pairs)])
+    return table(["here", "in files"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "columns": columns_table,
     "packages": packages_table,
     "hooks": hooks_text,
     "capabilities": capabilities_table,

@@ -78,6 +78,9 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
         *("check_read", "absolute_path", "with_absolute_paths", "find_model"),
         *("CORE_OPTIONS", "as_typed", "read_toml"),
     ),
+    "cse_core.recipes.compose": ("resolve",),
+    "cse_core.registry.registry": ("Registry", "Registered", "PluginInfo"),
+    "cse_cli.options.descriptions": ("describe",),
     "cse_core.runtime.hub": ("is_hub_reachable",),
 }
 """What commands use, all of it imported from ``cse_cli.api``, where the other functions are."""
@@ -101,8 +104,8 @@ CORE_ONLY = {
     "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after", "GROUP",
     "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
     "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
-    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.begin", "Rig.state",
-    "Rig.watch", "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
+    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.watch",
+    "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
     "SuiteFiles.there", "SuiteScore.to_json", "TokenBatch.join", "TokenBatch.to", "is_known",
     "is_location",
 }  # fmt: skip

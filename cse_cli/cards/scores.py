@@ -25,7 +25,7 @@ def keep_scores(run: Path, evaluation: Mapping[str, Any]) -> None:
     if not path.with_name(RUN_FILE).is_file():
         return
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        warn(f"{path} is no regular file: the scores are not kept there")
+        warn(f"{path} is not a regular file: the scores are not kept there")
         return
     try:
         with path.open("a", encoding="utf-8") as file:

@@ -103,7 +103,8 @@ def encode(
         with out_file(out) as made, made.open("w", encoding="utf-8") as lines:
             lines.writelines(f"{line}\n" for line in _lines(blocks))
     if out is not None:
-        dimension = loaded.sentence_encoder.dimension
+        encodes = loaded.sentence_encoder
+        dimension = min(encodes.dimension, encodes.truncate_dim or encodes.dimension)
         echo_err(f"{encoder.texts:,} vectors of {dimension} numbers are in {out}")
     if encoder.note:
         warn(encoder.note)

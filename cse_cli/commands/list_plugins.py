@@ -31,9 +31,6 @@ def list_plugins(
             autocompletion=complete_status,
         ),
     ] = None,
-    available: Annotated[
-        bool, typer.Option("--available", help="The plugins that are known, installed or not.")
-    ] = False,
     cite: Annotated[
         str | None,
         typer.Option(
@@ -52,9 +49,6 @@ def list_plugins(
     _check("--kind", kind, tuple(NOUNS))
     _check("--status", status, get_args(Status))
     plugins = installed(context)
-    if available:
-        _list_available(plugins, kind, json)
-        return
     manager, commands = plugins.manager, plugins.commands
     found = [
         {**_as_dict(info, kind), "commands": commands.of(info.distribution)}
@@ -82,36 +76,6 @@ def list_plugins(
         if plugin["reason"]:
             parts += [plugin["reason"], plugin["fix"]]
         table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
-    say_table(table)
-
-
-def _list_available(plugins: Installed, kind: str | None, json: bool) -> None:
-    from cse_cli.plugins.directory import directory
-
-    here = {info.distribution: info.version for info in plugins.manager.infos}
-    found: list[dict[str, Any]] = [
-        {
-            "distribution": listing.distribution,
-            "summary": listing.summary,
-            "paper": listing.paper,
-            "parts": {each: list(names) for each, names in listing.parts.items()},
-            "commands": list(listing.commands),
-            "installed": here.get(listing.distribution),
-            "install": f"pip install {listing.distribution}",
-        }
-        for listing in directory()
-        if kind in (None, *listing.parts)
-    ]
-    if json:
-        say_json({"available": found})
-        return
-    table = plain_table("", ("plugin", "installed", "what it brings"))
-    for each in found:
-        lines = [each["summary"], each["paper"], "" if each["installed"] else each["install"]]
-        kinds = [*each["parts"], *(["command"] if each["commands"] else [])]
-        lines.append(f"kinds: {', '.join(kinds)}")
-        text = "\n".join(line for line in lines if line)
-        table.add_row(each["distribution"], each["installed"] or "no", text)
     say_table(table)
 
 

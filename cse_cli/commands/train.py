@@ -128,11 +128,12 @@ def train(
             echo("\n".join(plan_text(composition, choice, plugins, planned)))
         return
     begun = auto and out is not None and check_same(composition, out, plugins.registry)
-    if begun == "finished":
+    if begun == "finished" and is_first():
         if json:
             say_json({"run": str(out), **(StoredRun(str(out), plugins).result or {})})
         else:
             echo(str(out) if quiet else f"run {str(out)!r} has already finished")
+    if begun == "finished":
         return
     _run(None if begun else composition, out, plugins, quiet=quiet, json=json, force=force)
 

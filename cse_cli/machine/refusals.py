@@ -71,9 +71,9 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
             "another process of this run has ended",
             hint="what it printed says why; start all processes again",
         )
-    if (frames := list(walk_tb(error.__traceback__))) and (
-        frames[-1][0].f_globals.get("__name__", "").startswith("importlib.metadata")
-    ):  # libraries look through every distribution, torch as soon as it is imported
+    frames = list(walk_tb(error.__traceback__)) if isinstance(error, TypeError | ValueError) else []
+    if frames and frames[-1][0].f_globals.get("__name__", "").startswith("importlib.metadata"):
+        # Libraries look through every distribution, torch as soon as it is imported.
         known = {each.metadata["Name"] for frame, _ in frames for each in frame.f_locals.values()
                  if isinstance(each, Distribution)}  # fmt: skip
         return CseError(

@@ -87,19 +87,6 @@ class TextEncoder:
         while held := list(islice(rest, size * (1 + helpers()))):
             yield held, self(held, size)
 
-    def lengths(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the tokens of each text ``[N]``, special ones counted, and which are too long.
-
-        Those have more than is encoded at once.
-        """
-        encoder = self._model.sentence_encoder
-        content = encoder.tokenizer.table(texts).offsets.diff()
-        longest, slicer = slice_length(encoder), encoder.slicer
-        if self._long_texts == "cut" and slicer is not None and not slicer.slices_wrapped:
-            longest = encoder.max_length  # content is cut there, before anything wraps it
-        tokens = content + encoder.tokenizer.special_count
-        return tokens.numpy(), (content > longest).numpy()
-
     @property
     def note(self) -> str | None:
         """Return what to say of texts that were cut; None where all were read whole."""

@@ -20,7 +20,7 @@ _SIZES = (
     *("num_hidden_layers", "n_layers", "n_layer", "num_attention_heads", "n_heads", "n_head"),
     *("vocab_size", "max_position_embeddings", "n_positions"),
 )
-_LARGEST_SIZE = 10**8
+_LARGEST_SIZE, _MOST_LAYERS = 10**8, 1000
 _DECODERS = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel", "ForConditionalGeneration")
 """Ends of the names of architectures that continue texts."""
 _UNUSABLE = ("t5", "mt5", "umt5", "xlnet")
@@ -82,9 +82,10 @@ def check_config(name: str, registry: Registry) -> None:
     config = read_json(model_folder(folder, name) / "config.json", name, kind=dict)
     for key in _SIZES:
         size = config.get(key)
-        if size is not None and (type(size) is not int or not 1 <= size <= _LARGEST_SIZE):
+        most = _MOST_LAYERS if "layer" in key else _LARGEST_SIZE
+        if size is not None and (type(size) is not int or not 1 <= size <= most):
             raise CseError(
-                f"in its config.json {key} must be an integer from 1 to {_LARGEST_SIZE:,}, "
+                f"in its config.json {key} must be an integer from 1 to {most:,}, "
                 f"not {truncate_repr(size, 60)}",
                 where="model.name",
                 value=name,

@@ -13,25 +13,21 @@ from numpy.typing import NDArray
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.recipes.model_facts import declared_by, resolve_model, saved_parts
+from cse_core.recipes.compose import model_alone
+from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
-from cse_core.runtime.declared import Declared
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
 
 
 @dataclass
 class SentenceModel:
-    """A model that encodes texts, its name as it was asked for, its pooling in words.
-
-    ``declared`` is what its folder says of how it encodes.
-    """
+    """A model that encodes texts, its name as it was asked for, and its pooling in words."""
 
     sentence_encoder: SentenceEncoder
     name: str
     description: str
     device: torch.device
     precision: Precision
-    declared: Declared
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors."""
@@ -58,20 +54,19 @@ def load(
     Raises:
         CseError: If the model is missing or damaged.
     """
-    path = resolve_model(name, registry)
-    where = resolve_device(device)
-    says = declared_by(path, registry)
-    parts, inference = saved_parts(says, registry, pooling)
-    encoder, tokenizer = PackedEncoder.load_with_tokenizer(path, seed=0, prompt=says.prompt(prompt))
+    says = model_alone(name, registry, pooling=pooling or "model", prompt=prompt)
+    path, where = resolve_model(name, registry), resolve_device(device)
+    encoder, tokenizer = PackedEncoder.load_with_tokenizer(
+        path, seed=0, prompt=says.model.prompt or ""
+    )
     encoder.to(where).eval()
-    factory = PartFactory(encoder, tokenizer, where, folder=Path(path))
-    longest = max_length or inference.max_length or encoder.max_positions
-    if not inference.slice:
+    longest = max_length or says.inference.max_length or encoder.max_positions
+    if not says.inference.slice:
         longest = min(longest, encoder.max_positions)
-    sentence_encoder = factory.sentence_encoder(parts, longest, inference)
+    factory = PartFactory(encoder, tokenizer, where, folder=Path(path))
+    sentence_encoder = factory.sentence_encoder(says.of("pool"), longest, says.inference)
     for part in sentence_encoder.modules():
         part.eval()
-    heads = [f"head {name}" for name in sentence_encoder.heads]
-    words = ", ".join([f"pooling {parts[0].use}", *heads])
-    number_format = resolve_precision(precision, where)
-    return SentenceModel(sentence_encoder, name, words, where, number_format, says)
+    row, heads, _ = says.inference_parts
+    words = ", ".join([f"pooling {row.use}", *(f"head {head.name}" for head in heads)])
+    return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))

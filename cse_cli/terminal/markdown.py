@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_MARKUP = re.compile(r"[\\`\[<|*~$]|(?<!\w)_|_(?!\w)|^[#>+-]")
+_MARKUP = re.compile(
+    r"[\\`<|*~$]|(?<=\])[(\[]|(?<!\w)_|_(?!\w)|^[#>]|^[+-](?=\s)"  # a link is what "](" makes
+)
 
 
 def visible(text: str) -> str:

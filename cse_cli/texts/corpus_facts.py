@@ -28,17 +28,13 @@ _SAMPLE = 10_000
 _BATCH = 10_000
 
 
-def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
+def describe(corpus: Corpus) -> dict[str, Any]:
     """Return facts about a corpus as plain values: what ``cse data stats`` shows.
 
     ``words_mean``, ``_median`` and ``_p95`` (the 95th percentile) count words, split at white
     space; they are None where texts are written without spaces. ``others`` has the mean lengths of
     the other columns that are encoded; ``documents`` is None where the data has none;
     ``incomplete_dropped`` counts rows that lack a value which was asked for.
-
-    Args:
-        corpus: The corpus.
-        first: How many of its first rows to show.
     """
     import numpy as np
 
@@ -63,7 +59,6 @@ def describe(corpus: Corpus, *, first: int = 3) -> dict[str, Any]:
         "synthetic": bool(corpus.report.made_up),
         "fingerprint": corpus.fingerprint,
         "names": corpus.report.names,
-        "first": tuple(corpus.table.slice(0, first).to_pylist()),
         "messages": corpus.report.lines,
     }
 

@@ -166,7 +166,8 @@ def with_absolute_paths(composition: Composition, registry: Registry) -> Composi
 
     core: Any = {name: located(getattr(composition, name)) for name in CORE_TABLES}
     parts = tuple(replace(part, options=located(part.options)) for part in composition.parts)
-    return replace(composition, parts=parts, **core)
+    named = {absolute(name): other for name, other in composition.named.items()}
+    return replace(composition, parts=parts, named=named, **core)
 
 
 def advice(run: Composition, registry: Registry, corpus: Corpus | None = None) -> Iterator[str]:

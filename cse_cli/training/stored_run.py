@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.machine.json_files import check_shape, read_json
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import EVALUATIONS, RESULT, check_shape, read_json
+from cse_core.files import EVALUATIONS, RESULT
 from cse_core.recipes.reading import read_toml
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _NUMBER = (int, float, type(None))
 _LINE = {...: _NUMBER}
 _RESULT = {"steps": int, "step": int, "chosen_by": (str, type(None)), "score": _NUMBER,
            "scores": {...: _NUMBER}, "seconds": _NUMBER}  # fmt: skip
-_EVALUATION = {"encoder": str, "options": {"similarity": str, "pairs_out": str},
+_EVALUATION = {"encoder": str,
                "results": {...: {"setting": str, "fingerprint": str, "sets": [str]}}}  # fmt: skip
 _SETTINGS = {"name": str, "model": {"name": str}, "data": {"path": [str]}, "train": dict,
              "run": {"data": {"fingerprint": str, "dev": [str]}}}  # fmt: skip

@@ -97,9 +97,15 @@ def planned_run(
     from cse_cli.plugins.adapters import adapted
     from cse_cli.texts.corpus_facts import lengths
     from cse_cli.training.plan import PlannedRun
+    from cse_core.recipes.model_facts import find_model
 
     if out is not None:
         check_out(out, force=force)
+    model = composition.facts.model
+    if composition.facts.family is None and find_model(model, plugins.registry) is None:
+        what = "is not in the cache, and the Hugging Face hub does not answer"
+        hint = "name a model folder or an installed encoder, or run it once where the hub answers"
+        raise CseError(what, where="model.name", value=model, hint=hint)
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
     cut = lengths(composition, plugins)
@@ -124,13 +130,8 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         CseError: If a device is not there, a dev set cannot be read, or none has such a score.
     """
     from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
-    from cse_core.recipes.model_facts import find_model
 
-    train, model = composition.train, composition.facts.model
-    if composition.facts.family is None and find_model(model, plugins.registry) is None:
-        hint = "name a model folder or an installed encoder, or fetch it where the hub answers"
-        what = "is not in the cache, and the Hugging Face hub cannot be asked for it"
-        raise CseError(what, where="model.name", value=model, hint=hint)
+    train = composition.train
     if train.device not in ("auto", "cpu"):
         from cse_core.runtime.device import resolve_device
 
@@ -211,7 +212,10 @@ def check_same(
     from cse_core.training.run_folder import RunFolder
 
     folder = RunFolder(path)
-    if (written := _written(folder)) is None:
+    written = _written(folder)
+    if written is None and _is_finished(folder) and folder.recipe.is_file():
+        written = folder.recipe.read_bytes()  # its checkpoints were removed
+    if written is None:
         return ""
     then = tomllib.loads(written.decode())
     del then["run"], then["versions"]

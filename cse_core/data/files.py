@@ -110,12 +110,12 @@ def _no_file(name: str, path: Path) -> CseError:
     return CseError("no such file", where=name, hint=hint)
 
 
-def read_error(name: str, error: OSError) -> CseError:
+def read_error(name: str, error: Exception) -> CseError:
     """Turn an error of the operating system into one line."""
     if isinstance(error, PermissionError):
         hint = "make it readable: chmod +r FILE"
         return CseError("permission denied", where=name, hint=hint)
-    return CseError(f"cannot be read: {error.strerror or error}", where=name)
+    return CseError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=name)
 
 
 @contextmanager
@@ -202,23 +202,12 @@ def _filled(lines: Iterator[str], reading: Reading) -> Iterator[str]:
             reading.blank += 1
 
 
-def _read_separated(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    reading.from_header = True
-    records = separated(file, reading)
-    names = next(records, (0, []))[1]
-    for rows in reading.batches(fields for _, fields in records):
-        yield _row_table(names, rows)
-    yield _row_table(names, [])
+def separated(file: TextFile, reading: Reading) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the place and the fields by column of each record of a tsv or csv file.
 
-
-def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of a tsv or csv file that are not blank, the header first.
-
-    An exact reading yields blank records too, but for blank lines beside several columns.
-
-    Yields:
-        The number of a record's first line, and its fields, as many as the header has.
+    Blank ones are passed over; an exact reading passes over blank lines beside several columns.
     """
+    reading.from_header = True
     csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
     names: list[str] = []
     tabs = file.format == "tsv"
@@ -235,11 +224,11 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
     begin = 1
     try:
         for fields in records:
-            number, begin = begin, records.line_num + 1
-            where, count = f"{file.name}, line {number}", len(names)
+            where, count = f"{file.name}, line {begin}", len(names)
+            begin = records.line_num + 1
             if not any(map(str.strip, fields)):
                 if reading.exact and count and count in (1, len(fields)):
-                    yield number, fields or [""]
+                    yield where, dict.fromkeys(names, "")
                 else:
                     reading.blank += 1
             elif not names:
@@ -249,14 +238,13 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[int, list[str]
                     what = f"the header has the column {twice[0]!r} twice"
                     hint = "the first line is the header: name each column once"
                     raise CseError(what, where=where, hint=hint)
-                yield number, names
             elif len(fields) != count:
                 known = ", ".join(names)[:80]
                 what = f"{len(fields)} fields where the header has {count} ({known})"
                 hint = "separate fields by tabs; quotes have no meaning"
                 raise CseError(what, where=where, hint=_IN_QUOTES if quoted else hint)
             else:
-                yield number, fields
+                yield where, {n: field for n, field in zip(names, fields, strict=True) if n}
     except csv.Error as error:
         where = f"{file.name}, line {begin}"
         raise CseError(f"broken csv: {error}", where=where, hint=_IN_QUOTES) from error
@@ -273,11 +261,6 @@ def _is_quoted(file: TextFile) -> bool:
     within = [text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"']
     doubled = any('""' in each and '"' not in each.replace('""', "") for each in within)
     return doubled or len(within) == len(texts) > 0
-
-
-def _row_table(names: list[str], rows: list[list[str]]) -> pa.Table:
-    columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [() for _ in names]
-    return text_table({name: column for name, column in zip(names, columns, strict=True) if name})
 
 
 def json_lines(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
@@ -373,8 +356,10 @@ def _read_arrow(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
 
 READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     "txt": _read_txt,
-    "tsv": _read_separated,
-    "csv": _read_separated,
+    **dict.fromkeys(
+        ("tsv", "csv"),
+        lambda file, unit, reading: record_tables(separated(file, reading), unit, reading),
+    ),
     "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),
     "json": _read_json,
     "parquet": _read_arrow,

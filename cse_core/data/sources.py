@@ -6,7 +6,7 @@ Data sets of the Hugging Face hub are read from its cache without a network.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,8 +105,7 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         path = Path(name).expanduser()
         there = path.exists()
     except (OSError, RuntimeError) as error:
-        problem = error if isinstance(error, OSError) else OSError(str(error))
-        raise read_error(name, problem) from error
+        raise read_error(name, error) from error
     if not there and not format_of(name) and "/" in name:
         if (found := hub_name(name)) is not None:
             return Source(name, hub=found)
@@ -123,8 +122,6 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
 def _hub_tables(name: HubName, reading: Reading) -> Iterator[Any]:
     rows, resolved = hub_rows(name, TRAIN)
     reading.commit = resolved.revision
-    if resolved.revision:
-        reading.say(f"commit {resolved.revision}")
     for table in rows.with_format("arrow").iter(batch_size=ROWS):
         yield arrow_text(table, reading)
 
@@ -137,10 +134,12 @@ def hub_rows(name: HubName, splits: Sequence[str]) -> tuple[Any, HubName]:
     Raises:
         CseError: It cannot be had, or has no such split.
     """
-    import datasets
-
-    found = dict(ask_hub(name, datasets.load_dataset))
-    split = chosen_split(name, list(found), splits)
+    found = _from_hub(name)
+    wanted = (name.split,) if name.split else (*splits, *(found if len(found) == 1 else ()))
+    split = next((each for each in wanted if each in found), None)
+    if split is None:
+        hint = f"its splits: {', '.join(found)}; name one: {name._replace(split=next(iter(found)))}"
+        raise CseError(f"has no split {wanted[0]}", where=str(name), hint=hint)
     # Its cache keeps the rows of each commit in a folder of that name.
     folders = [Path(file["filename"]).parent.name for file in found[split].cache_files]
     commit = next((folder for folder in folders if _COMMIT.fullmatch(folder)), "")
@@ -150,12 +149,8 @@ def hub_rows(name: HubName, splits: Sequence[str]) -> tuple[Any, HubName]:
     return found[split], name._replace(split=split, revision=commit or name.revision)
 
 
-def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
-    """Return what ``load`` makes of a name: from the hub, or its cache where that does not answer.
-
-    Raises:
-        CseError: It cannot be had.
-    """
+def _from_hub(name: HubName) -> dict[str, Any]:
+    """Return the splits of a data set: from the hub, or its cache where that does not answer."""
     import datasets
     from huggingface_hub import constants
 
@@ -167,7 +162,7 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
         datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
     revision = {"revision": name.revision} if name.revision else {}
     try:
-        return load(name.repository, name.configuration or None, **revision)
+        return dict(datasets.load_dataset(name.repository, name.configuration or None, **revision))
     except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
         text = " ".join(str(error).split())
         raise CseError(
@@ -179,12 +174,3 @@ def ask_hub(name: HubName, load: Callable[..., Any]) -> Any:
         ) from error
     finally:
         datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
-
-
-def chosen_split(name: HubName, there: Sequence[str], usual: Sequence[str]) -> str:
-    """Return the split that a name means, or raise a ``CseError``."""
-    wanted = (name.split,) if name.split else (*usual, *(there if len(there) == 1 else ()))
-    if found := [split for split in wanted if split in there]:
-        return found[0]
-    hint = f"its splits: {', '.join(there)}; name one: {name._replace(split=there[0])}"
-    raise CseError(f"has no split {wanted[0]}", where=str(name), hint=hint)

@@ -141,7 +141,7 @@ def record_tables(
                 where=next(
                     place
                     for place, row in batch
-                    if any(_HALF.search("".join(cell or "")) for cell in row.values())
+                    if any(has_lone_surrogate("".join(cell or "")) for cell in row.values())
                 ),
                 hint="write the whole character or remove it",
             ) from error
@@ -219,11 +219,11 @@ def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
     found = [value[1] for value in record[field]] if pairs and whole else record[field]
     texts = (text for part in found for text in (part if isinstance(part, list) else [None]))
     if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
-        due = "[heading, [sentence, …]]" if pairs else "[sentence, …]"
+        due = "[heading, [sentence, …]]" if pairs else "a list of sentences"
         hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
         hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
         shown = str(record[field])[:60]
-        raise CseError(f"{field}: must hold {due}", where=where, value=shown, hint=hint)
+        raise CseError(f"{field}: must be {due}", where=where, value=shown, hint=hint)
     return found
 
 
@@ -249,6 +249,11 @@ def _plain_text(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Tell whether a text holds half a surrogate pair, for which UTF-8 has no form."""
+    return _HALF.search(text) is not None
 
 
 def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:

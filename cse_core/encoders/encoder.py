@@ -26,7 +26,7 @@ from cse_core.encoders.architecture import (
 from cse_core.encoders.attention import PACKED, RowLayout, register_packed_attention
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.pretrained import WHERE, load_model, load_tokenizer, translate_load_errors
-from cse_core.encoders.shortcuts import AutocastInputCache, LastLayer, WordTable
+from cse_core.encoders.shortcuts import LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.protocols import Encoder
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -153,8 +153,6 @@ class PackedEncoder(Encoder):
         self._windowed = getattr(model.config, "sliding_window", None) is not None
         self.packed, self.why_padded = False, cast(str | None, "padding was requested")
         self._last_layer: LastLayer | None = None
-        self._casts = AutocastInputCache()
-        self._casts.watch(model)
         self._choose_layout(attention)
 
     def _choose_layout(self, attention: Layout) -> None:
@@ -335,7 +333,6 @@ class PackedEncoder(Encoder):
         with (
             self._tapped(layout, on_input, layers, taken),
             reading or nullcontext(),
-            self._casts.keeping(),
             self._seeded(),
         ):
             arguments = self._model_arguments(layout)

@@ -59,7 +59,7 @@ def load_model(
     with translate_load_errors(name):
         config = load_config(path)
         if not from_scratch:
-            check_weights(folder, int(getattr(config, "num_hidden_layers", 0)))
+            check_weights(folder, config)
             if wrong := verify_checksums(folder):
                 what = f"is not what was saved: {wrong}"
                 raise CseError(what, where=WHERE, value=name, hint=_DAMAGED)
@@ -120,8 +120,8 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     return tokenizer
 
 
-def check_weights(folder: Path, layers: int) -> None:
-    """Refuse a folder without weights, with pickled ones, or with fewer tensors than layers."""
+def check_weights(folder: Path, config: Any) -> None:
+    """Refuse a folder without weights, with pickled ones, or smaller ones than its config."""
     files = [folder / _WEIGHTS[0]]
     if not files[0].is_file() and (index := folder / _WEIGHTS[1]).is_file():
         named = read_json(index, str(folder), kind=dict).get("weight_map")
@@ -139,14 +139,17 @@ def check_weights(folder: Path, layers: int) -> None:
             what = "the weights are pickled, and pickles are never loaded"
             hint = "convert pytorch_model.bin to model.safetensors first"
         raise CseError(what, where=WHERE, value=str(folder), hint=hint)
-    tensors = 0
+    shapes: list[list[int]] = []
     for file in files:
         with safe_open(file, "pt") as held:
-            tensors += len(held.keys())
-    if layers > tensors:
-        what = f"config.json has {layers:,} layers, and the weights {tensors:,} tensors"
-        hint = "copy the config.json that belongs to the weights"
-        raise CseError(what, where=WHERE, value=str(folder), hint=hint)
+            shapes += [held.get_slice(key).get_shape() for key in held.keys()]
+    largest = max((size for shape in shapes for size in shape), default=0)
+    sizes = dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size"), largest)
+    for key, most in {"num_hidden_layers": len(shapes), **sizes}.items():
+        if isinstance(size := getattr(config, key, None), int) and size > most > 0:
+            what = f"config.json says {key} = {size:,}, and the weights have {most:,} at most"
+            hint = "copy the config.json that belongs to the weights"
+            raise CseError(what, where=WHERE, value=str(folder), hint=hint)
 
 
 def check_finite(tensors: Mapping[str, torch.Tensor], name: str) -> None:

@@ -121,12 +121,12 @@ def build(
     def load_named(name: str) -> tuple[PackedEncoder, TextTokenizer]:
         """Load a second model, which encodes as its folder says where that was read."""
         says = composition.named.get(name)
-        loaded, own = load(name, prompt="" if says is None else says.prompt)
+        loaded, own = load(name, prompt=says.model.prompt or "" if says else "")
         if says is not None:
             most = loaded.max_positions
             own.longest = longest = min(says.inference.max_length or most, most)
             made = PartFactory(loaded, own, device, folder=Path(resolve_model(name)))
-            found = made.sentence_encoder(says.parts, longest, says.inference)
+            found = made.sentence_encoder(says.of("pool"), longest, says.inference)
             for head in found.heads.values():
                 head.requires_grad_(False)
             named[id(loaded)] = replace(found, finished=True)

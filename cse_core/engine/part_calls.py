@@ -33,8 +33,6 @@ MAX_NUMBERS = 4_000_000
 what they hold was looked at when it was made."""
 Bad = tuple[int, str, str]
 """Step, what made a number that is not finite, and its method."""
-
-
 CORE_NAMES = re.compile(r"step|round|lr|loss|gradient_norm|\w+_per_second|batch\..*")
 """What ``ctx.log`` cannot write over."""
 
@@ -69,9 +67,7 @@ class PartCalls:
     def watch(self, part: Any) -> None:
         """See what a part returns where others than the step call it."""
         if isinstance(part, Head) and isinstance(part, nn.Module):  # of which branches have copies
-            part.register_forward_hook(
-                lambda _, given, came: self._see(part, "forward", given, came)
-            )
+            part.register_forward_hook(lambda _, *seen: self._see(part, "forward", *seen))
         for method in _BESIDE_STEPS:
             if function := getattr(part, method, None):
                 setattr(part, method, self._watched(part, method, function))
@@ -109,11 +105,10 @@ class PartCalls:
         wrong = None if isinstance(came, kinds) else f"promised {words}, returned {_kind(came)}"
         try:
             wrong = wrong or promise(part, came, *given)
-            for tensor in _numbers(came):
-                if tensor.is_complex() or (self._type or tensor.device.type) != tensor.device.type:
-                    wrong = (
-                        wrong or f"promised real numbers on {self._type}, returned {_kind(tensor)}"
-                    )
+            for value in () if wrong else _numbers(came):
+                here = self._type in (None, value.device.type) or not value.is_floating_point()
+                if value.is_complex() or not here:  # indices may lie on the CPU
+                    wrong = f"promised real numbers on {self._type}, returned {_kind(value)}"
         except Exception as error:  # something in it cannot be looked at
             wrong = f"promised {words}, returned {_kind(came)} that is none: {describe(error)}"
         if wrong:
@@ -127,9 +122,8 @@ class PartCalls:
         """
         part, method = self._calling
         if CORE_NAMES.fullmatch(name):
-            raise PartError(
-                part, method, f"logs {name}, a name of the core: use {part.name}.{name}"
-            )
+            what = f"logs {name}, a name of the core: use {part.name}.{name}"
+            raise PartError(part, method, what)
         if isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex():
             self.note(part.path, f"{method}, which logs {name},", value)
         elif not (isinstance(value, Real) and isfinite(value)):

@@ -100,7 +100,7 @@ class PartFactory:
         ) -> Callable[..., Tensor]:
             own = self.encoder, self.tokenizer
             encoder, tokenizer = own if model is None else load_encoder(model, option)
-            sentences = self.named.get(id(encoder))
+            sentences = self.named.pop(id(encoder), None)
             if pooling is not None or sentences is None:
                 wide = replace(setup, dimension=encoder.hidden_size)
                 make = load_factory(f"cse_core.builtins.poolers:{(pooling or 'mean').title()}")

@@ -242,6 +242,9 @@ def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
     if run.inference_pool is not None and run.inference.slice:
         encoding = [*encoding, run.inference_pool]
     for slicer in run.pools(SliceSpec):
+        if run.model.prompt:
+            what = f"{slicer.path} slices texts, and the prompt has no place in a later slice"
+            yield CseError(what, where="model.prompt", value=run.model.prompt, hint="--prompt ''")
         for part in encoding if slicer.spec.declared("slices_wrapped", slicer.options) else ():
             if part.spec.declared("prompts", part.options):
                 yield CseError(

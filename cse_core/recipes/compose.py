@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
-from cse_core.options import models_named
+from cse_core.files import MANIFEST
+from cse_core.options import HeadOptions, models_named
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
-    NamedModel,
     PlannedPart,
     Problem,
     plan_passes,
     plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
-from cse_core.recipes.model_facts import declared_by, model_facts, saved_parts
+from cse_core.recipes.model_facts import look_at
 from cse_core.recipes.reading import (
     KINDS,
     Document,
@@ -76,7 +77,7 @@ def resolve(
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts, says = model_facts(facts.model, registry), declared_by(facts.model, registry)
+            facts, says = look_at(facts.model, registry)
     draft = merge_documents((documents[0], model_document(says, facts), *chain), facts)
     with collect_errors(errors):
         apply_kinds(draft, kinds or {}, says.poolers())
@@ -99,7 +100,8 @@ def resolve(
     raise_all(errors)
     if not given:
         run = replace(run, named=_named_models(run, registry))
-    run = _completed(run, registry)
+    as_it_was = bool(chain and chain[-1].versions) and not (kinds or sets or model or data or dev)
+    run = _completed(run, registry, derive=not as_it_was)
     return replace(
         run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
     )
@@ -193,7 +195,7 @@ def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
     )
 
 
-def _completed(run: Composition, registry: Registry) -> Composition:
+def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composition:
     """Return the run with its views, branches and passes; raises all errors of the checks."""
     problems: list[Problem] = []
     if run.read is not None:
@@ -213,12 +215,11 @@ def _completed(run: Composition, registry: Registry) -> Composition:
         problems.append(error)
     for check in checks.CHECKS:
         problems += check(run, registry)
-    run, refused = _derived(run)
+    run, refused = _derived(run, derive=derive)
     errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))
     warnings = [problem for problem in problems if isinstance(problem, str)]
     kept, changed = _of_the_model(run)
-    kept += [f"{name} encodes as it says itself: {how}" for name, how in run.named.items()]
     return replace(
         run,
         passes=plan_passes(run),
@@ -229,16 +230,34 @@ def _completed(run: Composition, registry: Registry) -> Composition:
     )
 
 
-def _named_models(run: Composition, registry: Registry) -> dict[str, NamedModel]:
-    """Return how the models encode that options of parts name."""
+def model_alone(
+    name: str, registry: Registry, *, pooling: str = "model", prompt: str | None = None
+) -> Composition:
+    """Return a run of a model that encodes as it says itself, but for a row pooler or a prompt.
+
+    Raises:
+        CseError: If the model is missing, or it does what cse does not.
+    """
+    sets = [] if prompt is None else [f"model.prompt={json.dumps(prompt, ensure_ascii=False)}"]
+    if pooling != "model":
+        sets += [f"pool.{pooling.rpartition('/')[2]}.weights=model", "inference.slice=false"]
+    try:
+        return resolve(registry, kinds={"pool": [pooling]}, sets=sets, model=name)
+    except CseError as error:
+        if not (error.where or "").lstrip("-").startswith("pool"):
+            raise
+        where = f"{MANIFEST} of {name}: {error.where}"
+        raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
+
+
+def _named_models(run: Composition, registry: Registry) -> dict[str, Composition]:
+    """Return the models that options of parts name."""
     found, errors = {}, list[CseError]()
     for part in run.parts:
         for option, name in models_named(part.options).items():
             try:
-                says = declared_by(name, registry)
-                parts, inference = saved_parts(says, registry)
-                found[name] = NamedModel(parts=parts, inference=inference, prompt=says.prompt())
-                if inference.slice:
+                found[name] = model_alone(name, registry)
+                if found[name].inference.slice:
                     raise CseError("slices its texts, which only the run's own model does")
             except CseError as error:
                 where = f"{part.path}.{option}"
@@ -248,14 +267,16 @@ def _named_models(run: Composition, registry: Registry) -> dict[str, NamedModel]
 
 
 def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
-    """Return what of the model's own way to encode the trained model keeps, and what it changes."""
+    """Return what the run keeps of how its models encode, for the notes, and what it changes."""
     says, row, heads = run.says, *run.inference_parts[:2]
+    new = [h.name if cast(HeadOptions, h.options).weights == "model" else f"new {h.name}"
+           for h in heads]  # fmt: skip
     own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
     prompt = says.prompts.get(says.default_prompt_name or "", "")
     settings = model_document(says, run.facts).table["inference"]
     kept, changed = ["lower-casing"] if says.do_lower_case else [], []
     for what, before, now in (
-        ("pool", ", ".join(own), ", ".join([row.use, *(head.name for head in heads)])),
+        ("pool", ", ".join(own), ", ".join([row.use, *new])),
         ("model.prompt", prompt and repr(prompt), repr(run.model.prompt)),
         *((f"inference.{k}", as_typed(v), as_typed(getattr(run.inference, k)))
           for k, v in settings.items()),
@@ -267,7 +288,14 @@ def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
             word = "model" if what == "pool" else before
             line = f"{what} is {before} in the model, and {now} here: {how} {word} keeps it"
             changed.append(line)
-    return [f"as in the model: {'; '.join(kept)}"] if kept else [], changed
+    notes = [f"as in the model: {'; '.join(kept)}"] if kept else []
+    for name, other in run.named.items():
+        pool = ", ".join(part.name for part in other.of("pool"))
+        said = {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
+        said |= {key: as_typed(value) for key, value in other.says.inference().items()}
+        words = "; ".join(f"{key} {value}" for key, value in {"pool": pool, **said}.items())
+        notes.append(f"{name} encodes as it says itself: {words}")
+    return notes, changed
 
 
 def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:
@@ -289,8 +317,11 @@ def _said(part: PlannedPart, what: str, facts: RunInfo, otherwise: Any) -> Any:
         raise PartError(part, what, f"raised {type(error).__name__}: {error}") from error
 
 
-def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
-    """Tell the facts what is planned, and let parts set the options that follow from it."""
+def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseError]]:
+    """Tell the facts what is planned, and let parts set the options that follow from it.
+
+    Without ``derive``, for a run of before, what they set then stays.
+    """
     facts = replace(
         run.facts,
         views={
@@ -304,7 +335,9 @@ def _derived(run: Composition) -> tuple[Composition, list[CseError]]:
     errors = []
     for part in run.parts:
         try:
-            options = _said(part, "resolve_options", facts, part.options)
+            options = part.options
+            if derive:
+                options = _said(part, "resolve_options", facts, options)
             if not isinstance(options, type(part.options)):
                 promised = type(part.options).__name__
                 raise PartError(

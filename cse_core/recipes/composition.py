@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -166,29 +166,6 @@ class PlannedPass:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedModel:
-    """How another model than the run's encodes, by what its folder says.
-
-    Attributes:
-        parts: Its row pooler and heads.
-        prompt: What stands before every text.
-    """
-
-    parts: Sequence[PlannedPart]
-    inference: InferenceOptions
-    prompt: str
-
-    def __str__(self) -> str:
-        inference = self.inference
-        words = ["pooled by " + ", ".join(part.use for part in self.parts)]
-        words += [f"after the prompt {self.prompt!r}"] if self.prompt else []
-        words += [f"cut at {inference.max_length:,} tokens"] if inference.max_length else []
-        words += ["scaled to length 1"] if inference.normalize else []
-        words += [f"its first {inference.truncate_dim} numbers"] if inference.truncate_dim else []
-        return ", ".join(words)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Composition:
     """Parts and settings of a run: typed first, then completed and checked.
 
@@ -203,7 +180,7 @@ class Composition:
         declared: The views that a recipe can name.
         read: The data, where it was read: a ``cse_core.data.Data``.
         says: What the model says of how it encodes.
-        named: How the other models encode that options of parts name, where that was read.
+        named: The other models that options of parts name, each composed as it says itself.
     """
 
     recipe: str | None
@@ -226,7 +203,7 @@ class Composition:
     )
     read: Any = field(default=None, repr=False, compare=False)
     says: Declared = field(default_factory=Declared)
-    named: Mapping[str, NamedModel] = field(default_factory=dict)
+    named: Mapping[str, Composition] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.files import MANIFEST, exists
+from cse_core.files import exists
 from cse_core.loading import package_path
-from cse_core.recipes.composition import PlannedPart
-from cse_core.recipes.settings import InferenceOptions
-from cse_core.records import HeadSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
-from cse_core.runtime.declared import AGAIN, Declared, checked, declared
+from cse_core.runtime.declared import Declared, declared
 from cse_core.runtime.hub import hub_folder
 from cse_core.runtime.model_files import facts_of_files, model_folder, read_json_files
 
@@ -24,8 +20,8 @@ _HUB_NAME = re.compile(
 )
 
 
-def model_facts(name: str, registry: Registry) -> RunInfo:
-    """Return what is known of an encoder.
+def look_at(name: str, registry: Registry) -> tuple[RunInfo, Declared]:
+    """Return what is known of an encoder, and what it says of how it encodes.
 
     It is an installed encoder, a folder, a run, or a name on the Hugging Face hub, of which only
     the small files are fetched; where it cannot be reached and has nothing cached, all facts but
@@ -37,21 +33,17 @@ def model_facts(name: str, registry: Registry) -> RunInfo:
     """
     folder = _folder(name, registry)
     if folder is None:
-        return RunInfo(model=name)
+        return RunInfo(model=name), Declared()
+    says = declared(folder, name)
     origin = registry.encoder(name).name if registry.has("encoder", name) else None
     files = read_json_files(model_folder(folder, name), name)
     facts = facts_of_files(name, files, origin=origin)
-    return replace(facts, cased=False) if declared(folder, name).do_lower_case else facts
+    return replace(facts, cased=False) if says.do_lower_case else facts, says
 
 
-def declared_by(name: str, registry: Registry) -> Declared:
-    """Return what a model says of how it encodes; nothing where the hub cannot be reached.
-
-    Raises:
-        CseError: As :func:`model_facts`.
-    """
-    folder = _folder(name, registry)
-    return Declared() if folder is None else declared(folder, name)
+def model_facts(name: str, registry: Registry) -> RunInfo:
+    """Return what is known of an encoder, as :func:`look_at` does."""
+    return look_at(name, registry)[0]
 
 
 def _folder(name: str, registry: Registry, *, weights: bool = False) -> Path | None:
@@ -69,32 +61,6 @@ def resolve_model(name: str, registry: Registry) -> str:
     assert folder is not None, "weights are there or refused"
     model_folder(folder, name)
     return str(folder)
-
-
-def saved_parts(
-    says: Declared, registry: Registry, pooling: str | None = None
-) -> tuple[list[PlannedPart], InferenceOptions]:
-    """Return what a model says of itself as parts and settings.
-
-    ``pooling`` replaces its row pooler and heads.
-
-    Raises:
-        CseError: If it names an unknown pooler, head or slicer, or one twice.
-    """
-    parts: list[PlannedPart] = []
-    for item in says.poolers(pooling):
-        found = registry.find("pool", item.pop("use"), where=MANIFEST)
-        name = item.pop("name")
-        options = checked(partial(found.spec.options.model_validate, item), Path(MANIFEST))
-        parts.append(PlannedPart.of(found, options, name))
-    row, *others = [part.spec for part in parts]
-    heads = [spec for spec in others if isinstance(spec, HeadSpec)]
-    fit = isinstance(row, RowPoolerSpec) and others[: len(heads)] == heads
-    if not fit or len({part.path for part in parts}) < len(parts):
-        what = "names an unknown pooler, head or slicer, or the same one twice"
-        raise CseError(what, where=MANIFEST, hint=AGAIN)
-    slices = any(isinstance(spec, SliceSpec) for spec in others)
-    return parts, InferenceOptions(slice=slices, **says.inference())
 
 
 def find_model(name: str, registry: Registry) -> Path | None:

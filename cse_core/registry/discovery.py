@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import EntryPoint, distributions
 from typing import NoReturn
 
 from cse_core import __version__
@@ -41,15 +41,13 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
                 yield from dist.entry_points.select(group=group)
             except (TypeError, ValueError):  # a line without "=", which no other tool reads either
                 if group == GROUP:
-                    yield _Unreadable(dist, group)
+                    point = _Unreadable("entry_points.txt", "entry_points.txt", group)
+                    vars(point)["dist"] = dist
+                    yield point
 
 
 class _Unreadable(EntryPoint):
     """Stands for the entry points of a distribution whose file of them is malformed."""
-
-    def __init__(self, dist: Distribution, group: str) -> None:
-        super().__init__("entry_points.txt", "entry_points.txt", group)
-        vars(self)["dist"] = dist
 
     def load(self) -> NoReturn:
         """Say what is wrong, as a plugin that cannot be imported does."""
@@ -102,8 +100,3 @@ def blocked(info: PluginInfo, origin: str) -> PluginInfo:
 def update_command(distribution: str) -> str:
     """Return what to type for another version of a distribution."""
     return f"pip install -U {distribution}"
-
-
-def point_of(module: str) -> EntryPoint:
-    """Return the entry point of a module of the toolkit itself."""
-    return EntryPoint(module.split(".")[-2], module, GROUP)

@@ -30,7 +30,6 @@ from cse_core.registry.discovery import (
     find_entry_points,
     is_meant,
     left_out_by,
-    point_of,
     update_command,
 )
 from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo
@@ -94,7 +93,7 @@ class PluginManager(pluggy.PluginManager):
         if (other := self.get_name(plugin)) is not None:
             raise PluginFault(f"its module {info.module} is already loaded as {other}")
         stated: Any = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
-        if not isinstance(stated, int) or isinstance(stated, bool):
+        if type(stated) is not int:
             raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
         if stated != CSE_API_VERSION:
             has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
@@ -197,7 +196,8 @@ def load_plugins(
     """
     manager, left_out = PluginManager(), left_out_by(disable, environ)
     found = sorted(find_entry_points(), key=lambda point: describe(point).key)
-    for point in (*map(point_of, builtins), *found):
+    own = (EntryPoint(module.split(".")[-2], module, hookspecs.GROUP) for module in builtins)
+    for point in (*own, *found):
         manager.infos += (manager.load(point, left_out),)
     manager.apply_wrappers()
     infos = sorted(manager.infos, key=lambda info: (info.distribution, info.name))

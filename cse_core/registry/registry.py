@@ -179,11 +179,9 @@ class Registry:
 
     def how_to_get(self, kind: AnyKind, name: str) -> str:
         """Return how to get a known part; empty if its plugin is loaded without it."""
-        owner, separator, bare = name.rpartition("/")
-        owner = canonical(owner.partition(":")[0])
+        bare = name.rpartition("/")[2]
         for part in self.known:
-            meant = not separator or owner == part.distribution
-            if meant and (part.kind, part.name) == (kind, bare) and (hint := self._bringing(part)):
+            if (part.kind, part.name) == (kind, bare) and (hint := self._bringing(part)):
                 return hint
         return ""
 
@@ -220,14 +218,7 @@ class Registry:
         """Return what to type instead of a name that nothing has."""
         if hint := self.how_to_get(kind, name):
             return hint
-        owner, separator, bare = name.rpartition("/")
-        owner = canonical(owner.partition(":")[0])
-        here = {info.distribution for info in self.plugins}
-        if separator and owner not in here:
-            known = owner in {part.distribution for part in self.known}
-            close = "" if known else did_you_mean(owner, here)
-            close = close if close.startswith("did you mean") else f"pip install {owner}"
-            return f"{owner} is not installed: {close}"
+        bare = name.rpartition("/")[2]
         elsewhere = [other for other in self._parts if other != kind and self.has(other, name)]
         if elsewhere:
             nouns = " and a ".join(NOUNS[other] for other in elsewhere)

@@ -81,21 +81,26 @@ class Declared(BaseModel):
     def inference(self) -> dict[str, Any]:
         """Return what it says of the vectors after training, as options of a recipe."""
         found = self.model_dump(include={"max_length", "normalize", "truncate_dim"})
+        found["slice"] = self.slice is not None
         return {name: value for name, value in found.items() if value}
 
-    def poolers(self, pooling: str | None = None) -> list[dict[str, Any]]:
-        """Return its row pooler, heads and slicer as items of a recipe, with its own weights.
+    def poolers(self) -> list[dict[str, Any]]:
+        """Return its row pooler, heads and slicer as items of a recipe, with its own weights."""
+        stages = [self.row or Stage(use="mean"), *self.heads, self.slice]
+        return [
+            {
+                "use": f"{stage.distribution}/{stage.use}" if stage.distribution else stage.use,
+                **stage.options,
+                **{"name": stage.name or stage.use, "weights": "model"},
+            }
+            for stage in stages
+            if stage is not None
+        ]
 
-        ``pooling`` replaces the row pooler and the heads.
-        """
-        stages = [self.row or Stage(use="mean"), *self.heads]
-        stages = stages if pooling is None else [Stage(use=pooling)]
-        found = []
-        for stage in (*stages, *([self.slice] if self.slice else [])):
-            use = f"{stage.distribution}/{stage.use}" if stage.distribution else stage.use
-            name = {"name": stage.name or stage.use.rpartition("/")[2], "weights": "model"}
-            found.append({"use": use, **stage.options, **name})
-        return found
+
+class _Manifest(Declared):
+    row: Stage
+    max_length: Annotated[int, Field(ge=2, le=10**9, strict=True)]
 
 
 class _Dense(BaseModel):
@@ -120,15 +125,16 @@ def declared(path: Path, name: str) -> Declared:
     roots = (path, path / "model", encoder)
     root = next((each for each in roots if (each / "modules.json").is_file()), encoder)
     modules = read_modules(root, name)
-    file = encoder / MANIFEST
-    if not modules and file.is_file():
-        return checked(lambda: Declared.model_validate(read_json(file, name, kind=dict)), file)
-    values: dict[str, Any] = {"max_length": _length(encoder, name, bool(modules))}
-    file = root / "config_sentence_transformers.json"
-    for each in (file, *sorted(encoder.glob("sentence_*_config.json"))) if modules else ():
+    own = not modules and (encoder / MANIFEST).is_file()
+    kind_of_file: type[Declared] = _Manifest if own else Declared
+    file = encoder / MANIFEST if own else root / "config_sentence_transformers.json"
+    values: dict[str, Any] = {} if own else {"max_length": _length(encoder, name, bool(modules))}
+    files = [file, *sorted(encoder.glob("sentence_*_config.json"))] if modules else [file] * own
+    for each in files:
         values |= read_json(each, name, kind=dict) if each.is_file() else {}
-    # sentence-transformers fills prompts that have no text with an empty one.
-    values["prompts"] = {k: v or "" for k, v in dict(values.get("prompts") or {}).items()}
+    if isinstance(prompts := values.get("prompts") or {}, dict):
+        # sentence-transformers fills prompts that have no text with an empty one.
+        values["prompts"] = {key: text or "" for key, text in prompts.items()}
     for place, (kind, folder) in enumerate(modules):
         config = folder / "config.json"
         if kind == "Pooling":
@@ -141,14 +147,14 @@ def declared(path: Path, name: str) -> Declared:
                 what = "has a Normalize module before its last layer, which cse cannot do"
                 hint = "encode with sentence-transformers"
                 raise CseError(what, where="model.name", value=name, hint=hint)
-    found = checked(lambda: Declared.model_validate(values), file)
+    found = _checked(lambda: kind_of_file.model_validate(values), file)
     if (default := found.default_prompt_name) is not None and default not in found.prompts:
         what = f"its default_prompt_name {default!r} is none of its prompts"
         raise CseError(what, where=str(file), hint=AGAIN)
     return found
 
 
-def checked(read: Callable[[], Made], file: Path) -> Made:
+def _checked(read: Callable[[], Made], file: Path) -> Made:
     """Return what a file says, checked; what is malformed raises a ``CseError``."""
     try:
         return read()
@@ -195,12 +201,11 @@ def _pooling(config: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _dense(file: Path, name: str) -> dict[str, Any]:
     """Return the head of a Dense module."""
-    dense = checked(lambda: _Dense.model_validate(read_json(file, name, kind=dict)), file)
+    dense = _checked(lambda: _Dense.model_validate(read_json(file, name, kind=dict)), file)
     kind = dense.activation_function.rpartition(".")[2]
     names = {torch: own for own, torch in ACTIVATIONS.items()}
     if kind not in names or not dense.activation_function.startswith("torch.nn."):
-        what = f"has a Dense module with {dense.activation_function}, which cse does not have"
-        hint = "encode with sentence-transformers"
-        raise CseError(what, where="model.name", value=name, hint=hint)
+        what, hint = "names a function that cse does not have", "encode with sentence-transformers"
+        raise CseError(what, where=str(file), value=dense.activation_function, hint=hint)
     options = {"dimension": dense.out_features, "activation": names[kind], "bias": dense.bias}
     return {"use": "mlp", "name": file.parent.name, "options": {**options, "keep": "always"}}

@@ -39,7 +39,8 @@ def model_folder(path: Path, name: str) -> Path:
     for root in (path, path / "model"):
         modules = read_modules(root, name)
         folder = modules[0][1] if modules else root
-        there = [each for each in folder.iterdir() if each.exists()] if folder.is_dir() else []
+        folders = {each for each in (root, folder) if each.is_dir()}
+        there = [each for inside in folders for each in inside.iterdir() if each.exists()]
         if odd := [each.name for each in there if not (each.is_file() or each.is_dir())]:
             what = f"{odd[0]} in it is a pipe, a socket or a device"
             raise CseError(what, where="model.name", value=name)
@@ -70,15 +71,15 @@ def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     for module in read_json(file, name, kind=list) if file.is_file() else ():
         values = module if isinstance(module, dict) else {}
-        kind, inner = str(values.get("type")).rpartition(".")[2], values.get("path")
-        if kind not in (MODULES[1:] if found else MODULES[:1]):
-            what = f"sentence-transformers made it of {kind}, which cse does not have"
-            hint = f"encode with sentence-transformers: cse has {', '.join(MODULES)}, in this order"
-            raise CseError(what, where="model.name", value=name, hint=hint)
-        if inner == ".." or Path(str(inner)).name != inner:
-            what = f"modules.json names {inner!r}, which is not a folder in it"
-            raise CseError(what, where="model.name", value=name, hint="copy the whole folder again")
-        found.append((kind, root / inner))
+        kind, inner = str(values.get("type")).rpartition(".")[2], str(values.get("path"))
+        what, value = "names a module that cse does not have", kind
+        hint = f"encode with sentence-transformers: cse has {', '.join(MODULES)}, in this order"
+        if kind in (MODULES[1:] if found else MODULES[:1]):
+            if inner != ".." and Path(inner).name == inner:
+                found.append((kind, root / inner))
+                continue
+            what, value, hint = "names a folder elsewhere", inner, "copy the whole folder again"
+        raise CseError(what, where=str(file), value=value, hint=hint)
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -123,21 +124,23 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the state of every part that is not a module: tensors and JSON values.
 
     Raises:
-        PartError: If a part has another state.
+        PartError: If a part, a module too, has a state that cannot be saved.
     """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
-    others = ((path, p) for path, p in assembly.parts.items() if not isinstance(p, nn.Module))
-    for path, part in others:
-        state = part.state_dict()
+    for path, part in assembly.parts.items():
+        state, module = part.state_dict(), isinstance(part, nn.Module)
         if not isinstance(state, Mapping):
             what = f"promised tensors and JSON values by name, returned {type(state).__name__}"
             raise PartError(part, "state_dict", what)
         for name, value in state.items():
-            if isinstance(value, Tensor):
-                tensors[f"part.{path}.{name}"] = value
+            if isinstance(value, Tensor) and value.layout is torch.strided and not value.is_meta:
+                if not module:
+                    tensors[f"part.{path}.{name}"] = value
                 continue
             try:
+                if module:
+                    raise TypeError("a module keeps tensors alone")
                 json.dumps(value)
             except (TypeError, ValueError) as error:
                 what = f"promised tensors and JSON values, but of {name!r} {error}"

@@ -9,7 +9,7 @@ import tomlkit
 
 from cse_core.options import Options
 from cse_core.recipes.composition import Composition, PlannedView
-from cse_core.recipes.reading import CORE_TABLES, KINDS
+from cse_core.recipes.reading import CORE_TABLES, KINDS, model_document
 
 
 def as_recipe(composition: Composition) -> dict[str, Any]:
@@ -19,8 +19,8 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     for name in CORE_TABLES:
         recipe[name] = _values(getattr(composition, name), name, expressions)
     # What takes the model's own setting away; left out, that would be there again.
-    own = dict.fromkeys(composition.says.inference(), "none")
-    recipe["inference"] = own | recipe["inference"]
+    own = model_document(composition.says, composition.facts).table["inference"]
+    recipe["inference"] = dict.fromkeys(own, "none") | recipe["inference"]
     # What was derived from the data stands here too: on a resume nobody looks at its columns.
     recipe["views"] = {view.name: _view(view) for view in composition.views}
     for kind in KINDS:

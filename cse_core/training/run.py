@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from cse_core.data import Corpus, Data, read_data
 from cse_core.encoders.architecture import count_trained
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
-from cse_core.errors import CseError
+from cse_core.errors import CseError, raise_all
 from cse_core.evaluation.dev_sets import dev_sets
-from cse_core.files import RESULT, RUN_FILE
+from cse_core.files import RUN_FILE
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import resolve_model
@@ -33,7 +33,7 @@ from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import split_texts
 from cse_core.training.checkpoint import begin, last_checkpoint, restore_settings
 from cse_core.training.export import public_name
-from cse_core.training.fingerprints import fingerprints, refuse_changes
+from cse_core.training.fingerprints import fingerprints
 from cse_core.training.recipe_file import dump_recipe
 from cse_core.training.run_folder import RunFolder, versions
 from cse_core.training.selection import Scorer
@@ -96,12 +96,10 @@ def resume(
     checkpoint that is whole.
 
     Raises:
-        CseError: If it is not a run, has finished, or the data or the model has changed.
+        CseError: If it is not a run, or what it reads has changed.
         Stopped: If the process was asked to stop.
     """
     folder = RunFolder.open(path)
-    if (path / RESULT).is_file():
-        raise CseError(f"run {str(path)!r} has already finished", where="--resume")
     checkpoint, damaged = last_checkpoint(folder)
     settings = checkpoint.files[RUN_FILE]
     if os.environ.get("RANK", "0") == "0":
@@ -222,15 +220,15 @@ class Prepared:
         Raises:
             CseError: It names what has changed.
         """
-        data = {"data.path": then["data"]["fingerprint"]}
-        refuse_changes(
-            {**data, **then["read"]}, {"data.path": self.corpus.fingerprint, **self._read}
-        )
-
-    @cached_property
-    def _read(self) -> dict[str, str]:
-        packed = {"model.attention": "packed" if self.assembly.online.encoder.packed else "padded"}
-        return packed | fingerprints(self.composition, self.scorer.dev, self.registry)
+        now = {
+            "data.path": self.corpus.fingerprint,
+            **fingerprints(self.composition, self.registry),
+        }
+        was = {"data.path": then["data"]["fingerprint"], **then.get("read", {})}
+        hint = "restore it as it was, or start a new run"
+        changed = [name for name in was if now.get(name) != was[name]]
+        what = "has changed since the run started"
+        raise_all([CseError(what, where=name, hint=hint) for name in changed])
 
     def record(self, **train: Any) -> str:
         """Return run.toml: what repeats the run, with ``train.*`` changed, and what it ran on."""
@@ -253,7 +251,7 @@ class Prepared:
                     "fingerprint": self.corpus.fingerprint,
                     "dev": list(self.scorer.dev),
                 },
-                "read": self._read,
+                "read": fingerprints(run, self.registry),
             },
         }
         return dump_recipe(run) + "\n" + tomlkit.dumps(facts)

@@ -341,25 +341,20 @@ class Trainer:
     def _refuse_untrained(self, loop: TrainingLoop, seen: Container[str]) -> None:
         """Refuse to go on where the first steps gave the encoder, a pooler or a loss no gradient.
 
-        A loss that was not computed yet, or has weight 0 so far, may get its own later, as may
-        stores and miners.
+        Losses that were not computed or weigh nothing so far may get theirs later, as may stores
+        and miners.
         """
-        steps, losses = range(loop.done), loop.engine.objectives.losses
-        acting = [
+        acting = {
             loss.path
             for loss, options in self.composition.losses()
-            if loss in losses and f"{loss.name}.loss" in seen
-            if any(options.weight.at(step, loop.total) for step in steps)
-        ]
+            if f"{loss.name}.loss" in seen
+            and any(options.weight.at(step, loop.total) for step in range(loop.done))
+        }
         for path in loop.optimizer.untrained() if acting else ():
-            if path == "encoder" or path in acting or path.startswith("pool."):
-                part = self.assembly.parts.get(path)
-                raise CseError(
-                    f"had no gradient in the first {loop.done} steps, so it learns nothing",
-                    where=path if part is None else f"{path} of {part.owner}",
-                    hint="a part may return zeros, or every negative be masked: cse inspect shows "
-                    "a batch as the losses see it",
-                )
+            if path in ("encoder", *acting) or path.startswith("pool."):
+                what = f"had no gradient in the first {loop.done} steps, so it learns nothing"
+                hint = "a part may return zeros, or every negative be masked: see cse inspect"
+                raise CseError(what, where=path, hint=hint)
 
     def _refuse_not_finite(self, loop: TrainingLoop) -> None:
         """Wait for the steps so far, and stop where one made a number that is not finite.

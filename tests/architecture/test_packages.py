@@ -14,6 +14,10 @@ MAX_MODULE_LINES = 500
 LIGHT = ("registry", "recipes", "data")
 """Packages that import no torch, beside the contract's light half."""
 HEAVY_CONTRACT = {"types", "token_batch", "functional", "memory", "parts", "protocols"}
+COMMAND_LINE = (
+    "terminal", "machine", "plugins", "options", "texts", "models", "cards", "training", "commands",
+)  # fmt: skip
+"""Packages of the command line in their order: each imports only itself and earlier ones."""
 CARD = {"cse", "cse_core", "cse_cli", "docs", "plugins", "tests"}
 """Folders at the top of the repository, beside hidden ones."""
 
@@ -30,6 +34,24 @@ def test_a_package_imports_only_earlier_packages(package: str) -> None:
     ]
     assert not upward
     assert package_imports()[package] <= earlier
+
+
+def test_a_package_of_the_command_line_imports_only_those_above_it() -> None:
+    root = ROOT / "cse_cli"
+    assert {path.parent.name for path in root.glob("*/__init__.py")} == set(COMMAND_LINE)
+    assert {path.stem for path in root.glob("*.py")} == {"__init__", "api", "main"}
+
+    def place(name: str) -> int:
+        return [*COMMAND_LINE, "api", "main"].index(name.split(".")[1])
+
+    upward = [
+        f"{module.name}:{line} imports {other}"
+        for module in modules().values()
+        if module.package == "cse_cli" and module.name.count(".") == 2
+        for other, line in module.imports.items()
+        if other.startswith("cse_cli.") and place(other) > place(module.name)
+    ]
+    assert upward == []
 
 
 def test_no_modules_import_each_other() -> None:

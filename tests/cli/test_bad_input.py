@@ -105,7 +105,7 @@ USES = [
     ("encode starter latin.txt", "latin.txt, line 1", "not UTF-8"),
     ("encode starter folder", "folder", "is a folder, not a file"),
     ("encode starter nothere.txt", "nothere.txt", "no such file"),
-    ("encode starter binary.txt", "binary.txt, line 2", "NUL byte, so it is not text"),
+    ("encode starter binary.txt", "binary.txt, line 1", "not UTF-8"),
     ("encode starter two.tsv", "two.tsv", "--set data.columns.text=NAME"),
     ("encode starter ok.txt --set data.limit=3", "--set", "data.limit=3", "data.columns.text=NAME"),
     ("encode starter ok.txt --out ok.txt/v.npy", "--out", "cannot be written"),

@@ -99,8 +99,10 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
 def test_names_are_never_markup(tmp_path: Path) -> None:
     name = "x\n# Injected|<b>\x1b[31m`*_a_b"
     assert code(name) == "`x\\n# Injected|<b>\\x1b[31m*_a_b`"
-    assert plain(name) == r"x\\n# Injected\|\<b>\\x1b\[31m\`\*\_a_b"
-    assert plain("# a") == r"\# a"
+    assert plain(name) == r"x\\n# Injected\|\<b>\\x1b[31m\`\*\_a_b"
+    assert [plain(each) for each in ("# a", "- a", "+0.1 [a, b]", "[a](b)")] == [
+        r"\# a", r"\- a", "+0.1 [a, b]", r"[a]\(b)"
+    ]  # fmt: skip
     lines = Table([name], [[f"{name} **bold**"]]).markdown().split("\n")
     assert len(lines) == 3 and lines[2].endswith(" **bold** |")
     assert markdown_table(["a"], [[code(name)]]).count("\n") == 2

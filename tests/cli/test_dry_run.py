@@ -92,8 +92,7 @@ def test_the_plan_says_model_parts_views_passes_and_steps(cse: Cse, sentences: P
     for line in ("loss.infonce (cse-toolkit ", "positive: column text, branch online",
                  "24 rows", "3 steps", "train.batch_size = 8, from the command line"):  # fmt: skip
         assert line in said.out
-    said = cse(*words, "--model", "someone/nothing")
-    assert "someone/nothing (neither installed nor a folder: looked for on the hub)" in said.out
+    refused(cse(*words, "--model", "someone/nothing"), "model.name", "hub does not answer")
     if Installed().registry.has("recipe", "neighbour"):  # the pairs of a round decide its steps
         data = ("--data", "starter", "--data.limit", "50")
         said = cse("train", "--recipe", "neighbour", *data, "--dry-run").out

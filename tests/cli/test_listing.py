@@ -32,18 +32,6 @@ def test_list_plugins_by_kind_and_status(cse: Cse) -> None:
     assert cse("list-plugins", "--status", "broken").out.startswith("no installed plugin")
 
 
-def test_known_plugins_are_listed_installed_or_not(cse: Cse) -> None:
-    said = json.loads(cse("list-plugins", "--available", "--json").out)["available"]
-    hicl = next(each for each in said if each["distribution"] == "cse-hicl")
-    assert hicl["paper"] == "Wu et al.: HiCL, Findings of EMNLP 2023"
-    assert hicl["parts"]["pool"] == ["segments"]
-    assert hicl["install"].startswith("pip install")
-    suites = cse("list-plugins", "--available", "--kind", "suite").out
-    assert "cse-evaluation" in suites and "cse-hicl" not in suites
-    without = cse("--no-plugin", "hicl", "list-plugins", "--available").out
-    assert "cse-hicl" in without
-
-
 def test_papers_of_a_recipe_a_plugin_and_a_run(cse: Cse, tmp_path: Path) -> None:
     recipe = cse("list-plugins", "--cite", "is-cse-cards").out
     assert recipe.count("@inproceedings{") == 2 and "Instance Smoothed" in recipe
@@ -143,6 +131,6 @@ def test_mistakes_of_usage(cse: Cse) -> None:
 
 def test_the_options_of_a_plugin_as_a_table_for_its_readme(cse: Cse) -> None:
     said = cse("show-plugin", "dclr", "--markdown").out
-    assert said.startswith("| option | type | default | what it does |\n|---|")
+    assert said.startswith("| option | type | default | what it does |\n| --- |")
     assert "| `negatives.noise.times` |" in said
     assert "`loss.dclr.target`" not in said

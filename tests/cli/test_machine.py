@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,17 @@ def test_a_refusal_of_the_machine_says_what_to_do() -> None:
     said = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
     assert said is not None and said.line() == "a/file: No space left on device"
     assert [refusal(error, ["train"]) for error in BUGS] == [None] * len(BUGS)
+
+
+def test_metadata_that_cannot_be_read_names_its_distribution(tmp_path: Path) -> None:
+    (folder := tmp_path / "zz-1.0.dist-info").mkdir()
+    (folder / "METADATA").write_text("Name: zz\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[cse]\nno equals sign\n")
+    (found,) = distributions(path=[str(tmp_path)])
+    with pytest.raises(TypeError) as caught:
+        found.entry_points  # noqa: B018
+    said = refusal(caught.value, ["train"])
+    assert said is not None and said.what == "the metadata of zz cannot be read"
 
 
 def test_words_that_are_no_text_and_a_folder_that_is_gone(

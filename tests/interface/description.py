@@ -23,7 +23,6 @@ from docs.reference import HANDED, HIDDEN, IN_A_LINE, SECTIONS
 KEPT = Path(__file__).with_name("interface.json")
 COMMANDS = {
     "list-plugins --json": 3,
-    "list-plugins --available --json": 2,
     "show-plugin mocose --json": 3,
     "list-recipes --json": 2,
     "show-recipe mocose --json": 1,

@@ -38,6 +38,7 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--negatives exits-late", 1, ("negatives.exits-late", "after_step raised SystemExit: 0")),
     ("--negatives state-no-table", 1, ("negatives.state-no-table", "state_dict")),
     ("--negatives state-of-lambda", 1, ("negatives.state-of-lambda", "state_dict")),
+    ("--negatives sparse-state", 1, ("negatives.sparse-state", "state_dict")),
     ("--loss nothing", 1, ("loss.nothing", "promised a LossOutput, returned None")),
     ("--loss signature", 1, ("loss.signature", "takes other arguments")),
     ("--loss no-loss", 1, ("loss.no-loss", "Loss")),

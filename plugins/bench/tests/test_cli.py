@@ -77,12 +77,6 @@ def test_mistakes(cse: Cse, tmp_path: Path) -> None:
     assert everything(tmp_path) == before
 
 
-def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
-    printed = cse("bench", "--loss", "infonce", "--help-all")
-    assert printed.code == 0
-    assert "--loss.infonce.temperature" in printed.out and "--precision" in printed.out
-
-
 def test_an_interrupt_leaves_nothing(
     cse: Cse, sentences: Path, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +27,12 @@ class DocumentSet:
 
     Attributes:
         name: ``bbc_news.all``; of a file ``news.test.jsonl`` it is ``news.test``.
-        titles: The distinct titles: those of the documents first, then other candidates.
+        titles: The distinct titles of the documents.
         gold: ``[N]`` which title each document has.
         offsets: ``[N + 1]`` where each document's sentences begin in ``rows``.
         rows: ``[S]`` places of the sentences in ``sentences``, document by document.
         sentences: All sentences of the file; they stay in Arrow until they are asked for.
         untitled: Documents left out because they have no title.
-        candidates: How many of the titles are no document's.
     """
 
     name: str
@@ -43,17 +42,10 @@ class DocumentSet:
     rows: NDArray[np.int64]
     sentences: Column
     untitled: int = 0
-    candidates: int = 0
 
     def __len__(self) -> int:
         """Return the number of documents."""
         return len(self.gold)
-
-    def among(self, candidates: Iterable[str]) -> DocumentSet:
-        """Return the set with other candidates behind its own titles, each once."""
-        titles = tuple(dict.fromkeys((*self.titles, *candidates)))
-        added = len(titles) - len(self.titles)
-        return replace(self, titles=titles, candidates=self.candidates + added)
 
     def blocks(self, sentences: int) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
         """Yield sentences of whole documents, about so many at once, and each one's document."""
@@ -75,8 +67,6 @@ class DocumentSet:
                 digest.update(f"{number}\0{text}\0".encode())
         for number in self.gold.tolist():
             digest.update(f"{self.titles[number]}\0".encode())
-        for title in self.titles[len(self.titles) - self.candidates :]:
-            digest.update(f"{title}\0".encode())
         return digest.hexdigest()[:12]
 
 
@@ -84,17 +74,6 @@ def is_document_file(path: str | os.PathLike[str]) -> bool:
     """Tell whether a table file holds documents with titles, by its columns."""
     columns = set(read_table(path)[0])
     return "title" in columns and bool(columns & {*ARTICLE_COLUMNS, "document"})
-
-
-def read_candidates(path: str | os.PathLike[str]) -> list[str]:
-    """Read texts that documents may look for: the titles of a file that has any, else its texts.
-
-    Raises:
-        CseError: If the file cannot be read or holds no text.
-    """
-    corpus = load_texts(os.fspath(path))
-    column = corpus.column("title" if "title" in corpus.names else "text")
-    return [text for text in dict.fromkeys(each.strip() for each in column) if text]
 
 
 def read_documents(path: str | os.PathLike[str], plugins: Installed | None = None) -> DocumentSet:

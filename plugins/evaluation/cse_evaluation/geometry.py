@@ -73,29 +73,15 @@ def measure(
     if len(distinct) > MOST_SENTENCES:
         rows = np.random.default_rng(0).choice(len(distinct), MOST_SENTENCES, replace=False)
         spread = distinct[np.sort(rows)]
-    values = singular_values(distinct)
-    file = {"file": pairs.file}
-    over = {**file, "sentences": len(distinct)}
+    values, over = singular_values(distinct), {"sentences": len(distinct)}
     return {
         "alignment": {
             "value": alignment(first[positive], second[positive]),
-            **file,
             "pairs": int(positive.sum()),
             "scored_above": threshold,
-            "share_of_highest_score": POSITIVE_SHARE,
         },
-        "uniformity": {
-            "value": uniformity(spread),
-            **file,
-            "sentences": len(spread),
-            "pairs": math.comb(len(spread), 2),
-            "t": TEMPERATURE,
-        },
-        "mean_cosine": {
-            "value": mean_cosine(distinct),
-            **over,
-            "pairs": math.comb(len(distinct), 2),
-        },
+        "uniformity": {"value": uniformity(spread), "sentences": len(spread)},
+        "mean_cosine": {"value": mean_cosine(distinct), **over},
         "effective_rank": {"value": effective_rank(values), **over},
-        "singular_values": {"values": values.tolist(), **over, "vectors": "unit, not centred"},
+        "singular_values": {"values": values.tolist(), **over},
     }

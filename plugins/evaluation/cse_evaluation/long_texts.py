@@ -64,13 +64,3 @@ class LabelledTexts:
             done += len(held)
             self._progress(done, len(texts), f"texts of {self._name}")
         return np.concatenate(blocks)
-
-    def measure(self, texts: Sequence[str]) -> dict[str, float]:
-        """Return how long texts are for the model.
-
-        ``mean``: tokens of a text, special tokens counted; ``longer``: share x100 of the texts
-        that are longer than the model takes.
-        """
-        tokens, longer = self._encode.lengths(texts)
-        mean, share = float(tokens.mean()), 100 * float(longer.mean())
-        return {"mean": round(mean, 4), "longer": round(share, 4)}

@@ -110,49 +110,36 @@ def probe(
     seed: int = SEED,
     progress: Progress | None = None,
     name: str = "",
-) -> tuple[list[Fitted], str]:
+) -> list[Fitted]:
     """Train and score a classifier on the classes ``[N]`` of rows, in each fold if there are folds.
 
     The same on any number of cores: each classifier is fitted by one thread.
-
-    Returns:
-        What was fitted, fold by fold; and by which rows C was chosen: ``10 inner folds``, ``10
-        folds of train``, ``a tenth of train`` or ``dev``.
     """
-    choices, chosen_by = _choices(features, classes, split, seed)
+    choices = _choices(features, classes, split, seed)
     found: list[Fitted] = []
     for choice in choices:
         found.append(fit(choice, classes, seed))
         if progress is not None:
             progress(len(found), len(choices), name)
-    return found, chosen_by
+    return found
 
 
-def _choices(
-    features: Features, classes: Classes, split: Split, seed: int
-) -> tuple[list[Choice], str]:
-    """Return what is fitted and scored, fold by fold, and by which rows a setting is chosen."""
+def _choices(features: Features, classes: Classes, split: Split, seed: int) -> list[Choice]:
+    """Return what is fitted and scored, fold by fold."""
     if split.test is None:
-        made = []
-        for train, scored in _folds(split.train, classes, seed):
-            inner, by = _held_out(train, classes, seed)
-            made.append(Choice(features(train), train, inner, scored, None, GRID))
-        return made, by.replace("folds of train", "inner folds")
-    inner, by = _held_out(split.train, classes, seed)
-    grid = GRID_WITHOUT_DEV
+        return [
+            Choice(features(train), train, _held_out(train, classes, seed), scored, None, GRID)
+            for train, scored in _folds(split.train, classes, seed)
+        ]
+    inner, grid = _held_out(split.train, classes, seed), GRID_WITHOUT_DEV
     if split.dev is not None:
-        inner, by, grid = ((split.train, split.dev),), "dev", GRID
-    known = features(split.train)
-    return [Choice(known, split.train, inner, split.test, split.dev, grid)], by
+        inner, grid = ((split.train, split.dev),), GRID
+    return [Choice(features(split.train), split.train, inner, split.test, split.dev, grid)]
 
 
-def _held_out(
-    train: Rows, classes: Classes, seed: int
-) -> tuple[tuple[tuple[Rows, Rows], ...], str]:
-    folds = _folds(train, classes, seed)
-    if len(train) > MOST_FOLDED:
-        return folds[:1], "a tenth of train"
-    return folds, f"{len(folds)} folds of train"
+def _held_out(train: Rows, classes: Classes, seed: int) -> tuple[tuple[Rows, Rows], ...]:
+    """Return the folds that choose C, each as rows to fit and rows held out."""
+    return _folds(train, classes, seed)[: 1 if len(train) > MOST_FOLDED else None]
 
 
 def _folds(rows: Rows, classes: Classes, seed: int) -> tuple[tuple[Rows, Rows], ...]:

@@ -80,12 +80,6 @@ def mean_of(
             means[name] = fmean(known) if len(known) == len(found) else None
     facts: dict[str, Any] = {name: sum(each.facts[name] for each in found) for name in sums}
     facts[key] = [each.name for each in found]
-    if lexical := [each.facts["lexical"] for each in found if "lexical" in each.facts]:
-        sources = {each["idf"] for each in lexical}
-        facts["lexical"] = {
-            "idf": sources.pop() if len(sources) == 1 else "the sentences of each file",
-            "units": " or ".join(sorted({each["units"] for each in lexical})),
-        }
     name = "mean" if len(found) == len(tests) else f"mean-of-{len(found)}"
     return [Result.of(prefix + name, means, facts, **about)]
 

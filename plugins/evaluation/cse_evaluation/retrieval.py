@@ -17,8 +17,6 @@ from cse_evaluation.vectors import EncodedTexts
 
 CUTS = (5, 10, 20)
 """The k of recall@k."""
-SIMILARITIES = {"cosine": "cosine", "dot": "inner product"}
-"""How titles are ranked, and its name in words."""
 _SENTENCES, _DOCUMENTS, _CELLS = 8192, 512, 2**24
 _SAMPLE = 1000
 """Documents of a dev set whose vectors are looked at for a collapse."""
@@ -113,7 +111,6 @@ def score_documents(
     documents: DocumentSet,
     words: Baseline | None = None,
     progress: Progress | None = None,
-    similarity: str = "cosine",
 ) -> Result:
     """Score an encoder on a set of documents; the items are what ``titles_before`` returns.
 
@@ -122,20 +119,15 @@ def score_documents(
         documents: The documents.
         words: What ``score_words`` returned for them.
         progress: Hears how many sentences are encoded.
-        similarity: ``cosine``, or ``dot``: the inner product of the vectors as they are.
 
     Raises:
         CseError: If the encoder's vectors are not finite.
     """
-    vectors = document_vectors(encode, documents, progress)
-    titles = EncodedTexts(encode, documents.titles)(documents.titles).astype(np.float64)
-    if similarity == "cosine":
-        vectors, titles = unit(vectors), unit(titles)
-    setting = f"document to title, mean of sentence vectors, {SIMILARITIES[similarity]}"
+    vectors = unit(document_vectors(encode, documents, progress))
+    titles = EncodedTexts(encode, documents.titles).unit(documents.titles)
     facts: dict[str, Any] = {
         "documents": len(documents),
         "titles": len(documents.titles),
-        "candidates": documents.candidates,
         "sentences": len(documents.rows),
         "untitled": documents.untitled,
         "fingerprint": documents.fingerprint,
@@ -146,7 +138,7 @@ def score_documents(
         recall_of(before),
         facts,
         split=documents.name.rpartition(".")[2],
-        setting=setting,
+        setting="document to title, mean of sentence vectors, cosine",
         words=words,
         items=before,
     )

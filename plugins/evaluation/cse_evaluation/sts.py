@@ -79,8 +79,6 @@ def _score_set(pairs: PairSet, encoded: EncodedTexts, words: Baseline) -> Result
         "file": pairs.file,
         "fingerprint": pairs.fingerprint,
     }
-    if subsets := _subsets(pairs, cosines):
-        facts["subsets"] = subsets
     beside = dict(words)
     binary_words = beside.pop("binary", {})
     if binary := binary_scores(pairs.gold, cosines):
@@ -113,21 +111,6 @@ def binary_scores(gold: Sequence[float], values: NDArray[np.float64]) -> dict[st
         "roc_auc": 100.0 * float(roc_auc_score(gold, values)),
         "positives": int(sum(gold)),
     }
-
-
-def _subsets(pairs: PairSet, cosines: NDArray[np.float64]) -> dict[str, Any]:
-    """Return the score of each subset, nothing where the file names none."""
-    rows: dict[str, list[int]] = {}
-    for row, pair in enumerate(pairs.pairs):
-        rows.setdefault(pair.subset, []).append(row)
-    if set(rows) == {""}:
-        return {}
-    found = {}
-    for name, own in sorted(rows.items()):
-        score = spearman([pairs.gold[row] for row in own], cosines[own])
-        found[name] = {"spearman": score, "pairs": len(own)}
-    subsets: dict[str, Any] = rounded(found)
-    return subsets
 
 
 def score_words(pairs: PairSet) -> Baseline:

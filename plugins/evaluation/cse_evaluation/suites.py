@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,18 +36,7 @@ def locate_files(names: Sequence[str], below: str, folder: Path) -> dict[str, Pa
     return found
 
 
-@dataclass(frozen=True)
-class TableFiles(SuiteFiles):
-    """The tables of some folders whose columns fit.
-
-    Attributes:
-        others: Those whose columns do not.
-    """
-
-    others: tuple[Path, ...] = ()
-
-
-def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing: str) -> TableFiles:
+def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing: str) -> SuiteFiles:
     """Look through folders for tables that fit; one that is broken hides none of the others.
 
     Where one name stands there several times, the first place and the first of ``TABLE_SUFFIXES``
@@ -60,7 +48,6 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
         nothing: The name of what is missing where none fits.
     """
     files: dict[str, Path | None] = {}
-    others: list[Path] = []
     broken: list[CseError] = []
     for place in places:
         paths = place.iterdir() if place.is_dir() else ()
@@ -71,11 +58,9 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
             try:
                 if fits(path):
                     files[name] = path
-                else:
-                    others.append(path)
             except CseError as error:
                 broken.append(error)
-    return TableFiles(files or {nothing: None}, tuple(broken), tuple(others))
+    return SuiteFiles(files or {nothing: None}, tuple(broken))
 
 
 def _preference(path: Path) -> list[int]:
@@ -169,7 +154,7 @@ class Classify(OfFolder, Labelled):
 
     option, long_texts = "labelled", "slice"
 
-    def locate(self, folder: Path) -> TableFiles:
+    def locate(self, folder: Path) -> SuiteFiles:
         """Return where the files of labelled texts are: in the folder and its subfolder ``docs``.
 
         If there is a subfolder ``classify``, in that alone.
@@ -215,7 +200,7 @@ class Retrieval(OfFolder, Suite):
 
     option = "documents"
 
-    def locate(self, folder: Path) -> TableFiles:
+    def locate(self, folder: Path) -> SuiteFiles:
         """Return where the files of documents are."""
         from cse_evaluation.documents import is_document_file
 

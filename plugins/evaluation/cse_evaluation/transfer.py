@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -31,8 +31,6 @@ CLASSIFIERS = {
     "senteval": "SentEval's linear layer (Adam, early stopping)",
 }
 """The classifiers by the name that ``--classifier`` gives them, in words."""
-MOST_SQUARED = 4096
-"""Of at most so many texts TF-IDF vectors may be given by their inner products."""
 
 
 def score_tasks(
@@ -40,7 +38,6 @@ def score_tasks(
     tasks: Sequence[Task],
     *,
     texts: str = "",
-    measure: Callable[[Sequence[str]], Mapping[str, float]] | None = None,
     words: Mapping[str, Baseline] | None = None,
     classifier: str = "exact",
     seed: int = SEED,
@@ -54,7 +51,6 @@ def score_tasks(
         encode: The encoder; called once, with the distinct texts of all tasks.
         tasks: The tasks.
         texts: What ``encode`` does with long texts, for the report.
-        measure: Counts the tokens of texts, for the report; called with all of each task.
         words: What ``score_words`` gave for each task.
         classifier: ``exact`` or ``senteval``, as ``CLASSIFIERS`` says.
         seed: Of the folds.
@@ -78,16 +74,13 @@ def score_tasks(
         name = f"classifiers of {task.name}"
         features = _vector_features(task, encoded)
         classes, split = _rows(task)
-        fits, by = probe(features, classes, split, fit, seed=seed, progress=progress, name=name)
+        fits = probe(features, classes, split, fit, seed=seed, progress=progress, name=name)
         facts: dict[str, Any] = {
             **_facts(task, fits, classes),
             "texts": texts,
             "classifier": CLASSIFIERS[classifier],
-            "c_chosen_by": by,
             "seed": seed,
         }
-        if measure is not None:
-            facts["tokens"] = measure((*task.texts, *task.seconds))
         scored, predicted = _predicted(fits)
         commonest = Counter(classes[split.train].tolist()).most_common(1)[0][0]
         majority = 100 * float(np.mean(classes[scored] == commonest))
@@ -124,7 +117,7 @@ def score_words(task: Task, *, seed: int = SEED, progress: Progress | None = Non
     classes, split = _rows(task)
     units, named = units_of((*task.texts, *task.seconds))
     features, name = _word_features(task, units), f"TF-IDF on {task.name}"
-    fits, _ = probe(
+    fits = probe(
         features, classes, split, logistic_regression, seed=seed, progress=progress, name=name
     )
     scores = {
@@ -164,28 +157,9 @@ def _word_features(task: Task, units: Units) -> Features:
         first, *seconds = (weigh.transform(own[:, there]) for own in counts)
         for second in seconds:
             first = hstack([abs(first - second), first.multiply(second)], format="csr")
-        return _fewer_columns(first)
+        return first
 
     return features
-
-
-def _fewer_columns(features: Any) -> Any:
-    """Return features ``[N, N]`` with the inner products of ``[N, V]``, where that is cheaper.
-
-    A classifier's weights are sums of training rows, and their penalty and scores are inner
-    products of rows: the coordinates do not matter. A step of L-BFGS over few long texts costs a
-    tenth with N of them.
-    """
-    texts, units = features.shape
-    if not texts < units or texts > MOST_SQUARED:
-        return features
-    products = np.asarray((features @ features.T).todense(), dtype=np.float64)
-    # Rows may be equal or sums of others; a millionth of a row's length keeps them apart.
-    products[np.diag_indices(texts)] += 1e-12 + 1e-12 * products.diagonal().max()
-    try:
-        return np.linalg.cholesky(products).astype(np.float32)
-    except np.linalg.LinAlgError:  # more equal rows than rounding keeps apart: there are few
-        return features
 
 
 def _rows(task: Task) -> tuple[Classes, Split]:

@@ -97,11 +97,6 @@ def test_score_equals_a_plain_loop_and_each_text_is_encoded_once(encoder: Any) -
 
     assert result.scores["spearman"] == pytest.approx(loop(range(40)))
     assert (result.facts["pairs"], result.setting, result.split) == (40, "all", "test")
-    subsets = result.facts["subsets"]
-    assert list(subsets) == ["part0", "part1", "part2"]
-    for k in range(3):
-        assert subsets[f"part{k}"]["spearman"] == pytest.approx(loop(range(k, 40, 3)), abs=1e-4)
-    assert sum(score["pairs"] for score in subsets.values()) == 40
 
 
 def test_mean_is_called_mean_only_over_all_seven(encoder: Any) -> None:
@@ -114,7 +109,6 @@ def test_mean_is_called_mean_only_over_all_seven(encoder: Any) -> None:
         scores = [result.scores[name] for result in results[:7]]
         assert mean[name] == pytest.approx(sum(scores) / 7, abs=1e-4)
     assert (mean["sets"], mean["pairs"]) == (list(STS_TESTS), 7 * 12)
-    assert mean["lexical"] == {"idf": "the sentences of each file", "units": "words"}
     fewer = score_pairs(encoder, sets[2:])[-1]
     assert (fewer.name, fewer.facts["sets"]) == ("mean-of-5", list(STS_TESTS[2:]))
     assert [r.name for r in score_pairs(encoder, sets[6:])] == ["sickr.test", "stsb.dev", "mine"]
@@ -134,7 +128,7 @@ def test_a_collapsed_encoder_is_undefined_not_a_number() -> None:
     for result in score_pairs(collapsed, sets):
         assert result.to_json()["spearman"] is None and not result.scores
     scores = PairDevSet.of(sets[0]).score(collapsed)
-    assert scores["spearman"] == 0.0
+    assert "spearman" not in scores, "it chooses nothing"
     assert scores["mean_cosine"] == pytest.approx(1.0)
     assert scores["effective_rank"] == pytest.approx(1.0, abs=1e-6)
 
@@ -301,9 +295,7 @@ def test_alignment_is_over_pairs_strictly_above_the_threshold() -> None:
         near, spread = found["alignment"], found["uniformity"]
         expected = ((first - second) ** 2).sum(axis=1)[[0, 2]].mean()
         assert near.pop("value") == pytest.approx(expected)
-        assert near == {"file": "made.test", "pairs": 2, "scored_above": threshold,
-                        "share_of_highest_score": 0.8}  # fmt: skip
-        assert (spread["sentences"], spread["pairs"], spread["t"]) == (8, 28, 2.0)
+        assert near == {"pairs": 2, "scored_above": threshold} and spread["sentences"] == 8
         assert found["singular_values"]["values"][0] == 1.0
 
 

@@ -95,7 +95,7 @@ MISTAKES: list[tuple[str, str | bytes, str]] = [
     ("t.jsonl", '{"sentence1":"\\ud800","sentence2":"b","score":1}', "half a character"),
     ("one.tsv", HEAD + "1\ta\tb\n", "1 scored pair: Spearman"),
     ("same.tsv", HEAD + "3\ta\tb\n3.0\tc\td\n", "every one of 2 pairs has the score 3:"),
-    ("notes.txt", "x", "not read from this kind of file; name it *.tsv"),
+    ("notes.txt", "x", "not read from this kind of file; write them as *.tsv"),
 ]
 
 

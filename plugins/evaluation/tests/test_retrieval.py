@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_evaluation.documents import is_document_file, read_candidates, read_documents
+from cse_evaluation.documents import is_document_file, read_documents
 from cse_evaluation.retrieval import (
     DocumentDevSet,
     document_vectors,
@@ -102,50 +102,23 @@ def test_a_collapsed_model_finds_nothing(tmp_path: Path) -> None:
     assert found.scores == {"recall@5": 0.0, "recall@10": 0.0, "recall@20": 0.0}
 
 
-def test_candidates_of_other_files_stand_behind_the_own_titles(tmp_path: Path) -> None:
-    documents = read_documents(write(tmp_path / "news.test.jsonl", [article(i) for i in range(9)]))
-    plain = tmp_path / "more.txt"
-    plain.write_text("boat 0\nanother title\n\n a third \nanother title\n")
-    more = read_candidates(plain)
-    assert more == ["boat 0", "another title", "a third"]
-    titled = read_candidates(write(tmp_path / "other.jsonl", [article(i) for i in (8, 20, 21)]))
-    assert titled == ["boat 8", "drum 20", "bell 21"], "titles, not sentences"
-    among = documents.among([*more, *titled])
-    assert among.titles[:9] == documents.titles and among.candidates == 4
-    assert among.titles[9:] == ("another title", "a third", "drum 20", "bell 21")
-    assert np.array_equal(among.gold, documents.gold)
-    prints = {documents.fingerprint, among.fingerprint, documents.among(more).fingerprint}
-    assert len(prints) == 3 and documents.among([]).fingerprint == documents.fingerprint
-    said = score_documents(bag_of_letters, among, score_words(among)).to_json()
-    assert (said["titles"], said["candidates"], said["documents"]) == (13, 4, 9)
-
-
-@pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_titles_are_ranked_by_cosine_or_inner_product(tmp_path: Path, similarity: str) -> None:
+def test_titles_are_ranked_by_cosine(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
-    more = [f"{word} " * 9 for word in WORDS]
-    among = documents.among(more)
-    found = score_documents(bag_of_letters, among, similarity=similarity)
-    vectors, titles = document_vectors(bag_of_letters, among), bag_of_letters(among.titles)
-    titles = titles.astype(np.float64)
-    if similarity == "cosine":
-        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        titles = titles / np.linalg.norm(titles, axis=1, keepdims=True)
+    found = score_documents(bag_of_letters, documents)
+    vectors = document_vectors(bag_of_letters, documents)
+    titles = bag_of_letters(documents.titles).astype(np.float64)
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    titles = titles / np.linalg.norm(titles, axis=1, keepdims=True)
     assert found.scores == {
-        f"recall@{k}": slow_recall(vectors, titles, among.gold, k) for k in (5, 10, 20)
+        f"recall@{k}": slow_recall(vectors, titles, documents.gold, k) for k in (5, 10, 20)
     }
-    words = {"cosine": "cosine", "dot": "inner product"}[similarity]
-    assert found.to_json()["setting"].endswith(f", {words}")
 
 
-def test_ranks_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path) -> None:
+def test_ranks_of_the_command(cse: Cse, tmp_path: Path) -> None:
     documents = write(tmp_path / "a.jsonl", [article(i) for i in range(30)])
-    plain = tmp_path / "more.txt"
-    plain.write_text("boat 0\nanother title\n")
     out = tmp_path / "items.tsv"
-    words = ("eval", "starter", "--documents", str(documents), "--no-baselines", "--candidates",
-             str(plain))  # fmt: skip
-    said = cse(*words, "--similarity", "dot", "--items-out", str(out), "--json")
+    words = ("eval", "starter", "--documents", str(documents), "--no-baselines")
+    said = cse(*words, "--items-out", str(out), "--json")
     assert said.code == 0, said.err
     assert f"are in {out}" in said.err
     head, *lines = (line.split("\t") for line in out.read_text().splitlines())
@@ -153,14 +126,10 @@ def test_ranks_candidates_and_similarity_of_the_command(cse: Cse, tmp_path: Path
     assert [line[:2] for line in lines] == [["a.all", str(n)] for n in range(1, 31)]
     assert {line[3] for line in lines} == {""}
     found = json.loads(said.out)["results"]["a.all"]
-    assert (found["titles"], found["candidates"]) == (31, 1)
-    assert found["setting"].endswith("inner product")
+    assert found["titles"] == 30 and found["setting"].endswith("cosine")
     for k in (5, 10, 20):
         share = sum(int(line[2]) <= k for line in lines) / 30
         assert found[f"recall@{k}"] == pytest.approx(100 * share, abs=1e-4)
-    shown = " ".join(cse(*words).out.split())
-    assert "1 are candidates of --candidates alone" in shown
-    assert "mean of sentence vectors, cosine" in shown
 
 
 def test_words_stand_beside_the_model(tmp_path: Path) -> None:
@@ -184,7 +153,7 @@ def test_a_folder_is_searched_for_documents_with_titles(tmp_path: Path) -> None:
     assert sorted(each.name for each in read) == ["a.all", "b.all"]
     (tmp_path / "aa.parquet").write_bytes(b"no parquet")
     found = suite.locate(tmp_path)
-    assert sorted(found.files) == ["a", "b"] and [p.name for p in found.others] == ["other.jsonl"]
+    assert sorted(found.files) == ["a", "b"]
     assert [error.where for error in found.broken] == [str(tmp_path / "aa.parquet")]
 
 

@@ -30,7 +30,7 @@ SIZE = 12
 def probed(
     points: NDArray[np.float32], classes: NDArray[np.int64], split: Split, seed: int = 1111
 ) -> list[Fitted]:
-    return probe(lambda train: points, classes, split, senteval_layer, seed=seed)[0]
+    return probe(lambda train: points, classes, split, senteval_layer, seed=seed)
 
 
 def clouds(rows: int, classes: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

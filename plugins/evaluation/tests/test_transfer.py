@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from cse_evaluation import probe as probe_module
-from cse_evaluation import transfer
 from cse_evaluation.labelled import Task, read_tasks
 from cse_evaluation.lexical import words
 from cse_evaluation.probe import (
@@ -94,8 +93,8 @@ def test_cross_validation_equals_nested_loops() -> None:
     for classes in (2, 4):
         points, of_class = made_up(200, classes)
         rows = np.arange(200)
-        fits, by = probed(points, of_class, Split(rows))
-        assert by == "3 inner folds" and len({fitted.chosen for fitted in fits}) > 1
+        fits = probed(points, of_class, Split(rows))
+        assert len(fits) == 3 and len({fitted.chosen for fitted in fits}) > 1
         for fitted, (train, test) in zip(fits, folds(rows, of_class), strict=True):
             c, dev = best(points, of_class, folds(train, of_class), GRID)
             predicted = exact(points, of_class, train, c).predict(points[test])
@@ -110,15 +109,15 @@ def test_what_chooses_c_with_a_test_part(monkeypatch: pytest.MonkeyPatch) -> Non
     points, of_class = made_up(300, 3)
     train, dev, test = np.arange(200), np.arange(200, 250), np.arange(250, 300)
     whole = folds(train, of_class)
-    for split, held_out, grid, by, most in (
-        (Split(train, test=test), whole, GRID_WITHOUT_DEV, "3 folds of train", 300),
-        (Split(train, dev, test), [(train, dev)], GRID, "dev", 300),
-        (Split(train, test=test), whole[:1], GRID_WITHOUT_DEV, "a tenth of train", 150),
+    for split, held_out, grid, most in (
+        (Split(train, test=test), whole, GRID_WITHOUT_DEV, 300),
+        (Split(train, dev, test), [(train, dev)], GRID, 300),
+        (Split(train, test=test), whole[:1], GRID_WITHOUT_DEV, 150),
     ):
         monkeypatch.setattr(probe_module, "MOST_FOLDED", most)
-        (fitted,), chosen_by = probed(points, of_class, split)
+        (fitted,) = probed(points, of_class, split)
         c, accuracy = best(points, of_class, held_out, grid)
-        assert (fitted.chosen, chosen_by) == (c, by)
+        assert fitted.chosen == c
         assert 100 * fitted.dev_accuracy == pytest.approx(accuracy, abs=0.05)
         predicted = exact(points, of_class, train, c).predict(points[test])
         np.testing.assert_array_equal(fitted.predicted, predicted)
@@ -129,17 +128,16 @@ def test_seed_rare_classes_and_progress() -> None:
     heard: list[tuple[int, int, str]] = []
 
     def run(seed: int, **options: Any) -> list[list[int]]:
-        fits, _ = probed(points, of_class, Split(np.arange(100)), seed=seed, **options)
+        fits = probed(points, of_class, Split(np.arange(100)), seed=seed, **options)
         return [each.tolist() for fitted in fits for each in (fitted.rows, fitted.predicted)]
 
     first = run(1, name="mr", progress=lambda *heard_now: heard.append(heard_now))
     assert first == run(1) and first[0] != run(2)[0]
     assert heard == [(n, 3, "mr") for n in range(1, 4)]
     few = np.where(np.arange(100) < 3, 1, 0)
-    fits, by = probed(points, few, Split(np.arange(100)))
-    assert (len(fits), by) == (3, "2 inner folds")
+    assert len(probed(points, few, Split(np.arange(100)))) == 3
     once = np.where(np.arange(100) == 7, 2, of_class)
-    assert len(probed(points, once, Split(np.arange(100)))[0]) == 3
+    assert len(probed(points, once, Split(np.arange(100)))) == 3
 
 
 def sentences(rows: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -197,7 +195,7 @@ def test_vectors_are_encoded_once_and_taken_as_they_are(
     assert {text for task in tasks for text in (*task.texts, *task.seconds)} == set(asked)
     points = np.stack([encoder.vector(text) for text in tasks[0].texts])
     classes = np.array([int(label) for label in tasks[0].labels])
-    fits, _ = probed(points, classes, Split(np.arange(160)))
+    fits = probed(points, classes, Split(np.arange(160)))
     by_fold = [np.mean(fitted.predicted == classes[fitted.rows]) for fitted in fits]
     assert results[0].scores["accuracy"] == pytest.approx(100 * np.mean(by_fold))
     right = np.zeros(160, dtype=bool)
@@ -219,26 +217,6 @@ def test_words_equal_a_plain_tfidf(tasks: list[Task]) -> None:
     assert score["lexical"] == {"idf": "the training texts", "units": "words"}
 
 
-def test_words_by_their_inner_products(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = np.random.default_rng(1)
-    rows = []
-    for _ in range(120):
-        label = int(draw.integers(3))
-        topical = [f"t{label}x{n}" for n in draw.integers(60, size=2)]
-        rows.append(
-            (str(label), " ".join([*topical, *(f"w{n}" for n in draw.integers(900, size=30))]))
-        )
-    (task,) = read_tasks([write("q.tsv", table([*rows, rows[0], rows[0]], "label", "text"))])
-    few, by_products = transfer._word_features(task, words)(np.arange(100)), score_words(task)
-    monkeypatch.setattr(transfer, "MOST_SQUARED", 0)
-    many, by_words = transfer._word_features(task, words)(np.arange(100)), score_words(task)
-    assert few.shape == (122, 122)
-    assert many.shape[1] > 500
-    assert np.allclose(few @ few.T, (many @ many.T).todense(), atol=1e-6)
-    assert by_products == by_words
-    assert 40 < by_words["tfidf"] < 100
-
-
 def test_words_of_pairs_and_of_texts_without_any(write: Write, tasks: list[Task]) -> None:
     assert "tfidf_f1" in score_words(tasks[2])
     (task,) = read_tasks([write("q.tsv", table([("a", "!"), ("b", "?")] * 3, "label", "text"))])
@@ -247,13 +225,7 @@ def test_words_of_pairs_and_of_texts_without_any(write: Write, tasks: list[Task]
 
 def test_results_and_their_mean(tasks: list[Task], encoder: HashEncoder) -> None:
     scored = {task.name: score_words(task) for task in tasks}
-
-    def measure(texts: Sequence[str]) -> dict[str, float]:
-        return {"mean": 5.25, "longer": 100 * sum(text > "m" for text in texts) / len(texts)}
-
-    results = score_tasks(
-        encoder, tasks, texts="cut at 8 tokens", measure=measure, words=scored, seed=3
-    )
+    results = score_tasks(encoder, tasks, texts="cut at 8 tokens", words=scored, seed=3)
     said = {result.name: result.to_json() for result in results}
     assert list(said) == ["mr", "sst2", "mrpc", "transfer.mean-of-3"]
     mr, sst2 = said["mr"], said["sst2"]
@@ -262,7 +234,6 @@ def test_results_and_their_mean(tasks: list[Task], encoder: HashEncoder) -> None
     assert mr["accuracy"] == pytest.approx(np.mean(mr["fold_accuracies"]), abs=1e-3)
     assert (mr["files"], mr["texts"]) == (["mr.tsv"], "cut at 8 tokens")
     assert mr["tfidf"] == round(scored["mr"]["tfidf"], 4)
-    assert mr["tokens"] == measure(tasks[0].texts)
     assert (sst2["folds"], sst2["setting"], sst2["split"]) == (None, "train-test", "test")
     ones = tasks[1].labels[100:].count("1") / 60
     common = tasks[1].labels[:100].count("1") > 50
@@ -270,7 +241,7 @@ def test_results_and_their_mean(tasks: list[Task], encoder: HashEncoder) -> None
     assert {"f1", "tfidf_f1"} <= set(said["mrpc"])
     mean = said["transfer.mean-of-3"]
     names = ("mr", "sst2", "mrpc")
-    assert mean["tasks"] == list(names) and not {"f1", "tokens"} & set(mean)
+    assert mean["tasks"] == list(names) and "f1" not in mean
     for key in ("accuracy", "tfidf", "majority"):
         assert mean[key] == pytest.approx(np.mean([said[name][key] for name in names]), abs=1e-3)
 

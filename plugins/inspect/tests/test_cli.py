@@ -85,14 +85,6 @@ def test_a_batch_with_its_negatives_masks_and_sources(
     assert numbers["infonce.negatives.momentum-queue.age"] == 1
 
 
-def test_same_texts_are_kept_or_masked(cse: Cse, encoder: str, data: tuple[str, ...]) -> None:
-    for how, masked, left in (("keep", 0, 2), ("mask", 2, 0)):
-        words = ("--recipe", "simcse", "--model", encoder, *data, *WORK)
-        numbers = seen(cse, *words, "--loss.infonce.same_text", how)["metrics"]
-        counted = [numbers[f"infonce.same_text.{name}"] for name in ("masked", "seen")]
-        assert counted == [masked, left], how
-
-
 def test_a_run_is_shown_as_its_checkpoint_left_it_and_stays_as_it_is(
     cse: Cse, encoder: str, data: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -22,19 +21,15 @@ from cse_cli.api import (
     say_table,
     warn,
 )
-from cse_core.errors import CseError
 from cse_core.files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of
-from cse_study.planning.composing import Composer, PlannedRun
+from cse_study.planning.composing import Composer
 from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
 from cse_study.results.rows import FILE, Row, rows_of, write_rows
 from cse_study.results.table import Results, paper_number
-
-_SECONDS_BETWEEN_LINES = 30.0
-"""Between two lines that say how far runs under way are."""
 
 
 class State(NamedTuple):
@@ -60,7 +55,6 @@ class Session:
         plugins: The installed plugins.
         out: Folder of all studies.
         workers: How many runs at a time.
-        drop_checkpoints: Whether the checkpoints of finished runs are deleted.
     """
 
     definition: Definition
@@ -68,7 +62,6 @@ class Session:
     plugins: Installed
     out: Path
     workers: int = 1
-    drop_checkpoints: bool = False
 
     @cached_property
     def folder(self) -> StudyFolder:
@@ -100,8 +93,7 @@ class Session:
     @cached_property
     def jobs(self) -> dict[str, Job]:
         """Return the jobs of the plan."""
-        return jobs_of(self.plan, self.folder, self.scoring, self.workers,
-                       drop_checkpoints=self.drop_checkpoints)  # fmt: skip
+        return jobs_of(self.plan, self.folder, self.scoring, self.workers)
 
     @property
     def state(self) -> State:
@@ -171,7 +163,6 @@ class Session:
     def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
-        _check_models(self.plan.runs[key] for key in state.new)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]
@@ -182,8 +173,7 @@ class Session:
         left = len(state.begun) + len(state.new) - len(failed)
         if not left:
             return failed
-        names, runs, numbers = self.plan.names, self.plan.runs, count(1)
-        printed = time.monotonic()
+        names, numbers = self.plan.names, count(1)
 
         def ended(done: Done) -> None:
             self.write()
@@ -192,19 +182,8 @@ class Session:
                 what = took if done.status == "done" else f"{done.status}: {done.line}"
                 echo_err(f"{next(numbers)} of {left}: {names.get(done.key, done.key)}: {what}")
 
-        def look(keys: Collection[str]) -> None:
-            nonlocal printed
-            if not shown or time.monotonic() - printed < _SECONDS_BETWEEN_LINES:
-                return
-            printed = time.monotonic()
-            for key in keys:
-                step, total = self.folder.step(key), runs[key].steps
-                if step is not None:
-                    of = f" of {total:,}" if total else ""
-                    echo_err(f"{names.get(key, key)}: step {step:,}{of}")
-
         try:
-            found = carry_out(self.jobs, self.workers, ended, failed, look=look)
+            found = carry_out(self.jobs, self.workers, ended, failed)
         finally:
             self.write()
         return {key: done for key, done in found.items() if done.status != "done"}
@@ -265,19 +244,3 @@ class Session:
             if row.status == "failed":
                 warn(f"{row.point.name}, seed {row.seed} failed: {row.facts['line']}")
         echo(f"rows: {folder / FILE}")
-
-
-def _check_models(runs: Iterable[PlannedRun]) -> None:
-    """Refuse runs whose model is neither a folder nor on the hub, as far as this machine can see.
-
-    A composition does not: where the hub cannot be reached, a plan can still be shown.
-
-    Raises:
-        CseError: If nothing of a model was found.
-    """
-    for run in runs:
-        facts = run.composition.facts if run.composition is not None else None
-        if facts is not None and facts.family is None and facts.hidden is None:
-            what = "no folder of this name, and the hub cannot be reached"
-            hint = "check the spelling and the network, or give the path of a downloaded folder"
-            raise CseError(what, where="--model", value=facts.model, hint=hint)

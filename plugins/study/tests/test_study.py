@@ -145,7 +145,7 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
         'values = { model = ["@model:second", "@model:first"] }',
     )
     words = place.words("--steps", "2", "--model", f"second={broken}", text=text)
-    printed = cse(*words, "--drop-checkpoints")
+    printed = cse(*words)
     assert printed.code == 1, printed.err
     assert "warning: model=model:second, seed 1 failed: model.name: the weights are" in printed.err
     assert "no finished run" in printed.out and "model:first" in printed.out
@@ -289,14 +289,14 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
     (place.folder / "bad.tsv").write_text("sentence1\tsentence2\tscore\n", encoding="utf-8")
     for words, line in {
         "--page encoder": "--page: is a folder",
-        "--page texts.txt/page.html": "--page: is a file, not a folder",
+        "--page texts.txt/page.md": "--page: is a file, not a folder",
         "--pack texts.txt/page.gz": "--pack: is a file, not a folder",
         "--out texts.txt --dry-run": "texts.txt is a file (got",
         "--data-dir nodir --dry-run": "--data-dir: no such folder (got 'nodir')",
         "--suite sts --data-dir encoder --dry-run": "--suite: no file of it is in",
         "--pairs nope.tsv --dry-run": "nope.tsv: no such file; in folder ",
         "--seeds 0 --dry-run": "--seeds: names no seeds (got '0'); write how many, --seeds 5",
-        "--model first=nobody/none": "--model: no folder of this name, and the hub cannot be",
+        "--model first=nobody/none --points 1": "model.name: is not in the cache",
         "--pairs bad.tsv": "cse eval: runs could not be scored: ",
     }.items():
         refused(cse(*place.words(*words.split())), line)

@@ -53,7 +53,7 @@ ENCODERS: dict[str, RunInfo] = {
 OF_THE_RUN = frozenset(
     {
         *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
-        *("train.device", "train.threads", "train.precision", "train.seed"),
+        *("train.report", "train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
         *("model.gradient_checkpointing", "model.prompt"),
         *("inference.normalize", "inference.truncate_dim"),

@@ -149,9 +149,12 @@ class Rig:
         )
 
     def weights(self) -> dict[str, Tensor]:
-        """Return a copy of all trained weights."""
-        trained = self.session.prepare().trained
-        return {name: value.detach().clone() for name, value in trained.items()}
+        """Return a copy of all trained weights, and of what parts that are modules hold."""
+        found: dict[str, Tensor] = dict(self.session.prepare().trained)
+        for path, part in self.session.parts.items():
+            if isinstance(part, nn.Module):
+                found |= {f"part.{path}.{name}": each for name, each in part.state_dict().items()}
+        return {name: value.detach().clone() for name, value in found.items()}
 
     def not_finite(self) -> str:
         """Return the first loss, or the gradients and weights, that are no finite numbers."""
@@ -165,7 +168,7 @@ class Rig:
     def without_dropout(self) -> Rig:
         """Switch off the dropout that parts hold, also that of a branch; return the run."""
         for part in self.session.parts.values():
-            for held in (part, *vars(part).values()):
+            for held in (part, *vars(part).values(), *getattr(part, "heads", {}).values()):
                 for module in held.modules() if isinstance(held, nn.Module) else ():
                     if isinstance(module, nn.Dropout):
                         module.p = 0.0

@@ -15,6 +15,7 @@ from cse_testkit import (
     make_batch,
     make_context,
     make_part,
+    make_setup,
     run_steps,
     tiny_corpus,
     tiny_encoder,
@@ -162,6 +163,10 @@ def test_a_part_is_made_without_an_encoder() -> None:
     assert head(torch.ones(2, 4, dtype=torch.float64)).shape == (2, 4)
     with pytest.raises(CseError, match="did you mean infonce"):
         make_part("loss", "infonec")
+    setup = make_setup()
+    assert setup.load_encoder("a-teacher")[0].hidden_size == 48
+    assert setup.text_encoder("a-teacher", "cls")(["a boat", "b"]).shape == (2, 48)
+    assert setup.text_encoder(None)(["a boat"]).shape == (1, 32)
 
 
 # Runs

@@ -180,7 +180,7 @@ def test_facts(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.tsv", "text\tdocument", "one two\t1", "", "three\t1", "one two\t2", " \t3"
     )
-    facts = describe(load(path), first=1)
+    facts = describe(load(path))
     assert (facts["rows"], facts["documents"], facts["duplicates"], facts["blank_dropped"]) == (
         3,
         2,
@@ -190,7 +190,6 @@ def test_facts(tmp_path: Path) -> None:
     assert facts["words_mean"] == pytest.approx(5 / 3)
     assert (facts["words_median"], facts["words_p95"]) == (2, 2)
     assert facts["characters_mean"] == pytest.approx(19 / 3)
-    assert facts["first"] == ({"text": "one two", "document": "1"},)
     assert facts["columns"] == ("text", "document")
     plain = load(write(tmp_path / "b.txt", "one", "", "two"))
     assert describe(plain)["documents"] is None

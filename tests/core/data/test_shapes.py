@@ -103,6 +103,8 @@ def test_shapes(tmp_path: Path) -> None:
         pairs = cse.plan("pairs", data=path, dev="none") if "positive" in used else plan
         corpus = training_corpus(pairs.composition, plugins.registry)
         first = corpus.table.to_pylist()[0]
+        if shape == "FlagEmbedding":
+            assert list(corpus.column("negative")) == [C, D] * 2
         assert {name: first[name] for name in used} == used, shape
         assert ("negative" in {view.name for view in pairs.composition.views}) == (
             "negative" in used

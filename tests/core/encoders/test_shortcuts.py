@@ -1,4 +1,4 @@
-"""What is computed in a cheaper way: casts made once, the last layer for one token, a gradient.
+"""What is computed in a cheaper way: the last layer for one token, a gradient.
 
 Modules that somebody put around those of an encoder are not gone past.
 """
@@ -6,19 +6,16 @@ Modules that somebody put around those of an encoder are not gone past.
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.shortcuts import AutocastInputCache, WordTable
+from cse_core.encoders.shortcuts import WordTable
 from tests.core.encoders.test_encoder import (
     LENGTHS,
-    SIZES,
     albert,
     bert,
     close,
@@ -29,78 +26,6 @@ from tests.core.encoders.test_encoder import (
     roberta,
     rows,
 )
-
-ONCE_EACH = 2 * SIZES["num_hidden_layers"]
-"""What queries, keys and values are made of, and what the middle of a layer is made of."""
-
-
-class Casts(TorchDispatchMode):
-    """Counts casts of states to bf16; weights have one or two dimensions, states three."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = kwargs or {}
-        if func is torch.ops.aten._to_copy.default and named.get("dtype") == torch.bfloat16:
-            self.count += args[0].dim() == 3
-        return func(*args, **named)
-
-
-def in_bf16(encoder: PackedEncoder, **asked: Any) -> Tensor:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        return encode(encoder, LENGTHS, **asked).last
-
-
-@pytest.mark.parametrize("make", [bert, distilbert])
-@pytest.mark.parametrize("attention", ["packed", "padded"])
-def test_a_layer_casts_its_input_and_its_middle_once(make: Any, attention: Any) -> None:
-    torch.manual_seed(0)
-    encoder = PackedEncoder(make(), attention=attention).eval()
-    with Casts() as casts, torch.no_grad():
-        in_bf16(encoder)
-    assert casts.count == ONCE_EACH
-
-
-def test_outputs_are_equal_and_gradients_within_precision(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    torch.manual_seed(0)
-    encoder = PackedEncoder(bert()).eval()
-    found = []
-    for _ in range(2):
-        encoder.zero_grad()
-        last = in_bf16(encoder, read=rows(LENGTHS)[2][:-1])
-        last.float().square().sum().backward()
-        found.append((last, [each.grad for each in encoder.parameters() if each.grad is not None]))
-        monkeypatch.setattr(encoder._casts, "keeping", nullcontext)
-    (shared, ours), (apart, theirs) = found
-    assert torch.equal(shared, apart)
-    assert len(ours) == len(theirs) > 40
-    for a, b in zip(ours, theirs, strict=True):
-        assert (a - b).norm() <= 1e-2 * b.norm() + 1e-4
-
-
-def test_states_changed_in_place_are_cast_anew() -> None:
-    casts, linear = AutocastInputCache(), nn.Linear(4, 4)
-    casts.watch(linear)
-    states = torch.ones(2, 4)
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16), casts.keeping():
-        first = linear(states)
-        again = linear(states)
-        states.mul_(3.0)
-        changed = linear(states)
-    assert torch.equal(first, again)
-    assert not torch.equal(first, changed)
-
-
-def test_a_copy_casts_for_itself() -> None:
-    encoder = PackedEncoder(bert()).eval()
-    twin = encoder.copy()
-    assert twin._casts is not encoder._casts
-    with Casts() as casts, torch.no_grad():
-        in_bf16(twin)
-    assert casts.count == ONCE_EACH
-
 
 # -- modules around modules
 

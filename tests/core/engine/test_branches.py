@@ -131,6 +131,19 @@ def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(
     assert len(calls) == 2
 
 
+def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
+    recipe = HEADED + '[[branch]]\nuse = "frozen"\n[views.positive]\nbranch = "frozen"\n'
+    bench = Bench(encoder, folder, recipe, "train.lr=1e-2")
+    texts = bench.columns["text"][:8]
+    sentence_encoder = bench.assembly.encoders["frozen"]
+    before = sentence_encoder.encode(texts, torch.device("cpu"))
+    for step in range(3):
+        bench.step(step)
+    assert torch.equal(sentence_encoder.encode(texts, torch.device("cpu")), before)
+    online = bench.assembly.online.encode(texts, torch.device("cpu"))
+    assert not torch.allclose(online, before, atol=1e-2)
+
+
 def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     encoder: str, other_encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,3 +182,18 @@ def test_ctx_vectors_that_no_record_encodes_are_refused(encoder: str, folder: Pa
         work.vectors_of("positive", "nobody")
     with pytest.raises(KeyError):
         work.vectors_of("nowhere", "online")
+
+
+def test_a_copy_of_an_encoder_shares_what_it_must_and_nothing_else(
+    encoder: str, folder: Path
+) -> None:
+    online = Bench(encoder, folder, HEADED).assembly.online.encoder
+    for share in (False, True):
+        copy = online.copy(share_embeddings=share)
+        assert copy.dropout_source is online.dropout_source is not None
+        layers = [m for m in copy.modules() if getattr(m, "source", None) is not None]
+        assert layers and all(layer.source is online.dropout_source for layer in layers)
+        theirs = dict(online.named_parameters())
+        same = [name for name, mine in copy.named_parameters() if mine is theirs[name]]
+        assert same == ["model.embeddings.word_embeddings.weight"] * share
+        assert all(torch.equal(mine, theirs[name]) for name, mine in copy.named_parameters())

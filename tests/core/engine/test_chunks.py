@@ -162,3 +162,21 @@ def test_fresh_gradients_are_the_same_in_chunks(encoder: str, folder: Path) -> N
     ]
     results = [bench.step(0).loss for bench in benches]
     assert results[0] == results[1] == results[2]
+
+
+UNDRAWN = {**RECIPES, "pushes": PUSHES.replace('[[aug]]\nuse = "noise"\n', "")}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_chunks_equal_one_call_without_dropout(recipe: str, encoder: str, folder: Path) -> None:
+    benches = [
+        Bench(encoder, folder, UNDRAWN[recipe], "model.dropout=0", "train.lr=1e-4", *chunk)
+        for chunk in ([], ["train.chunk_size=3"])
+    ]
+    for step in range(3):
+        one, other = (bench.step(step) for bench in benches)
+        torch.testing.assert_close(one.loss, other.loss, rtol=2e-5, atol=2e-5)
+        whole, parts = (
+            torch.cat([each.flatten() for each in bench.gradients.values()]) for bench in benches
+        )
+        assert (whole - parts).norm() < 1e-3 * whole.norm()

@@ -204,3 +204,15 @@ def test_groups_of_a_miner_and_a_group_that_comes_later(encoder: str, folder: Pa
     before = {n: p.clone() for n, p in alone.optimizer.named.items()}
     assert float(alone.step(0).loss) == 0.0
     assert all(torch.equal(p, before[n]) for n, p in alone.optimizer.named.items())
+
+
+def test_embedding_augmenters_act_on_their_view(encoder: str, folder: Path) -> None:
+    bench = Bench(encoder, folder, CLS + '[[aug]]\nuse = "noise"\n', "model.dropout=0")
+    vectors = encoded(bench)
+    plain = Bench(encoder, folder, CLS, "model.dropout=0")
+    expected = encoded(plain)
+    assert torch.equal(
+        vectors["anchor"]["sentence"].vectors, expected["anchor"]["sentence"].vectors
+    )
+    moved = vectors["positive"]["sentence"].vectors - expected["positive"]["sentence"].vectors
+    assert bool((moved.norm(dim=1) > 1e-4).all())

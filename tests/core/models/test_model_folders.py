@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import cse
+from cse_cli.training.resolving import with_absolute_paths
 
 st = pytest.importorskip("sentence_transformers", reason="its vectors are what is compared")
 modules = pytest.importorskip("sentence_transformers.models")
@@ -220,10 +221,10 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "Normalize before Dense": (saved(pooling(), modules.Normalize(), dense()), "before its last"),
     "a residual Dense": (saved(pooling(), dense(use_residual=True)), "use_residual True"),
     "a Dense of another function": (
-        saved(pooling(), dense(function="Softsign")), "Dense module with torch.nn.*Softsign"
+        saved(pooling(), dense(function="Softsign")), "a function that .*Softsign"
     ),
-    "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "made it of LayerNorm"),
-    "StaticEmbedding": (static, "made it of StaticEmbedding, which cse does not have"),
+    "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "names a module that .*LayerNorm"),
+    "StaticEmbedding": (static, "names a module that .*StaticEmbedding"),
     "a sparse encoder": (
         changed(saved(pooling()), "config_sentence_transformers.json", model_type="SparseEncoder"),
         "model_type 'SparseEncoder', which cse does not have",
@@ -233,11 +234,18 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         lambda f: adapter(f, beside=True), "whole weights and an adapter of peft"
     ),
     "a path out of the folder": (
-        changed(saved(pooling()), "1_Pooling/x.json"), "modules.json names '../elsewhere'"
+        changed(saved(pooling()), "1_Pooling/x.json"), "names a folder elsewhere"
     ),
     "pickled shards": (pickled_shards, "names weights.bin, which is not a safetensors file"),
     "more layers than weights": (
-        changed(plain, "config.json", num_hidden_layers=10**7), "10,000,000 layers, and the weights"
+        changed(plain, "config.json", num_hidden_layers=99),
+        "num_hidden_layers = 99, and the weights",
+    ),
+    "layers without end": (
+        changed(plain, "config.json", num_hidden_layers=10**7), "must be an integer from 1 to 1,000"
+    ),
+    "more words than weights": (
+        changed(plain, "config.json", vocab_size=10**7), "vocab_size = 10,000,000, and the weights"
     ),
     "a pipe": (a_pipe, "is not a regular file"),
     "T5": (
@@ -306,22 +314,26 @@ def test_another_folder_is_refused_with_the_reason(name: str, tmp_path: Path) ->
         cse.load(folder)
 
 
-def test_a_second_model_encodes_as_it_says_itself(tmp_path: Path) -> None:
+def test_a_second_model_encodes_as_it_says_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     teacher, data = tmp_path / "teacher", texts_of(tmp_path)
     saved(pooling(), dense(), modules.Normalize(), prompts={"q": "the old "}, length=20,
           default_prompt_name="q", truncate_dim=5)(teacher)  # fmt: skip
     store = {"use": "instance-weights", "branch": "frozen"}
-    options = {**WITHOUT, "branch.frozen.model": teacher, "model.max_length": 6,
+    options = {**WITHOUT, "branch.frozen.model": "teacher", "model.max_length": 6,
                f"negatives.{store['use']}.branch": "frozen"}  # fmt: skip
     chosen: Any = {"model": shared_encoder(), "data": data, "dev": "none", "pool": "cls",
                    "branch": "+frozen", "negatives": store["use"], "options": options}  # fmt: skip
     plan = cse.plan(**chosen)
-    assert f"frozen ({teacher}): anchor" in str(plan)
+    assert "frozen (teacher): anchor" in str(plan)
     assert (
-        f"{teacher} encodes as it says itself: pooled by mean, mlp, after the prompt 'the old ', "
-        "cut at 20 tokens, scaled to length 1, its first 5 numbers"
+        "teacher encodes as it says itself: pool mean, 2_Dense; prompt 'the old '; "
+        "max_length 20; normalize true; truncate_dim 5"
     ) in plan.composition.notes
-    with cse.Session(**chosen) as session:
+    located = with_absolute_paths(plan.composition, plan.plugins.registry)
+    with cse.Session(located, plugins=plan.plugins) as session:
         own = session._loop.assembly.encoders["frozen"]
         content = session._loop.rows.content("text", torch.arange(3), own.tokenizer)
         vectors = own.embed(own.rows(content, "anchor"), torch.device("cpu"), 3)["sentence"].vectors

@@ -102,7 +102,8 @@ def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "latest"
     model(run / "model")
     for origin in ("starter", None):
-        (run / "model" / "cse.json").write_text(json.dumps({"origin": origin}))
+        own = {"max_length": 64, "row": {"use": "mean"}, "origin": origin}
+        (run / "model" / "cse.json").write_text(json.dumps(own))
         facts = model_facts(str(run), made_up_registry())
         assert (facts.hidden, facts.origin) == (256, origin)
     outer = tmp_path / "st"

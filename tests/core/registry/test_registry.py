@@ -134,9 +134,7 @@ def test_name_of_another_kind_tells_the_flag() -> None:
 def test_unknown_distribution() -> None:
     made = registry(info("cse-mocose:mocose", QUEUE))
     assert made.has("negatives", "queue") and not made.has("loss", "queue")
-    line = error(made, "negatives", "cse-mocos/queue")
-    assert "cse-mocos is not installed: did you mean cse-mocose" in line
-    assert "cse-hicl is not installed: pip install cse-hicl" in error(made, "loss", "cse-hicl/x")
+    assert error(made, "negatives", "cse-mocos/queue").endswith("did you mean queue?")
 
 
 def test_providers_are_installed_parts() -> None:

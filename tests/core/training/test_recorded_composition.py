@@ -9,6 +9,7 @@ import pytest
 from cse_testkit import installed_registry
 
 from cse_core.errors import CseError
+from cse_core.recipes import compose
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.training.recipe_file import dump_recipe
@@ -37,6 +38,20 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
                 assert getattr(again, name) == getattr(first, name), (what, name)
             composed += 1
     assert composed > len(recipes)
+
+
+def test_parts_derive_nothing_again_unless_something_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, record, said = installed_registry(), tmp_path / "run.toml", compose._said
+    first = resolve(registry, recipe="simcse")
+    record.write_text(dump_recipe(first) + '[versions]\ntorch = "2"\n', encoding="utf-8")
+    asked: list[str] = []
+    monkeypatch.setattr(compose, "_said", lambda part, *a: asked.append(a[0]) or said(part, *a))
+    assert resolve(registry, recipe=record).parts == first.parts
+    assert "resolve_options" not in asked
+    resolve(registry, recipe=record, sets=["train.seed=1"])
+    assert "resolve_options" in asked
 
 
 def test_a_pair_file_without_a_recipe_stays_a_pair_file(tmp_path: Path) -> None:

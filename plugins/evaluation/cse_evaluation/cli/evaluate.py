@@ -88,18 +88,6 @@ def evaluate(
             "be repeated.",
         ),
     ] = None,
-    candidates: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="More texts among which documents look for their titles: the titles of a file "
-            "that has them, else its texts; may be repeated.",
-        ),
-    ] = None,
-    similarity: Annotated[
-        str,
-        typer.Option(metavar="cosine|dot", help="What ranks titles; dot is the inner product."),
-    ] = "cosine",
     long_texts: Annotated[
         str | None,
         typer.Option(
@@ -140,7 +128,6 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
     ] = None,
-    subsets: Annotated[bool, typer.Option("--subsets", help="Show each subset's score.")] = False,
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
     ] = False,
@@ -150,7 +137,7 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
-    shown = ("subsets", "dry_run", "json")
+    shown = ("dry_run", "json")
     options = {name: value for name, value in context.params.items() if name not in shown}
     request = Request.of(options.pop("models"), options)
     if dry_run:
@@ -161,4 +148,4 @@ def evaluate(
     if json:
         say_json(found.to_dict())
     else:
-        show(found, subsets=subsets)
+        show(found)

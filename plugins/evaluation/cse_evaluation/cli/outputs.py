@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -72,23 +71,18 @@ def _write(path: Path, flag: str, columns: Sequence[str], rows: Iterable[Sequenc
             file.write("\t".join(_BREAKS.sub(" ", value) for value in row) + "\n")
 
 
-def keep(models: Sequence[str], options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def keep(models: Sequence[str], found: Mapping[str, Any]) -> None:
     """Add each model's scores to ``evaluations.jsonl`` of its run; others than runs keep none.
 
     Args:
         models: The models as they were named.
-        options: How they were scored, where that is not the default.
         found: What ``cse eval --json`` prints.
     """
-    pairs = options.get("pairs_out")
     for name, scores in zip(models, found.get("models", [found]), strict=True):
         line = {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": __version__,
-            "options": dict(options),
             "encoder": scores["encoder"],
             "results": scores["results"],
         }
-        if pairs:
-            line["pairs_sha256"] = hashlib.sha256(Path(pairs).read_bytes()).hexdigest()
         keep_scores(Path(name).expanduser(), line)

@@ -21,26 +21,26 @@ for an undefined one."""
 _BASELINES = {"tfidf": "TF-IDF", "jaccard": "Jaccard", "majority": "majority"}
 _BINARY = {"average precision": "average_precision", "ROC AUC": "roc_auc"}
 _HEADS = ("split", "setting")
+_RECALL = "Recall@k x100: a document's own title among the k most similar of all titles."
 _GEOMETRY = (
     "Alignment: mean squared distance of pairs scored above the threshold; uniformity: "
     "log mean exp(-2 d^2) over all pairs of the distinct sentences; unit vectors."
 )
 
 
-def show(found: Evaluation, *, subsets: bool) -> None:
-    """Print the scores of all models; ``subsets`` also those of each subset of graded pairs."""
+def show(found: Evaluation) -> None:
+    """Print the scores of all models."""
     models = [each.model for each in found.models]
     for each in found.models:
         echo_err(f"{each.model}: {each.encoder}")
     if (pairs := [each.pairs for each in found.models])[0]:
-        say_table(table(models, pairs, pair_numbers, ("pairs",), pair_lines(pairs), subsets))
+        say_table(table(models, pairs, pair_numbers, ("pairs",), pair_lines(pairs)))
         say_table(table(models, pairs, geometry_numbers, (), [_GEOMETRY], places=3))
     if (tasks := [each.tasks for each in found.models])[0]:
         lines = task_lines(models, tasks)
         say_table(table(models, tasks, task_numbers, ("train", "test"), lines))
     if (documents := [each.documents for each in found.models])[0]:
-        lines = document_lines(documents)
-        say_table(table(models, documents, document_numbers, ("documents", "titles"), lines))
+        say_table(table(models, documents, document_numbers, ("documents", "titles"), [_RECALL]))
     for place, suite in enumerate(found.sources.others):
         scores = [each.others[place] for each in found.models]
         caption = f"{suite.spec.name}: {suite.spec.summary}"
@@ -66,7 +66,6 @@ def table(
     numbers_of: Callable[[SuiteScore], Numbers],
     sizes: Sequence[str],
     lines: Sequence[str],
-    subsets: bool = False,
     places: int = 2,
 ) -> Table:
     """Return a table with a row for each score of a set and a column for each model.
@@ -80,7 +79,6 @@ def table(
         numbers_of: Gives the numbers of a result to show.
         sizes: Names of the facts that say how large a set is.
         lines: To stand below the table.
-        subsets: Whether the subsets of each set follow it.
         places: Of each number behind the point.
     """
     from rich.table import Table
@@ -104,7 +102,7 @@ def table(
         made.add_column("score")
     for name in (*models, *(["difference"] if len(models) == 2 else []), *baselines):
         made.add_column(name, justify="right", overflow="fold")
-    for result, own, numbers in zip(first, zip(*results, strict=True), shown, strict=True):
+    for result, numbers in zip(first, shown, strict=True):
         mean = "sets" in result.facts or "tasks" in result.facts
         if mean:
             made.add_section()
@@ -117,10 +115,6 @@ def table(
             made.add_row(*cells, *([score] if len(scores) > 1 else []), *row,
                          style="bold" if mean else None)  # fmt: skip
             cells = [""] * len(cells)
-        for name, about in result.facts.get("subsets", {}).items() if subsets else ():
-            values = [each.facts["subsets"][name]["spearman"] for each in own]
-            cells = [f"  {name or '(no subset)'}", *[""] * len(heads), f"{about['pairs']:,}"]
-            made.add_row(*cells, *([""] if len(scores) > 1 else []), *_cells(values, places))
     return made
 
 
@@ -210,14 +204,4 @@ def task_lines(models: Sequence[str], results: Results) -> list[str]:
     lazy = {each.name for own in results for each in own if each.facts.get("converged") is False}
     if lazy:
         lines.append(f"The classifier did not converge: {', '.join(sorted(lazy))}.")
-    return lines
-
-
-def document_lines(results: Results) -> list[str]:
-    """Return what stands below the recalls."""
-    lines = ["Recall@k x100: a document's own title among the k most similar of all titles."]
-    others = sorted({result.facts["candidates"] for result in results[0]} - {0})
-    if others:
-        counts = " or ".join(f"{count:,}" for count in others)
-        lines.append(f"Of the titles {counts} are candidates of --candidates alone.")
     return lines

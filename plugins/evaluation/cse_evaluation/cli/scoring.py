@@ -129,7 +129,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         echo_err(
             f"ranks of documents' titles and labels that were right are in {request.items_out}"
         )
-    keep(request.models, request.changed(), found.to_dict())
+    keep(request.models, found.to_dict())
     return found
 
 
@@ -172,15 +172,13 @@ def _score(
             reads,
             tasks,
             texts=reads.treatment,
-            measure=reads.measure,
             words=words,
             classifier=request.classifier,
             seed=request.seed,
             progress=progress,
         )
     for each in sources.documents:
-        beside, similarity = words.get(each.name), request.similarity
-        scores.documents.append(score_documents(encode, each, beside, progress, similarity))
+        scores.documents.append(score_documents(encode, each, words.get(each.name), progress))
     scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
     return scores, encoder.note
 

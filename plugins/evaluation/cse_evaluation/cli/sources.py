@@ -5,7 +5,6 @@ Both are checked, and texts are read, before any model is loaded.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 _CHOICES = {
     "long_texts": ("way with long texts", ("cut", "slice")),
     "classifier": ("classifier", ("exact", "senteval")),
-    "similarity": ("similarity", ("cosine", "dot")),
 }
 
 
@@ -53,8 +51,6 @@ class Request:
     data: tuple[str, ...] = ()
     labelled: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()
-    similarity: str = "cosine"
     long_texts: LongTexts | None = None
     classifier: str = "exact"
     seed: int = 1111
@@ -96,22 +92,6 @@ class Request:
     def outs(self) -> dict[str, Path | None]:
         """Return the files to write, by flag."""
         return {"--pairs-out": self.pairs_out, "--items-out": self.items_out}
-
-    def changed(self) -> dict[str, Any]:
-        """Return the options that are not the defaults, files by their whole paths."""
-        found: dict[str, Any] = {}
-        for each in fields(self)[1:]:
-            value = getattr(self, each.name)
-            if isinstance(value, tuple) and value:
-                found[each.name] = [_whole(one) for one in value]
-            elif value != each.default:
-                found[each.name] = _whole(value)
-        return found
-
-
-def _whole(value: Any) -> Any:
-    there = isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
-    return os.path.abspath(value) if there else value
 
 
 @dataclass(frozen=True)
@@ -171,7 +151,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     Raises:
         CseError: If a model, a file or an option is missing or wrong.
     """
-    from cse_evaluation.documents import read_candidates, read_documents
+    from cse_evaluation.documents import read_documents
     from cse_evaluation.labelled import read_tasks
     from cse_evaluation.pairs import find_pairs, pairs_from_rows
 
@@ -196,9 +176,6 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         found.documents.append(read_documents(file, plugins))
         if file in plugins.datasets and plugins.datasets[file].synthetic:
             found.synthetic.append(found.documents[-1].name)
-    if request.candidates:
-        others = list(chain.from_iterable(map(read_candidates, request.candidates)))
-        found.documents = [each.among(others) for each in found.documents]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
     _check_outs(request, found)
     return found
@@ -215,18 +192,13 @@ def _check_options(request: Request, plugins: Installed) -> None:
         if value is not None and value not in known:
             flag, hint = f"--{name.replace('_', '-')}", did_you_mean(value, known)
             raise CseError(f"unknown {noun}", where=flag, value=value, hint=hint)
-    if not request.documents and "retrieval" not in request.suite:
-        hint = "name some with --documents FILE or --suite retrieval"
-        if request.candidates or request.similarity != "cosine":
-            unused = "--candidates" if request.candidates else "--similarity"
-            raise CseError("there are no documents to score", where=unused, hint=hint)
     for metric in request.metric:
         plugins.registry.find("metric", metric, where="--metric")
 
 
 def _check_outs(request: Request, found: Sources) -> None:
     items = bool(found.tasks or found.documents)
-    others = (*request.labelled, *request.documents, *request.candidates)
+    others = (*request.labelled, *request.documents)
     for flag, there, what, more in (
         ("--pairs-out", bool(found.pairs), "graded pairs", "--pairs FILE or --suite sts"),
         ("--items-out", items, "documents and no labelled texts",
@@ -272,7 +244,7 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     Raises:
         CseError: If the folder is missing, holds no file of the suite, or one is broken.
     """
-    from cse_evaluation.suites import STS_DEVS, Graded, Labelled, OfFolder, Retrieval, TableFiles
+    from cse_evaluation.suites import STS_DEVS, Graded, Labelled, OfFolder, Retrieval
 
     suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
     option = suite.option if isinstance(suite, OfFolder) else ""
@@ -310,9 +282,6 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     found.missing += missing
     if missing:
         found.notes.append(f"not there, looked for in {folder}: {', '.join(missing)}")
-    if option == "labelled" and isinstance(files, TableFiles) and files.others:
-        others = ", ".join(path.name for path in files.others)
-        found.notes.append(f"left out of {spec.name}, without label and text: {others}")
 
 
 def show_sources(sources: Sources, *, json: bool) -> None:

@@ -134,15 +134,15 @@ def plot(
         typer.Argument(metavar="RUN...", help="Folders of runs, or folders with runs in them."),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The page: one HTML file.")
-    ] = Path("plot.html"),
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page, *.md.")
+    ] = Path("plot.md"),
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the page, its pictures.")
     ] = False,
 ) -> None:
-    """Write one page with runs beside each other: settings, scores, pictures.
+    """Write a page of pictures of runs, Markdown with SVG files beside it.
 
-    The page needs no network and no script. Runs that differ in their seed alone are one line.
+    Runs that differ in their seed alone are one line. cse compare has settings and scores.
     """
     if not runs:
         raise CseError("names no run", where="cse plot", hint="name folders of runs")
@@ -157,7 +157,7 @@ def plot(
     check_page(out, "--out")
     page = run_page(found)
     page.write(out)
-    pictures = [picture.title for section in page.sections for picture in section.pictures]
+    pictures = [picture.title for picture in page.pictures]
     if json:
         say_json({"page": str(out), "runs": [str(run.path) for run in found],
                   "pictures": pictures})  # fmt: skip

@@ -74,13 +74,6 @@ def study(
     workers: Annotated[
         int, _run(min=1, metavar="N", help="Runs at a time; they share the cores.")
     ] = 1,
-    drop_checkpoints: Annotated[
-        bool,
-        _run(
-            "--drop-checkpoints",
-            help="Delete the checkpoints of each run when it is scored; its model stays.",
-        ),
-    ] = False,
     unpack: Annotated[
         list[Path] | None,
         _run(
@@ -107,7 +100,7 @@ def study(
         Path | None,
         _show(
             metavar="FILE",
-            help="Write tables and figures to FILE.html, or to FILE.md with the figures beside it.",
+            help="Write tables and figures to FILE.md, with SVG files beside it.",
         ),
     ] = None,
     pack: Annotated[
@@ -143,7 +136,7 @@ def study(
     definition = showing(find_study(name, plugins), inputs)
     wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
                 data_dir)  # fmt: skip
-    session = Session(definition, wish, plugins, out, workers, drop_checkpoints)
+    session = Session(definition, wish, plugins, out, workers)
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
         taken, held = folder.unpack(session.folder, packed)

@@ -19,15 +19,14 @@ from typing import IO, Annotated, Any
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 
+from cse_cli.api import read_json
 from cse_core.errors import CseError
 from cse_core.files import (
-    METRICS,
     RESULT,
     RUN_FILE,
     atomic_file,
     atomic_write,
     disk_errors,
-    read_json,
 )
 
 _WAIT = 0.5
@@ -96,15 +95,6 @@ class StudyFolder:
         if self.trained(key):
             shutil.rmtree(self.run(key) / "checkpoints", ignore_errors=True)
 
-    def step(self, key: str) -> int | None:
-        """Return the last step in the metrics of a run that is under way."""
-        try:
-            lines = (self.run(key) / METRICS).read_text(encoding="utf-8").splitlines()
-        except OSError:
-            return None
-        steps = (parsed(line).get("step") for line in reversed(lines))
-        return next((step for step in steps if step is not None), None)
-
     @contextmanager
     def locked(self, key: str, waiting: Callable[[], None]) -> Iterator[IO[str]]:
         """Keep every other process from making a run; a child that inherits the file keeps it too.
@@ -136,7 +126,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file, an empty one where there is no file.
+    """Return the JSON object of a file, an empty one of a missing file.
 
     Raises:
         CseError: If it is damaged.

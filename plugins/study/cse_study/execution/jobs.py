@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Job:
         run: The run or call.
         scoring: How the run is scored; None where it is only one to start from, or a call.
         threads: CPU threads of its process; None leaves them.
-        drop_checkpoints: Whether the run's checkpoints are deleted at the end.
+        drop_checkpoints: Whether the run's checkpoints are deleted at the end; its model stays.
     """
 
     place: StudyFolder
@@ -110,13 +110,11 @@ def jobs_of(
     place: StudyFolder,
     scoring: Scoring | None,
     workers: int = 1,
-    *,
-    drop_checkpoints: bool = False,
 ) -> dict[str, Job]:
     """Return the jobs of a plan by key.
 
-    Checkpoints of runs that commands or functions look into are never dropped. Runs at a time share
-    the cores, where ``OMP_NUM_THREADS`` does not say how many each has.
+    Checkpoints of runs that commands or functions look into stay. Runs at a time share the cores,
+    where ``OMP_NUM_THREADS`` does not say how many each has.
     """
     place = StudyFolder(place.path.absolute())
     kept = {key for run in plan.runs.values() if not run.recipe for key in run.needs}
@@ -128,7 +126,7 @@ def jobs_of(
             run=run,
             scoring=scoring if key in scored else None,
             threads=max(1, (os.cpu_count() or 1) // workers) if shared else None,
-            drop_checkpoints=drop_checkpoints and key not in kept,
+            drop_checkpoints=key not in kept,
         )
         for key, run in plan.runs.items()
     }
@@ -140,7 +138,6 @@ def carry_out(
     hear: Callable[[Done], object],
     before: Mapping[str, Done] = MappingProxyType({}),
     *,
-    look: Callable[[Collection[str]], object] = len,
     function: Callable[[Job], Done] | None = None,
 ) -> Mapping[str, Done]:
     """Make every job that is not there, and return what became of each.
@@ -152,7 +149,6 @@ def carry_out(
         workers: How many at a time.
         hear: Is called with what became of each when it ends.
         before: What became of jobs in an earlier pass; those that failed are not tried again.
-        look: Is called again and again with the keys of those under way.
         function: What makes one, by default :func:`make`.
 
     Raises:
@@ -184,7 +180,6 @@ def carry_out(
                     key = running.pop(future)
                     ended[key] = future.result()
                     hear(ended[key])
-                look(running.values())
         except BaseException:
             stop_children()
             pool.shutdown(wait=False, cancel_futures=True)

@@ -1,29 +1,15 @@
-"""The page of runs: their settings and scores, and pictures, each from what their folders hold."""
+"""The page of runs: pictures, each from what their folders hold."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cse_study.measures import Cosines, read_cosines
+from cse_study.measures import Cosines
 from cse_study.pages.figures import Picture, Series, lines_picture, scatter_picture
-from cse_study.pages.page import Page, Section
-from cse_study.pages.runs import (
-    Group,
-    Run,
-    different_settings,
-    groups_of,
-    over_steps,
-    scores_beside,
-)
-from cse_study.results.table import Table, plain_number
+from cse_study.pages.page import Page
+from cse_study.pages.runs import Group, Run, groups_of, over_steps
 
-_SOURCES = re.compile(r"(?P<loss>.+)\.negatives\.(?P<source>[^.]+)(?P<age>\.age)?")
 _LOG_RATIO = 30
 """Ratio of the largest to the smallest loss from which the axis is logarithmic."""
 
@@ -41,67 +27,15 @@ def run_page(runs: Sequence[Run]) -> Page:
     wide = bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_RATIO
     dev = dict.fromkeys(name for group in groups for run in group.runs for name in run.dev_names)
     spread = {name: over_steps(groups, name) for name in ("uniformity", "effective_rank")}
-    training, vectors = Section("Training"), Section("Vectors")
-    training.add(
+    page.add(
         lines_picture("Loss", {"loss": losses}, "step", yscale="log" if wide else "linear"),
         lines_picture("Dev scores", {name: over_steps(groups, name) for name in dev}, "step"),
         lines_picture("Spread of the vectors", spread, "step",
                       caption="Of the dev set that chooses, or of the batch."),
-        *negatives_pictures(groups),
+        alignment_picture(groups),
+        spectrum_picture(spectra_of(spectra)),
     )  # fmt: skip
-    vectors.add(alignment_picture(groups), spectrum_picture(spectra_of(spectra)),
-                *gold_scatters(by_set(pairs_of(groups))))  # fmt: skip
-    page.sections = [_runs(groups), _settings(groups), _scores(groups), training, vectors]
     return page
-
-
-def _runs(groups: Sequence[Group]) -> Section:
-    heads = ["run", "recipe", "model", "data", "rows", "steps", "seeds", "state"]
-    rows = []
-    for group in groups:
-        about = [run.about() for run in group.runs]
-        first = about[0]
-        states = dict.fromkeys(str(each["state"]) for each in about)
-        steps = dict.fromkeys(plain_number(each["steps"]) for each in about)
-        rows.append([
-            group.label, first["recipe"], Path(first["model"]).name,
-            ", ".join(Path(each).name for each in first["data"]), plain_number(first["rows"]),
-            ", ".join(steps), ", ".join(str(each["seed"]) for each in about), ", ".join(states),
-        ])  # fmt: skip
-    return Section("Runs", tables=[Table(heads, rows)])
-
-
-def _settings(groups: Sequence[Group]) -> Section:
-    found = different_settings([group.runs[0] for group in groups])
-    heads = ["setting", *(group.label for group in groups)]
-    rows = [[path, *map(_plain, values)] for path, values in found.items()]
-    return Section("Settings that differ", tables=[Table(heads, rows)] if rows else [])
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value))
-    return Path(value).name if isinstance(value, str) and value.startswith("/") else str(value)
-
-
-def _scores(groups: Sequence[Group]) -> Section:
-    rows = []
-    for name, values in scores_beside([run for group in groups for run in group.runs]).items():
-        cells, left = [], iter(values)
-        for group in groups:
-            own = [value for _, value in zip(group.runs, left, strict=False) if value is not None]
-            text = "-" if not own else f"{statistics.fmean(own):.2f}"
-            text += f" ± {statistics.stdev(own):.2f}" if len(own) > 1 else ""
-            cells.append(f"{text} (n = {len(own)})" if own else text)
-        rows.append([name, *cells])
-    section = Section("Scores")
-    if rows:
-        heads = ["score", *(group.label for group in groups)]
-        section.tables.append(Table(heads, rows, "Mean, standard deviation over seeds, seeds (n)."))
-        if len(groups) > 1:
-            section.notes.append("No test was made of these differences: cse study compares runs "
-                                 "over seeds and test pairs.")  # fmt: skip
-    return section
 
 
 def alignment_picture(groups: Sequence[Group]) -> Picture | None:
@@ -161,19 +95,6 @@ def by_set(found: Iterable[tuple[str, Cosines]]) -> dict[str, Cosines]:
     return dict(sets)
 
 
-def pairs_of(groups: Sequence[Group]) -> Iterator[tuple[str, Cosines]]:
-    """Yield gold scores and cosines of each group, where ``--pairs-out`` files remain.
-
-    A file that was written again since, for another run, is not this run's.
-    """
-    for group in groups:
-        for evaluation in group.runs[0].evaluations:
-            file = Path(evaluation.get("options", {}).get("pairs_out") or "")
-            if "pairs_sha256" in evaluation and file.is_file():
-                if hashlib.sha256(file.read_bytes()).hexdigest() == evaluation["pairs_sha256"]:
-                    yield group.label, read_cosines(file)
-
-
 def gold_scatters(
     sets: Mapping[str, Cosines], title: str = "", caption: str = ""
 ) -> list[Picture | None]:
@@ -189,25 +110,3 @@ def gold_scatters(
         )
         for name, each in sets.items()
     ]  # fmt: skip
-
-
-def negatives_pictures(groups: Sequence[Group]) -> list[Picture | None]:
-    """Draw how many negatives an anchor saw from each source over steps, and how old they were."""
-    counts: dict[str, list[Series]] = {}
-    ages: dict[str, list[Series]] = {}
-    for group in groups:
-        for key in dict.fromkeys(key for run in group.runs for key in run.keys):
-            found = _SOURCES.fullmatch(key)
-            if found is None or found["source"] in ("weight_zero", "masked"):
-                continue
-            words = [group.label] * (len(groups) > 1) + [found["source"]]
-            panels = ages if found["age"] else counts
-            panel = f"steps, {found['loss']}" if found["age"] else f"negatives of {found['loss']}"
-            panels.setdefault(panel, []).extend(
-                replace(series, label=", ".join(words))
-                for series in over_steps([group], key)
-                if any(series.y)
-            )
-    age = "Mean over the kept negatives of an anchor: steps since they were encoded."
-    return [lines_picture("Negatives that an anchor saw", counts, "step"),
-            lines_picture("Age of the negatives", ages, "step", caption=age)]  # fmt: skip

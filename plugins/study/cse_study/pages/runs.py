@@ -198,11 +198,9 @@ class Run:
 
 def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
     """Yield the numbers of a line of ``evaluations.jsonl``."""
-    options = evaluation.get("options", {})
-    more = [f"similarity {options['similarity']}"] if "similarity" in options else []
     for name, content in evaluation.get("results", {}).items():
         setting = str(content.get("setting", "all"))
-        words = [str(evaluation.get("encoder", "")), *more, "" if setting == "all" else setting]
+        words = [str(evaluation.get("encoder", "")), "" if setting == "all" else setting]
         texts = str(content.get("fingerprint", ", ".join(content.get("sets", []))))
         for number, value in content.items():
             value = value.get("value") if isinstance(value, Mapping) else value

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from cse_cli.api import code
+from cse_cli.api import code, plain
 from cse_core.errors import CseError
 from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
 from cse_study.measures import Cosines, read_cosines
 from cse_study.pages import run_page as pictures
 from cse_study.pages.figures import Picture, Series, box_picture, lines_picture, scatter_picture
-from cse_study.pages.page import Page, Section
+from cse_study.pages.page import Page
 from cse_study.pages.runs import Group, over_steps, read_run
 from cse_study.results.rows import Row, at
 from cse_study.results.table import Line, Results, Table, plain_number
@@ -37,16 +37,15 @@ def study_page(results: Results, command: str) -> Page:
             f"{len(results.done)} of {len(results.rows)} rows are finished; "
             "what is missing is left out."
         )
-    figures = Section("Figures")
     for figure in study.figures:
         drawn = FIGURES[figure.type](results, figure) if results.done else []
-        figures.add(*drawn)
-        figures.tables += text_tables(results, figure)
+        page.add(*drawn)
+        page.tables += text_tables(results, figure)
         if not any(drawn) and figure.type != "table":
-            what = figure.title or figure.type
-            figures.notes.append(f"There are no numbers for the figure {what!r} yet.")
-    ran = Section("How it was run", [results.ran])
-    page.sections = [figures, Section("Results", tables=results.layout(page=True)), ran]
+            what = code(figure.title or figure.type)
+            page.notes.append(f"There are no numbers for the figure {what} yet.")
+    page.tables += results.layout(page=True)
+    page.notes.append(plain(results.ran))
     return page
 
 
@@ -85,7 +84,7 @@ def text_tables(results: Results, figure: Figure) -> list[Table]:
                 heads = list(dict.fromkeys(name for each in tables for name in each))
                 rows = [[str(number), *(_cell(each.get(name)) for name in heads)]
                         for number, each in enumerate(tables)]  # fmt: skip
-                found.append(Table(["", *heads], rows, words))
+                found.append(Table(["", *heads], rows, title=words))
     return found
 
 

@@ -23,7 +23,7 @@ _OF_ITEMS = ("transfer", "classify", "retrieval", "labelled", "documents")
 """Suites and options with documents or labelled texts, whose ranks and hits can be kept."""
 _TEXTS = ("pairs", "data", "labelled", "documents")
 """Options of ``cse eval`` that name texts to score on."""
-_FILES = ("pairs", "labelled", "documents", "candidates", "idf")
+_FILES = ("pairs", "labelled", "documents")
 """Options that name files, or sets of a suite that lie in its folder."""
 
 

@@ -134,6 +134,11 @@ class StateNoTable(_Made, NegativeStore):
         return [1, 2]
 
 
+class SparseState(_Made, NegativeStore):
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return {"seen": torch.eye(3).to_sparse()}
+
+
 class StateOfLambda(_Made, NegativeStore):
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         return {"deep": [{"seen": lambda: 1}]}

@@ -94,6 +94,7 @@ def cse_negative_stores() -> list[Record]:
         _spec(StoreSpec, "exits-late"),
         _spec(StoreSpec, "state-no-table"),
         _spec(StoreSpec, "state-of-lambda"),
+        _spec(StoreSpec, "sparse-state"),
     ]
 
 
