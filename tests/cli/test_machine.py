@@ -78,7 +78,7 @@ def test_a_bug_in_a_part_names_its_plugin(
     Broken.__module__ = module
     with pytest.raises(RuntimeError) as raised:
         Broken().after_step()
-    line = plugin_from_traceback(raised.value)
+    line = plugin_from_traceback(raised.value, {})
     assert line == ("loss.broken of cse-mine 0.1.0: after_step raised RuntimeError: shapes"
                     if named else None)  # fmt: skip
     monkeypatch.setattr("cse_cli.main.build_app", lambda *_: Broken().after_step())

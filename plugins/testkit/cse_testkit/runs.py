@@ -82,7 +82,7 @@ def _facts(encoder: Path) -> RunInfo:
 
 
 def _teachers(made: Composition) -> Iterator[str]:
-    """Yield the settings by which a tiny model stands for each other model that is no folder."""
+    """Yield the settings by which a tiny model stands for other models, but for folders."""
     for part in made.parts:
         for name, model in models_named(part.options).items():
             if not Path(model).is_absolute() and not Path(model).is_dir():

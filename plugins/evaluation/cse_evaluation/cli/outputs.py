@@ -71,17 +71,19 @@ def _write(path: Path, flag: str, columns: Sequence[str], rows: Iterable[Sequenc
             file.write("\t".join(_BREAKS.sub(" ", value) for value in row) + "\n")
 
 
-def keep(models: Sequence[str], found: Mapping[str, Any]) -> None:
+def keep(models: Sequence[str], options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Add each model's scores to ``evaluations.jsonl`` of its run; others than runs keep none.
 
     Args:
         models: The models as they were named.
+        options: How they were scored, where that is not the default.
         found: What ``cse eval --json`` prints.
     """
     for name, scores in zip(models, found.get("models", [found]), strict=True):
         line = {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": __version__,
+            "options": dict(options),
             "encoder": scores["encoder"],
             "results": scores["results"],
         }

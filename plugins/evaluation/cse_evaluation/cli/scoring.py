@@ -129,7 +129,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         echo_err(
             f"ranks of documents' titles and labels that were right are in {request.items_out}"
         )
-    keep(request.models, found.to_dict())
+    keep(request.models, request.changed(), found.to_dict())
     return found
 
 

@@ -5,6 +5,7 @@ Both are checked, and texts are read, before any model is loaded.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -92,6 +93,22 @@ class Request:
     def outs(self) -> dict[str, Path | None]:
         """Return the files to write, by flag."""
         return {"--pairs-out": self.pairs_out, "--items-out": self.items_out}
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that are not the defaults, files by their whole paths."""
+        found: dict[str, Any] = {}
+        for each in fields(self)[1:]:
+            value = getattr(self, each.name)
+            if isinstance(value, tuple) and value:
+                found[each.name] = [_whole(one) for one in value]
+            elif value != each.default:
+                found[each.name] = _whole(value)
+        return found
+
+
+def _whole(value: Any) -> Any:
+    there = isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
+    return os.path.abspath(value) if there else value
 
 
 @dataclass(frozen=True)
