@@ -307,5 +307,5 @@ def _numbers(came: Any) -> Iterator[Tensor]:
         yield from (came.value, *came.parts.values())
     elif isinstance(came, Negatives):
         yield came.vectors
-    elif isinstance(came, Mapping):
-        yield from (group.vectors for group in came.values())
+    elif isinstance(came, Mapping):  # groups of positives, or a metric's numbers
+        yield from (group.vectors for group in came.values() if isinstance(group, Positives))

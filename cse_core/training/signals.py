@@ -38,7 +38,7 @@ class StopSignals:
         """Begin to listen, where this is the main thread."""
         try:
             for wanted in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(wanted) is not signal.SIG_IGN:
+                if wanted != signal.SIGHUP or signal.getsignal(wanted) is not signal.SIG_IGN:
                     self._before[wanted] = signal.signal(wanted, self._hear)
         except ValueError:
             pass
@@ -54,4 +54,6 @@ class StopSignals:
             self.asked, self._since = True, time.monotonic()
             self._heard()
         elif number == signal.SIGINT and time.monotonic() - self._since > MIN_SIGNAL_SECONDS:
-            self._before[signal.SIGINT](number, frame)  # which raises
+            before = self._before[signal.SIGINT]
+            interrupt = before if callable(before) else signal.default_int_handler
+            interrupt(number, frame)  # which raises

@@ -29,7 +29,7 @@ COMPOSED = (
 
 def stopped_after(cse: Cse, patch: pytest.MonkeyPatch, step: int, *words: str) -> None:
     with patch.context() as inside:
-        stop = lambda self, done: done == step and signal.raise_signal(signal.SIGHUP)  # noqa: E731
+        stop = lambda self, done: done == step and signal.raise_signal(signal.SIGTERM)  # noqa: E731
         inside.setattr(LineReporter, "step", stop)
         assert cse(*words).code == 130
 
@@ -55,6 +55,7 @@ def test_losses_go_on_as_if_nothing_had_happened(
         words = ("train", "--data", str(pairs), "--dev", "none", *QUICK, *parts, "--out")
         whole, halted = tmp_path / f"whole-{number}", tmp_path / f"halted-{number}"
         assert cse(*words, str(whole)).code == 0
+        assert 'precision = "auto"' not in (whole / "run.toml").read_text(encoding="utf-8")
         stopped_after(cse, monkeypatch, 2, *words, str(halted))
         assert (halted / "checkpoints" / "step-2").is_dir()
         assert cse("train", "--resume", str(halted)).code == 0

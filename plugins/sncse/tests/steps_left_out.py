@@ -22,7 +22,7 @@ def mixed(rows: int = 26) -> Corpus:
 
 def run(encoder: str, recipe: str, *sets: str) -> list[dict[str, float]]:
     """Return losses and shares of steps of unequal batches, the first without soft negatives."""
-    corpus = mixed()
+    corpus = mixed(32)
     sets = ("model.dropout=0", "train.batch_size=8", "train.lr=1e-6", *sets)
     rig = Rig(compose(recipe=recipe, sets=list(sets), encoder=Path(encoder), corpus=corpus))
     results = [rig.step(1, rows=size)[0] for size in (8, 5, 1, 8)]

@@ -87,7 +87,7 @@ def test_the_share_is_in_metrics(tmp_path: Path) -> None:
     corpus = steps_left_out.mixed()
     sets = ["train.batch_size=13", "train.log_steps=1", "train.dev=[none]", "train.device=cpu"]
     composition = compose(recipe="sncse", sets=sets, corpus=corpus)
-    train(composition, installed_registry(), out=tmp_path, reporter=Reporter(), corpus=corpus)
+    train(composition, installed_registry(), out=tmp_path, reporter=Reporter())
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     shares = [line["bml.soft_negatives"] for line in lines if "bml.soft_negatives" in line]
     assert sum(shares) / len(shares) == pytest.approx(9 / 26)

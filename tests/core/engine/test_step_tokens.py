@@ -31,7 +31,7 @@ def begin(recipe: str, out: Path, reporter: Reporter | None = None) -> Trainer:
     corpus = tiny_corpus(14, ("positive", "negative") if recipe == "simcse-supervised" else ())
     composition = compose(
         recipe=recipe, corpus=corpus,
-        sets=[*SETS.get(recipe, ()), "train.epochs=2", "train.dev=none", "train.log_steps=1",
+        sets=[*SETS.get(recipe, ()), "train.max_steps=8", "train.dev=none", "train.log_steps=1",
               "train.save_steps=0", "train.device=cpu"],
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)

@@ -282,14 +282,6 @@ def test_a_run_is_a_recipe_whose_records_are_ignored_but_for_versions(tmp_path: 
     assert made.warnings == ("cse-alpha was 0.0.9 in that run, and is 0.1.0",)
 
 
-def test_a_repeated_run_keeps_the_number_format_that_auto_was(tmp_path: Path) -> None:
-    for said, then in (("auto", "bf16"), ("fp32", "fp32")):
-        text = f'[train]\nprecision = "{said}"\n[run]\nprecision = "bf16"\n'
-        write(tmp_path, text, "run.toml")
-        assert compose(str(tmp_path)).train.precision == then
-    assert compose(str(tmp_path), "train.precision=auto").train.precision == "auto"
-
-
 ROUND_TRIPS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("", {}),
     "params": (PLAIN, {}),
