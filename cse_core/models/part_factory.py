@@ -24,7 +24,7 @@ from cse_core.parts import Part, RowPooler, Setup, SlicePooler
 from cse_core.recipes.composition import PlannedPart
 from cse_core.recipes.settings import DataOptions, InferenceOptions
 from cse_core.records import HeadSpec, SliceSpec
-from cse_core.runtime.declared import AGAIN
+from cse_core.runtime.declared import AGAIN, is_as_saved
 from cse_core.runtime.model_files import HEADS, model_folder
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
@@ -160,10 +160,10 @@ def load_weights(part: nn.Module, name: str, folder: Path) -> None:
     Raises:
         CseError: If there are none, or they are pickled, damaged or of another shape.
     """
-    dense = folder / name
+    dense, encoder = folder / name, model_folder(folder, str(folder))
     file, start, to = dense / "model.safetensors", "linear.", "stages.0."
-    if not dense.is_dir():
-        file, start, to = model_folder(folder, str(folder)) / HEADS, f"{name}.", ""
+    if is_as_saved(encoder, str(folder)) or not dense.is_dir():
+        file, start, to = encoder / HEADS, f"{name}.", ""
     if (dense / "pytorch_model.bin").exists() and not file.exists():
         what = f"the weights of its head {name} are pickled, and pickles are never loaded"
         hint = "save it with a newer sentence-transformers, which writes model.safetensors"

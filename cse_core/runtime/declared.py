@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from cse_core.errors import CseError
-from cse_core.files import MANIFEST
+from cse_core.files import MANIFEST, SUMS, file_sum
 from cse_core.runtime.model_files import model_folder, read_json, read_modules
 
 Made = TypeVar("Made")
@@ -115,8 +115,8 @@ class _Dense(BaseModel):
 def declared(path: Path, name: str) -> Declared:
     """Return what a model's folder says of how it encodes.
 
-    sentence-transformers' files go before ``cse.json``: it may have saved over a model of cse, and
-    what cse writes says the same in both. A folder with neither has its tokenizer's length.
+    ``cse.json`` goes before sentence-transformers' files, unless that has saved over a model of
+    cse. A folder with neither has its tokenizer's length.
 
     Raises:
         CseError: If a file is malformed, or the model does what cse does not.
@@ -125,7 +125,8 @@ def declared(path: Path, name: str) -> Declared:
     roots = (path, path / "model", encoder)
     root = next((each for each in roots if (each / "modules.json").is_file()), encoder)
     modules = read_modules(root, name)
-    own = not modules and (encoder / MANIFEST).is_file()
+    own = is_as_saved(encoder, name)
+    modules = [] if own else modules
     kind_of_file: type[Declared] = _Manifest if own else Declared
     file = encoder / MANIFEST if own else root / "config_sentence_transformers.json"
     values: dict[str, Any] = {} if own else {"max_length": _length(encoder, name, bool(modules))}
@@ -166,6 +167,17 @@ def _checked(read: Callable[[], Made], file: Path) -> Made:
             what = f"says {place} {first['input']!r}, which cse does not have"
             hint = "encode with sentence-transformers"
         raise CseError(what, where=str(file), value=first["input"], hint=hint) from None
+
+
+def is_as_saved(folder: Path, name: str) -> bool:
+    """Tell whether cse saved a model, and sentence-transformers has not saved over it."""
+    if not (folder / MANIFEST).is_file() or not (folder / "modules.json").is_file():
+        return (folder / MANIFEST).is_file()
+    sums = read_json(folder / SUMS, name, kind=dict) if (folder / SUMS).is_file() else {}
+    files = {folder / each: kept for each, kept in sums.items() if each.endswith(".json")}
+    return bool(files) and all(
+        file.is_file() and file_sum(file) == kept for file, kept in files.items()
+    )
 
 
 def _length(encoder: Path, name: str, saved: bool) -> int | None:

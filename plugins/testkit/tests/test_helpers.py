@@ -209,9 +209,9 @@ def test_what_a_part_needs_is_added() -> None:
 
 
 def test_options_reach_the_composition() -> None:
-    options = {("negatives", "hard-negatives"): {"column": "contradiction", "weight": 0.5}}
+    options = {("negatives", "hard-negatives"): {"column": "opposite", "weight": 0.5}}
     needed = complete(installed_registry(), list(options), options)  # type: ignore[arg-type]
-    assert list(needed.columns) == ["text", "contradiction"]
+    assert list(needed.columns) == ["text", "opposite"]
     made = compose(kinds=needed.kinds, sets=needed.sets, corpus=tiny_corpus(columns=needed.columns))
     assert made.of("negatives")[0].options.model_dump()["weight"] == 0.5
 
