@@ -35,7 +35,7 @@ from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json
 from cse_cli.terminal.markdown import code, markdown_table, plain, visible
 from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, with_absolute_paths
-from cse_cli.training.train_checks import check_read
+from cse_cli.training.train_checks import check_can_load, check_read
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.model_facts import find_model
 from cse_core.recipes.reading import read_toml
@@ -54,9 +54,10 @@ __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "BatchTokensOption", "Choice", "DeviceOption",
     "Installed", "MaxLengthOption", "ModelArgument", "PluginInfo", "PoolingOption",
     "PrecisionOption", "PromptOption", "Registered", "Registry", "absolute_path", "as_typed",
-    "check_model", "check_out_file", "check_out_folder", "check_read", "choice_flags", "code",
-    "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
-    "describe", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
+    "check_can_load", "check_model", "check_out_file", "check_out_folder", "check_read",
+    "choice_flags", "code", "complete_data", "complete_model", "complete_suite",
+    "composition_of", "data_folder", "describe", "echo", "echo_err", "fail", "find_model",
+    "installed", "is_hub_reachable",
     "keep_scores", "known_set", "load_texts", "markdown_table", "out_file", "plain", "plain_table",
     "processor", "progress", "read_json", "read_toml", "resolve", "say_json", "say_table",
     "shared", "visible", "warn", "with_absolute_paths",

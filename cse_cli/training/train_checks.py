@@ -97,19 +97,25 @@ def planned_run(
     from cse_cli.plugins.adapters import adapted
     from cse_cli.texts.corpus_facts import lengths
     from cse_cli.training.plan import PlannedRun
-    from cse_core.recipes.model_facts import find_model
 
     if out is not None:
         check_out(out, force=force)
+    check_can_load(composition, plugins)
+    sets = check_read(composition, plugins)
+    folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
+    cut = lengths(composition, plugins)
+    return PlannedRun(folder, out is None, sets, cut, adapted(composition, plugins))
+
+
+def check_can_load(composition: Composition, plugins: Installed) -> None:
+    """Refuse an encoder of the hub that is not in the cache where the hub does not answer."""
+    from cse_core.recipes.model_facts import find_model
+
     model = composition.facts.model
     if composition.facts.family is None and find_model(model, plugins.registry) is None:
         what = "is not in the cache, and the Hugging Face hub does not answer"
         hint = "name a model folder or an installed encoder, or run it once where the hub answers"
         raise CseError(what, where="model.name", value=model, hint=hint)
-    sets = check_read(composition, plugins)
-    folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
-    cut = lengths(composition, plugins)
-    return PlannedRun(folder, out is None, sets, cut, adapted(composition, plugins))
 
 
 def default_folder(composition: Composition) -> Path:

@@ -101,5 +101,7 @@ def test_evaluations_are_kept_in_the_run(cse: Cse, run: Path, tmp_path: Path) ->
     kept.unlink()
     kept.symlink_to(tmp_path / "target")
     said = cse("eval", "run", "--pairs", "pairs.tsv", "--no-baselines")
-    assert said.code == 0 and "is not a regular file" in said.err, "nothing is written through links"
+    assert said.code == 0 and "is not a regular file" in said.err, (
+        "nothing is written through links"
+    )
     assert (tmp_path / "target").read_text() == "kept"

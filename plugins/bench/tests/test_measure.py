@@ -14,7 +14,6 @@ from cse_bench.report import BenchReport, Spread
 from cse_bench.where import CATEGORIES, shares
 
 from cse_cli.plugins.installed import Installed
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
@@ -39,11 +38,12 @@ def measured(
 ) -> tuple[BenchReport, Progress]:
     folder.mkdir(exist_ok=True)
     progress = Progress()
+    texts = folder / "texts.txt"
+    texts.write_text("\n".join(sentences(40)), encoding="utf-8")
+    sets = (*sets, f"data.path=[{texts}]")
     composition = composed(encoder, recipe, *sets, folder=folder, rows=40)
     rounds, plugins = len(precisions), Installed()
     vars(plugins)["registry"] = registry()
-    rows = Corpus.from_columns({"text": sentences(40)})
-    plugins._corpora[composition.data.model_dump_json()] = rows
     report = measure(
         composition, plugins, precisions=precisions, steps=rounds, rounds=rounds, reporter=progress
     )
@@ -95,7 +95,7 @@ def test_any_composition_is_measured(encoder: str, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         report, _ = measured(encoder, folder, recipe, *sets)
         assert report.gain is None
-        assert [path.name for path in folder.rglob("*")] == ["recipe.toml"]
+        assert {path.name for path in folder.rglob("*")} == {"texts.txt", "recipe.toml"}
     assert report.batch_size == 40, "a batch larger than the data takes it all"
     assert report.precisions[0].where[where.DROPOUT] == 0
 

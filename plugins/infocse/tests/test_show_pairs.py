@@ -20,7 +20,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pairs")
     corpus = tiny_corpus(columns=("document", "title"))
     file = write_corpus(corpus, path / "rows.csv")
-    sets = [f"data.path=[{file}]", "train.max_steps=1", "data.shuffle=true", "train.device=cpu", "train.dev=none"]
+    sets = [
+        f"data.path=[{file}]",
+        "train.max_steps=1",
+        "data.shuffle=true",
+        "train.device=cpu",
+        "train.dev=none",
+    ]
     composition = compose(recipe="infocse", corpus=corpus, sets=sets)
     train(composition, installed_registry(), out=path / "run", reporter=Reporter())
     return path / "run"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from cse_cli.api import (
     Installed,
+    check_can_load,
     check_out_folder,
     echo,
     echo_err,
@@ -163,6 +164,9 @@ class Session:
     def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
+        for run in self.plan.runs.values():
+            if run.composition is not None:
+                check_can_load(run.composition, self.plugins)
         writable_folder(self.folder.runs, "--out")
         if shown:
             notes = [f"note: {note}" for note in self._notes]

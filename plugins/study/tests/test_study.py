@@ -297,7 +297,7 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
         "--pairs nope.tsv --dry-run": "nope.tsv: no such file; in folder ",
         "--seeds 0 --dry-run": "--seeds: names no seeds (got '0'); write how many, --seeds 5",
         "--model first=nobody/none --points 1": "model.name: is not in the cache",
-        "--pairs bad.tsv": "cse eval: runs could not be scored: ",
+        "--pairs bad.tsv": "bad.tsv: the file contains only blank lines or a header",
     }.items():
         refused(cse(*place.words(*words.split())), line)
         assert not (place.folder / "studies").exists(), words

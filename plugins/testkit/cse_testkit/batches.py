@@ -203,7 +203,8 @@ def _tiny_run(name: str | None, cased: bool = False, **chosen: Any) -> Session:
 @cache
 def tiny_tokenizer(cased: bool = False) -> Tokenizer:
     """Return the tokenizer of the tiny encoder."""
-    return _tiny_run(None, cased).tokenizer()
+    with torch.random.fork_rng(devices=[]):
+        return _tiny_run(None, cased).tokenizer()
 
 
 def _load_encoder(model: str, option: str = "model") -> tuple[Encoder, Tokenizer]:

@@ -42,6 +42,9 @@ them, but for the rounding of a device."""
 _GONE = {"dropout_bits": 16}
 """Options of ``train`` that are gone, with the value of every run that was made before: it is
 found again by its key."""
+_NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop"}
+"""Options of poolers, heads, the data and the saved model that came later, each with the value that
+changes nothing: a run that was made before is found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
 
@@ -354,6 +357,8 @@ def key_of(
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
+    content["pool"] = [_as_before(each) for each in content["pool"]]
+    content |= {name: _as_before(content[name]) for name in ("inference", "data")}
     # Views that follow from the rest, which the recipe of a run names too, identify nothing.
     del content["views"]
     if composition.view_options:
@@ -363,6 +368,12 @@ def key_of(
         }
     text = json.dumps(_by_content(content), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def _as_before(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in options.items() if name not in _NEW or value != _NEW[name]
+    }
 
 
 def digest(value: Any) -> str:
