@@ -176,7 +176,7 @@ def check_queries(queries: Sequence[str], top: int) -> None:
     Raises:
         CseError: If a query is blank, or no text is wanted.
     """
-    if not 1 <= top <= LARGEST:
+    if top < 1:
         raise CseError("must be at least 1", where="--top", value=top)
     blank = [query for query in queries if not query.strip()]
     if blank or not queries:

@@ -100,7 +100,10 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
     from cse_core.data.files import file_lines, format_of, open_file
 
     if registry.has("dataset", file) or format_of(file) != "txt":
-        return iter(rows_of(file, registry, columns))
+        texts = rows_of(file, registry, columns)
+        if blank := texts.count(""):
+            echo_err(f"{file}: {blank:,} blank rows have the vector of an empty text")
+        return iter(texts)
     opened = open_file(file, Path(file).expanduser())
     return _filled(file_lines(opened), file)
 

@@ -208,7 +208,7 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
     for column in own.intersection(corpus.names if corpus is not None else ()):
         assert corpus is not None
         most = max(corpus.table.column(column).value_counts().field(1).to_pylist())
-        if most * size >= 2 * len(corpus):
+        if most > 1 and most * size >= 2 * len(corpus):
             yield (
                 f"{most:,} of {len(corpus):,} rows have the same text in column {column!r}: in a "
                 "batch each is a negative of the others, for same_text compares the anchors alone"

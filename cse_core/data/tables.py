@@ -275,5 +275,10 @@ def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
         elif kinds.is_nested(kind):
             columns[name] = text_array([_cell(name, v, reading) for v in column.to_pylist()])
         else:
-            columns[name] = column.cast(pa.string())
+            try:
+                columns[name] = column.cast(pa.string())
+            except pa.ArrowInvalid:
+                what = f"a block of column {name} holds 2 GiB of text or more"
+                hint = "write the file in smaller row groups"
+                raise CseError(what, where=reading.name, hint=hint) from None
     return pa.table(columns)

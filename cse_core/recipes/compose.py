@@ -238,7 +238,9 @@ def model_alone(
     Raises:
         CseError: If the model is missing, or it does what cse does not.
     """
-    sets = [] if prompt is None else [f"model.prompt={json.dumps(prompt, ensure_ascii=False)}"]
+    sets = ["model.max_length=2"]  # of rows to train on, of which it has none
+    if prompt is not None:
+        sets.append(f"model.prompt={json.dumps(prompt, ensure_ascii=False)}")
     if pooling != "model":
         sets += [f"pool.{pooling.rpartition('/')[2]}.weights=model", "inference.slice=false"]
     try:
