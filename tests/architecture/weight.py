@@ -50,11 +50,11 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=16_275),
+    Bound("cse_core", ("cse_core",), 11_000, held=16_280),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_125),
     Bound("  registry", ("cse_core/registry",), 600, held=850),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_510),
-    Bound("  data", ("cse_core/data",), 1_300, held=1_615),
+    Bound("  data", ("cse_core/data",), 1_300, held=1_620),
     Bound("  tokenization", ("cse_core/tokenization",), 450, held=507),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=2_015),
     Bound("  builtins", ("cse_core/builtins",), 600),
@@ -62,7 +62,7 @@ BOUNDS = (
     Bound("  training", ("cse_core/training",), 1_400, held=1_925),
     Bound("  runtime", ("cse_core/runtime",), 490, held=970),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=125),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=8_370),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=8_375),
     Bound("plugins", ("plugins",), 23_740, held=24_030),
     Bound("  study", ("plugins/study",), 5_000, held=5_260),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=3_450),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cse_testkit import PluginSuite, failures
+from cse_testkit.promises import plugins_of
 
 from cse_cli.commands import data
 from cse_cli.main import build_app
@@ -53,10 +54,12 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
         entry = f"[cse.commands]\n{point} = {package}.commands:COUNT\n"
         (info / "entry_points.txt").write_text(entry)
         importlib.invalidate_caches()
+        plugins_of.cache_clear()
         return folder
 
     monkeypatch.syspath_prepend(str(tmp_path))
     yield write
+    plugins_of.cache_clear()
     for module in [name for name in sys.modules if name.partition(".")[0] in packages]:
         del sys.modules[module]
 

@@ -70,7 +70,9 @@ def test_two_precisions_in_turn(
         assert each.peak_memory is not None and each.peak_memory > 10 * 2**20
     assert report.gain is not None and report.gain.low <= report.gain.high
     assert progress.seen == [(done, 8) for done in range(9)]
-    assert {path.name for path in tmp_path.rglob("*")} == {"temporary", "run", "recipe.toml"}
+    assert {path.name for path in tmp_path.rglob("*")} == {
+        *("temporary", "run", "recipe.toml", "texts.txt")
+    }
     assert report.auto == resolve_precision("auto", CPU).name
 
     for gain, auto, printed in (
