@@ -82,7 +82,7 @@ def check_links(folder: Path, where: str) -> None:
                 f"{each.relative_to(folder)} is {what}, and a run writes to files of its own",
                 where=where,
                 value=str(folder),
-                hint="replace it by the file it points to, or remove it",
+                hint="replace it by the file it points to" if each.is_symlink() else "remove it",
             )
 
 

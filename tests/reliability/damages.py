@@ -154,11 +154,12 @@ class Damage:
 
 
 def damages() -> Iterator[Damage]:
-    """Yield the table; a link in a run's folder is refused wherever it is."""
+    """Yield the table; a link or a pipe in a run's folder is refused wherever it is."""
     for part in (_settings, _metrics, _checkpoints, _rounds, _finished):
         for damage in part():
-            if damage.how is link and damage.use.startswith("resume"):
-                damage = replace(damage, expect=REFUSED, words=("is a link",))
+            if damage.how in (link, pipe) and damage.use.startswith("resume"):
+                words = (f"is a {damage.how.__name__}",)
+                damage = replace(damage, expect=REFUSED, words=words)
             yield damage
 
 
