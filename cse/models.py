@@ -229,7 +229,7 @@ def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:
 
     plugins = Installed()
     function = plugins.commands.function("eval")
-    for name in ("pairs", "labelled", "documents", "candidates"):
+    for name in ("pairs", "labelled", "documents"):
         if options.get(name) is not None:
             options[name] = files_of(options[name], name)
     found: dict[str, Any] = function(plugins, [fspath(model) for model in models], **options)
