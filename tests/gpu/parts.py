@@ -47,7 +47,10 @@ class DrawnHere(TorchFunctionMode):
 
 @contextmanager
 def watched(setting: Setting, waits: list[str]) -> Iterator[None]:
-    """Note the lines that wait for the device, as torch's own watch sees them."""
+    """Note the lines that wait for the device, as torch's own watch sees them.
+
+    Torch warns of the watch itself too, once in a process.
+    """
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         if not setting.small:
@@ -57,7 +60,11 @@ def watched(setting: Setting, waits: list[str]) -> Iterator[None]:
         finally:
             if not setting.small:
                 torch.cuda.set_sync_debug_mode("default")
-            waits += [f"{w.filename}:{w.lineno}" for w in seen if "synchroniz" in str(w.message)]
+            waits += [
+                f"{w.filename}:{w.lineno}"
+                for w in seen
+                if "called a synchronizing" in str(w.message)
+            ]
 
 
 def run(setting: Setting) -> None:

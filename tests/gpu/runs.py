@@ -6,7 +6,7 @@ import random
 import signal
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -25,7 +25,8 @@ from tests.benchmarks.work import run as measured
 from tests.gpu.setting import Setting, exact
 
 SIZES = {"MiniLM": Shape(6, 384), "BERT-base": Shape(12, 768), "tiny": Shape(2, 64)}
-VARIANTS = {"plain": (), "chunks": ("train.chunk_size=16",), "fgsm": ("aug=[fgsm]",)}
+VARIANTS = {"plain": ((), ()), "chunks": ((), ("train.chunk_size=4",)), "fgsm": (("fgsm",), ())}
+"""Augmenters and options of resumed runs."""
 AT_ONCE = 32_768
 """Tokens encoded at once."""
 OFF = ("train.dev=[none]", "train.eval_steps=0", "train.save_steps=0")
@@ -39,15 +40,16 @@ class Steps(Reporter):
 
 
 def simcse(
-    setting: Setting, out: Path, *sets: str, done: Callable[[int], object] = lambda _: None
-) -> Outcome:
+    setting: Setting, out: Path, *sets: str, aug: Sequence[str] = (),
+    done: Callable[[int], object] = lambda _: None,
+) -> Outcome:  # fmt: skip
     """Train the starter's encoder; ``done`` is called after each step.
 
     Raises:
         Stopped: If ``done`` asked for it.
     """
     sets = (f"train.device={setting.device}", *sets)
-    composition = resolve(registry(), recipe="simcse", sets=sets)
+    composition = resolve(registry(), recipe="simcse", kinds={"aug": aug}, sets=sets)
     return train(composition, registry(), out=out, reporter=Steps(done))
 
 
@@ -86,17 +88,17 @@ def resumed(setting: Setting) -> None:
         if step == steps // 2:
             signal.raise_signal(signal.SIGTERM)
 
-    runs = [("plain", "fp32")] if setting.small else product(VARIANTS, ("fp32", "bf16"))
-    for variant, precision in runs:
+    for variant, precision in product(VARIANTS, ("fp32",) if setting.small else ("fp32", "bf16")):
         about = {"variant": variant, "format": precision}
         with setting.trying("resume", **about), tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            sets = (*VARIANTS[variant], *OFF, f"train.precision={precision}")
+            aug, own = VARIANTS[variant]
+            sets = (*own, *OFF, f"train.precision={precision}")
             sets += (f"train.max_steps={steps}", f"train.batch_size={batch}")
-            simcse(setting, folder / "whole", *sets)
-            simcse(setting, folder / "again", *sets)
+            simcse(setting, folder / "whole", *sets, aug=aug)
+            simcse(setting, folder / "again", *sets, aug=aug)
             try:
-                simcse(setting, folder / "parts", *sets, done=stop)
+                simcse(setting, folder / "parts", *sets, aug=aug, done=stop)
             except Stopped:
                 resume(folder / "parts", registry(), reporter=Reporter())
             files = sorted((folder / "whole/model").rglob("*.safetensors"))
