@@ -24,10 +24,10 @@ from tests.gpu import kernels, parts, runs
 from tests.gpu.setting import Section, Setting
 
 SECTIONS = (
-    Section("kernels", "Attention for rows of any length", 60, kernels.run),
-    Section("parts", "Every part, and what waits for the device", 120, parts.run),
-    Section("resume", "Resumed runs", 70, runs.resumed),
-    Section("speed", "Speed", 290, runs.speed),
+    Section("kernels", "Attention for rows of any length", 40, kernels.run),
+    Section("parts", "Every part, and what waits for the device", 110, parts.run),
+    Section("resume", "Resumed runs", 150, runs.resumed),
+    Section("speed", "Speed", 240, runs.speed),
 )
 """In the order in which they run."""
 OUT, PAGE = ROOT / "runs/gpu", ROOT / "docs/gpu.md"

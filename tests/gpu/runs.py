@@ -131,6 +131,6 @@ def speed(setting: Setting) -> None:
                 tokens, padding = tokenising(base)
                 for who in ("simcse", PEER):
                     watch = measured(replace(base, who=who))
-                    took = statistics.mean(watch.seconds) + (tokens if who == "simcse" else 0.0)
+                    took = statistics.median(watch.seconds) + (tokens if who == "simcse" else 0.0)
                     facts = {"sentences_a_second": batch / took, "peak_mb": watch.most}
                     setting.keep("speed", None, who=who, **about, padding=padding, **facts)
