@@ -92,7 +92,7 @@ class Model:
         top: int = 5,
         batch_tokens: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the texts nearest to each query by cosine, as ``cse search --json`` has them.
+        """Return the texts nearest to each query, as ``cse search --json`` has them.
 
         Args:
             queries: What to look for: one text or several.
@@ -102,7 +102,8 @@ class Model:
             batch_tokens: As in :meth:`encode`.
 
         Returns:
-            For each query ``query`` and ``results``: ``rank``, ``cosine``, ``row`` and ``text``.
+            For each query ``query``, ``similarity`` (cosine, or what the model says) and
+            ``results``: ``rank``, ``score``, ``row`` and ``text``.
 
         Raises:
             CseError: If a query or the data is wrong.

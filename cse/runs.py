@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from cse.plans import Chosen, File, Plan, compose
 from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_cli.training.stored_run import StoredRun
+from cse_cli.training.train_checks import check_auto, check_same
+from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse.models import Model
@@ -73,6 +75,7 @@ def train(
     out: File | None = None,
     force: bool = False,
     quiet: bool = False,
+    resume: Literal["auto"] | None = None,
     **chosen: Unpack[Chosen],
 ) -> Run:
     """Train a sentence encoder: a recipe, parts of any papers, the default, or a plan.
@@ -83,6 +86,7 @@ def train(
         force: Whether a run that lies in ``out`` is replaced.
         quiet: Whether nothing is shown. By default a bar shows the progress in a terminal or a
             notebook, lines elsewhere.
+        resume: ``"auto"`` begins the run of ``out``, goes on with it, or returns it finished.
         chosen: As in :func:`cse.plan`.
 
     Raises:
@@ -94,7 +98,17 @@ def train(
     check_launch()
     composition, _, plugins = compose(recipe, chosen, "cse.train")
     reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
-    return _run(composition, None if out is None else Path(out), plugins, quiet, force)
+    folder = None if out is None else Path(out)
+    begun = ""
+    if resume is not None:
+        if resume != "auto":
+            hint = "resume='auto', or cse.resume(RUN)"
+            raise CseError("is not a way to resume", where="resume", value=resume, hint=hint)
+        check_auto(folder, force)
+        begun = check_same(composition, folder, plugins.registry) if folder else ""
+    if begun == "finished" and folder is not None:
+        return _finished(folder, plugins)
+    return _run(None if begun else composition, folder, plugins, quiet, force)
 
 
 def open_run(run: File, *, plugins: Installed | None = None) -> StoredRun:
@@ -119,6 +133,13 @@ def resume(run: File, *, quiet: bool = False) -> Run:
     """
     check_launch()
     return _run(None, Path(run), Installed(), quiet)
+
+
+def _finished(folder: Path, plugins: Installed) -> Run:
+    from cse_core.training.trainer import Outcome
+
+    result: dict[str, Any] = dict(StoredRun(str(folder), plugins).result or {})
+    return Run(folder, Outcome(**{**result, "model": folder / result["model"]}), (), ())
 
 
 def _run(

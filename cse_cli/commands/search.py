@@ -50,7 +50,7 @@ def search(
     precision: PrecisionOption = "fp32",
     batch_tokens: BatchTokensOption = None,
 ) -> None:
-    """Find the texts nearest to a query by cosine."""
+    """Find the texts nearest to a query, by cosine or as the model says."""
     check_queries(queries, top)
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
@@ -73,7 +73,7 @@ def search(
         return
     echo_err(f"{len(texts):,} texts of {data}")
     for each in found:
-        table = plain_table(each["query"], ("cosine", "row", "text"))
+        table = plain_table(each["query"], (each["similarity"], "row", "text"))
         for hit in each["results"]:
-            table.add_row(f"{hit['cosine']:.4f}", str(hit["row"]), hit["text"])
+            table.add_row(f"{hit['score']:.4f}", str(hit["row"]), hit["text"])
         say_table(table)

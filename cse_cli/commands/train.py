@@ -16,9 +16,8 @@ from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json
 from cse_cli.training.choosing import RUN, SHOWN, choice_flags
 from cse_cli.training.stored_run import StoredRun
-from cse_cli.training.train_checks import check_same, planned_run, refuse_beside_resume
+from cse_cli.training.train_checks import check_auto, check_same, planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
-from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
@@ -105,9 +104,8 @@ def train(
         choice.sets.insert(0, f"train.report={dumps(report)}")
     plugins = installed(context)
     auto = resume == Path("auto")
-    if auto and (out is None or force):
-        what, hint = "begins or continues the run of --out", "name it, without --force"
-        raise CseError(what, where="--resume", value="auto", hint=hint)
+    if auto:
+        check_auto(out, force)
     if resume is not None and not auto:
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
         _run(None, resume, plugins, quiet=quiet, json=json)

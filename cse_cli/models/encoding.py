@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.models.sentence_encoder import SentenceEncoder
+    from cse_core.runtime.declared import SimilarityName
     from cse_core.runtime.sharing import Share
 
 LongTexts = Literal["cut", "slice"]
@@ -61,6 +62,11 @@ class TextEncoder:
     def max_length(self) -> int:
         """Return the longest text in tokens, special ones counted, that is encoded at once."""
         return self._model.sentence_encoder.max_length
+
+    @property
+    def similarity(self) -> SimilarityName:
+        """Return what the model's vectors are compared by."""
+        return self._model.similarity
 
     def __call__(self, texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
         """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
@@ -188,29 +194,45 @@ def nearest(
 ) -> list[dict[str, Any]]:
     """Return for each query its nearest texts, equal texts once; rows count from 1.
 
-    Blank texts are rows and are not found.
+    Near is what the model's folder says: by cosine, dot product, or the distances of
+    sentence-transformers, which are negative scores. Blank texts are rows and are not found.
     """
     import numpy as np
 
-    from cse_cli.models.geometry import unit
-
     asked = np.concatenate([vectors for _, vectors in encode.blocks(queries)])
-    wanted = unit(asked).astype(np.float32)
     distinct = [text for text in dict.fromkeys(texts) if text.strip()]
-    blocks = (unit(vectors).astype(np.float32) for _, vectors in encode.blocks(distinct))
-    cosines = np.concatenate([wanted @ block.T for block in blocks], axis=1)
-    best = np.argsort(-cosines, axis=1, kind="stable")[:, :top].tolist()
+    kind = encode.similarity
+    blocks = (_scores(kind, asked, vectors) for _, vectors in encode.blocks(distinct))
+    scores = np.concatenate(list(blocks), axis=1)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :top].tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
     found = []
-    for query, places, row in zip(queries, best, cosines, strict=True):
+    for query, places, row in zip(queries, best, scores, strict=True):
         results = [
             {
                 "rank": rank,
-                "cosine": round(float(row[place]), 6),
+                "score": round(float(row[place]), 6),
                 "row": first[distinct[place]],
                 "text": distinct[place],
             }
             for rank, place in enumerate(places, 1)
         ]
-        found.append({"query": query, "results": results})
+        found.append({"query": query, "similarity": kind, "results": results})
     return found
+
+
+def _scores(
+    kind: SimilarityName, asked: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return ``[queries, texts]``, more the nearer."""
+    import numpy as np
+    from scipy.spatial.distance import cdist
+
+    from cse_cli.models.geometry import unit
+
+    if kind in ("euclidean", "manhattan"):
+        distances = cdist(asked, vectors, "cityblock" if kind == "manhattan" else kind)
+        return -distances.astype(np.float32)
+    if kind == "cosine":
+        asked, vectors = (unit(each).astype(np.float32) for each in (asked, vectors))
+    return asked @ vectors.T

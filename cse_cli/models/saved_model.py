@@ -16,18 +16,23 @@ from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.recipes.compose import model_alone
 from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
+from cse_core.runtime.declared import SimilarityName, declared
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
 
 
 @dataclass
 class SentenceModel:
-    """A model that encodes texts, its name as it was asked for, and its pooling in words."""
+    """A model that encodes texts, its name as it was asked for, and its pooling in words.
+
+    ``similarity`` is what its folder says that its vectors are compared by.
+    """
 
     sentence_encoder: SentenceEncoder
     name: str
     description: str
     device: torch.device
     precision: Precision
+    similarity: SimilarityName = "cosine"
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors."""
@@ -69,4 +74,6 @@ def load(
         part.eval()
     row, heads, _ = says.inference_parts
     words = ", ".join([f"pooling {row.use}", *(f"head {head.name}" for head in heads)])
-    return SentenceModel(sentence_encoder, name, words, where, resolve_precision(precision, where))
+    similarity = declared(Path(path), name).similarity_fn_name or "cosine"
+    number_format = resolve_precision(precision, where)
+    return SentenceModel(sentence_encoder, name, words, where, number_format, similarity)

@@ -102,7 +102,8 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
     if registry.has("dataset", file) or format_of(file) != "txt":
         texts = rows_of(file, registry, columns)
         if blank := texts.count(""):
-            echo_err(f"{file}: {blank:,} blank rows have the vector of an empty text")
+            what = "blank row has" if blank == 1 else "blank rows have"
+            echo_err(f"{file}: {blank:,} {what} the vector of an empty text")
         return iter(texts)
     opened = open_file(file, Path(file).expanduser())
     return _filled(file_lines(opened), file)

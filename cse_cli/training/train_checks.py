@@ -205,6 +205,17 @@ def check_run(folder: RunFolder) -> None:
     _refuse_changes(dict(_flat(tomllib.loads(written.decode()))), now, hint)
 
 
+def check_auto(out: Path | None, force: bool) -> None:
+    """Refuse ``--resume auto`` without a folder, or with one that is to be replaced.
+
+    Raises:
+        CseError: If it is so.
+    """
+    if out is None or force:
+        what, hint = "begins or continues the run of --out", "name it, without --force"
+        raise CseError(what, where="--resume", value="auto", hint=hint)
+
+
 def check_same(
     composition: Composition, path: Path, registry: Registry
 ) -> Literal["", "begun", "finished"]:

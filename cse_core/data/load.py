@@ -261,9 +261,10 @@ def _usable(
     blank = source.blank + len(np.unique(rows[~has["text"]]))
     incomplete = int((has["text"] & ~usable).sum())
     if blank:
-        messages.append(f"{name}: {blank:,} blank rows dropped")
+        messages.append(f"{name}: {blank:,} blank row{'s' * (blank > 1)} dropped")
     if incomplete:
-        messages.append(f"{name}: {incomplete:,} rows dropped: {', '.join(lacking)} blank")
+        many = f"{incomplete:,} row{'s' * (incomplete > 1)}"
+        messages.append(f"{name}: {many} dropped: {', '.join(lacking)} blank")
     if not usable.all():
         table, rows = table.filter(pa.array(usable)), rows[usable]
     for column, kind in needed.types.items():

@@ -38,6 +38,9 @@ class Stage(BaseModel):
     options: dict[str, Any] = {}
 
 
+SimilarityName = Literal["cosine", "dot", "euclidean", "manhattan"]
+
+
 class Declared(BaseModel):
     """How a model encodes, with sentence-transformers' names where it has them.
 
@@ -59,7 +62,7 @@ class Declared(BaseModel):
     include_prompt: bool = True
     normalize: bool = False
     truncate_dim: Annotated[int, Field(ge=1, le=2**16, strict=True)] | None = None
-    similarity_fn_name: str | None = None
+    similarity_fn_name: SimilarityName | None = None
     do_lower_case: bool = False
     model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
     transformer_task: Literal["feature-extraction"] = "feature-extraction"

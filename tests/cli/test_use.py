@@ -106,8 +106,8 @@ def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> No
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
     assert hits[0]["text"] == "the boat is green"
     assert hits[0]["row"] == 7, "blank lines count"
-    assert hits[0]["cosine"] == pytest.approx(1, abs=1e-5)
-    assert hits[0]["cosine"] >= hits[1]["cosine"] >= hits[2]["cosine"]
+    assert hits[0]["score"] == pytest.approx(1, abs=1e-5)
+    assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
     assert "the boat is green" in cse(*words).out
 
 

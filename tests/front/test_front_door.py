@@ -140,11 +140,17 @@ def test_an_interrupted_run_goes_on(
         texts: Any = {"data": sentences, "dev": pairs}
         cse.train("simcse", options=SHORT, out=out, report="csv", quiet=True, **texts)
     assert f"go on with cse.resume('{out}')" in str(stopped.value)
-    assert cse.resume(out, quiet=True).outcome.steps == 3
+    again: Any = {"options": SHORT, "out": out, "report": "csv", "resume": "auto", **texts}
+    assert cse.train("simcse", quiet=True, **again).outcome.steps == 3
     rows = (out / "metrics.csv").read_text().splitlines()  # the reporter goes on too
     assert [row.split(",")[0] for row in rows] == ["step", "1", "2", "3"]
+    finished = cse.train("simcse", **again)
+    assert (finished.outcome.steps, finished.model) == (3, out / "model")
     with pytest.raises(cse.CseError, match="is finished|already finished"):
         cse.resume(out)
+    for wrong in ({"resume": "yes"}, {"out": None}, {"force": True}):
+        with pytest.raises(cse.CseError, match="resume"):
+            cse.train("simcse", **{**again, **wrong})
 
 
 def test_an_evaluation_refuses_what_the_command_refuses(cse_command: Cse) -> None:

@@ -211,6 +211,7 @@ FOLDERS: dict[str, Maker] = {
     "sentence-transformers over cse": over_one_of_cse,
 }  # fmt: skip
 """Folders that both read."""
+DECLARED = "config_sentence_transformers.json"
 REFUSED: dict[str, tuple[Maker, str]] = {
     "max pooling": (saved(pooling("max")), "pools its tokens by max, which cse does not have"),
     "two poolings": (saved(pooling(("cls", "mean"))), "pools its tokens by cls and mean"),
@@ -226,7 +227,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "names a module that .*LayerNorm"),
     "StaticEmbedding": (static, "names a module that .*StaticEmbedding"),
     "a sparse encoder": (
-        changed(saved(pooling()), "config_sentence_transformers.json", model_type="SparseEncoder"),
+        changed(saved(pooling()), DECLARED, model_type="SparseEncoder"),
         "model_type 'SparseEncoder', which cse does not have",
     ),
     "an adapter alone": (lambda f: adapter(f, beside=False), "adapter of peft alone.*merge it"),
@@ -248,6 +249,10 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         changed(plain, "config.json", vocab_size=10**7), "vocab_size = 10,000,000, and the weights"
     ),
     "a pipe": (a_pipe, "is not a regular file"),
+    "a similarity of its own": (
+        changed(saved(pooling()), DECLARED, similarity_fn_name="hamming"),
+        "similarity_fn_name 'hamming', which cse does not have",
+    ),
     "T5": (
         transformer("T5EncoderModel", d_model=32, d_ff=32, num_layers=1, num_heads=2),
         "of the family t5, which cse does not load: T5EncoderModel",
@@ -300,6 +305,20 @@ FAST = ("Dense, Dropout, Normalize", "a prompt of bytes", "sentence-transformers
 )
 def test_vectors_are_those_of_sentence_transformers(name: str, tmp_path: Path) -> None:
     check(name, tmp_path)
+
+
+def test_search_compares_as_the_folder_says(tmp_path: Path) -> None:
+    for kind in ("cosine", "dot", "euclidean", "manhattan"):
+        folder = tmp_path / kind
+        saved(pooling(), similarity_fn_name=kind)(folder)
+        other = st.SentenceTransformer(str(folder), device="cpu")
+        scores = other.similarity(other.encode(TEXTS[:1]), other.encode(TEXTS))[0]
+        (found,) = cse.load(folder).search(TEXTS[0], TEXTS, top=len(TEXTS))
+        assert found["similarity"] == kind
+        for hit in found["results"]:
+            assert hit["score"] == pytest.approx(float(scores[hit["row"] - 1]), abs=1e-3), kind
+        ranked = [hit["score"] for hit in found["results"]]
+        assert ranked == sorted(ranked, reverse=True) and len(ranked) > 1
 
 
 @pytest.mark.parametrize("name", REFUSED)
