@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from cse_cli.training.collapse import attach_callbacks
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_out
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.step import Engine, StepResult
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
@@ -55,6 +56,7 @@ class Session:
             :func:`cse.open_run` returns, which goes on from its last checkpoint.
         plugins: The installed plugins of a composition; by default they are loaded.
         reporter: Hears of the progress; by default nobody does.
+        models: Keeps what was read of models; sessions that share one read a folder once.
         chosen: As in :func:`cse.plan`, beside a recipe.
 
     Attributes:
@@ -76,6 +78,7 @@ class Session:
         *,
         plugins: Installed | None = None,
         reporter: Reporter | None = None,
+        models: dict[Any, Any] | None = None,
         **chosen: Unpack[Chosen],
     ) -> None:
         check_launch()
@@ -84,7 +87,7 @@ class Session:
             self.composition, self._plugins = made_of, plugins or Installed()
         else:
             self.composition, _, self._plugins = compose(made_of, chosen, "cse.Session")
-        self._reporter = reporter or Reporter()
+        self._reporter, self._models = reporter or Reporter(), models
         self._written: set[Path] = set()
         self._closed = False
 
@@ -111,7 +114,18 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            return Prepared(alone, plugins.registry, self._reporter)
+            return Prepared(alone, plugins.registry, self._reporter, self._read)
+
+    def _read(self, folder: str, **how: Any) -> Any:
+        """Read an encoder and its tokenizer, or copy those that another session read."""
+        if self._models is None:
+            return PackedEncoder.load_with_tokenizer(folder, **how)
+        files = [(str(path), path.stat()) for path in sorted(Path(folder).rglob("*"))]
+        stamps = [(path, stat.st_mtime_ns, stat.st_size) for path, stat in files]
+        key = (folder, *stamps, *sorted(how.items()))
+        if key not in self._models:
+            self._models[key] = PackedEncoder.load_with_tokenizer(folder, **how)
+        return deepcopy(self._models[key])
 
     @cached_property
     def _loop(self) -> TrainingLoop:

@@ -94,17 +94,18 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
+    read: Callable[..., tuple[PackedEncoder, TextTokenizer]] = PackedEncoder.load_with_tokenizer,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
-    ``resolve_model`` turns a model's name into a folder or hub name, ``total_steps`` are the
-    optimiser steps of the first round.
+    ``resolve_model`` turns a model's name into a folder, which ``read`` loads; ``total_steps`` are
+    the optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        loaded, own = PackedEncoder.load_with_tokenizer(resolve_model(name), seed=seed, **how)
+        loaded, own = read(resolve_model(name), seed=seed, **how)
         loaded.to(device).use_dropout(source)
         return loaded, own
 
@@ -170,17 +171,16 @@ def build(
     def made(kind: Kind) -> dict[str, Any]:
         return {planned.name: factory(planned, dimension) for planned in composition.of(kind)}
 
-    augmenters = []
-    for planned in composition.of("aug"):
-        augmenters.append(
-            BoundAugmenter(
-                planned,
-                cast(Augmenter, factory(planned, dimension)),
-                planned.spec.declared("point", planned.options),
-                planned.spec.declared("gradient", planned.options),
-                tuple(view.name for view in composition.views if planned.path in view.augmenters),
-            )
+    augmenters = [
+        BoundAugmenter(
+            planned,
+            cast(Augmenter, factory(planned, dimension)),
+            planned.spec.declared("point", planned.options),
+            planned.spec.declared("gradient", planned.options),
+            tuple(view.name for view in composition.views if planned.path in view.augmenters),
         )
+        for planned in composition.of("aug")
+    ]
     assembly = Assembly(
         composition=composition,
         online=online,

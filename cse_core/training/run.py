@@ -15,6 +15,7 @@ import torch
 
 from cse_core.data import Corpus, Data, read_data
 from cse_core.encoders.architecture import count_trained
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
 from cse_core.errors import CseError, raise_all
@@ -159,6 +160,7 @@ class Prepared:
         composition: Composition,
         registry: Registry,
         reporter: Reporter,
+        read: Callable[..., Any] = PackedEncoder.load_with_tokenizer,
     ) -> None:
         self.reporter, self.registry, options = reporter, registry, composition.train
         self.device = distributed.join(resolve_device(options.device))
@@ -195,6 +197,7 @@ class Prepared:
             device=self.device,
             resolve_model=lambda name: resolve_model(name, registry),
             total_steps=options.steps(len(self.corpus)),
+            read=read,
         )
 
     def trainer(self, folder: RunFolder, attach_callbacks: Callable[[Trainer], None]) -> Trainer:

@@ -20,8 +20,8 @@ from cse_core.parts import Setup
 from cse_core.protocols import Encoder, Tokenizer
 from cse_core.records import Kind
 from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
-from cse_testkit.promises import installed_registry, plugins_of
-from cse_testkit.runs import compose
+from cse_testkit.promises import installed_registry
+from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import POSITIONS, TEACHER, shared_encoder
 
 CPU = torch.device("cpu")
@@ -187,7 +187,7 @@ def make_context(
 def _context_of_a_run() -> StepContext:
     """Return the context of a step of a tiny run."""
     seen: list[StepContext] = []
-    session = Session(compose(), plugins=plugins_of()).prepare()
+    session = Rig(compose()).session.prepare()
     session.watch(lambda part, method, given, came: seen.append(given[-1]))
     session.step()
     return seen[-1]
@@ -197,7 +197,7 @@ def _tiny_run(name: str | None, cased: bool = False, **chosen: Any) -> Session:
     """Return a run of an encoder's folder, of a wider one for another name, of the tiny one."""
     folder = shared_encoder(cased) if name is None else Path(name)
     folder = folder if folder.is_dir() else shared_encoder(hidden=TEACHER)
-    return Session(compose(encoder=folder, **chosen), plugins=plugins_of())
+    return Rig(compose(encoder=folder, **chosen)).session
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import cse_core
 
 
+@cache
 def doors() -> frozenset[str]:
     """Return the modules of the doors: ``cse``, ``cse_cli.api`` and the root of ``cse_core``."""
     root = (each.name for each in pkgutil.iter_modules(cse_core.__path__) if not each.ispkg)

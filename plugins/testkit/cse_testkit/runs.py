@@ -24,6 +24,8 @@ from cse_testkit.watching import Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
+MODELS: dict[Any, Any] = {}
+"""What runs of this process read of models: a run has copies, which it may change."""
 SETTINGS = (
     *(f"train.batch_size={BATCH}", "train.lr=0.001", "train.max_steps=10", "data.shuffle=false"),
     *("train.precision=fp32", "train.device=cpu"),
@@ -112,7 +114,7 @@ class Rig:
         *,
         watch: bool = False,
     ) -> None:
-        self.session = Session(made_of, plugins=plugins or plugins_of())
+        self.session = Session(made_of, plugins=plugins or plugins_of(), models=MODELS)
         self.watch = Watch()
         if watch:
             self.watch.see(self.session.parts.values(), self.session.encoder())

@@ -85,8 +85,10 @@ def snapshot(value: Any) -> dict[str, Any]:
 
 def _frozen(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
-        flat = leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        return leaf.dtype, tuple(leaf.shape), flat.numpy().tobytes()
+        held = leaf.detach().cpu()
+        if held.dtype == torch.bfloat16:  # which numpy has not
+            held = held.view(torch.int16)
+        return leaf.dtype, tuple(leaf.shape), held.numpy().tobytes()
     if isinstance(leaf, np.ndarray):
         return leaf.dtype.str, leaf.shape, leaf.tobytes()
     if isinstance(leaf, torch.Generator):

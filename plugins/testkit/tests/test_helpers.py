@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from cse_testkit import (
+    Rig,
     compose,
     installed_registry,
     make_batch,
@@ -23,9 +24,10 @@ from cse_testkit import (
     write_corpus,
 )
 from cse_testkit.completion import complete
-from cse_testkit.watching import attached, difference, snapshot
+from cse_testkit.watching import attached, difference, same, snapshot
 from transformers import AutoModel, AutoTokenizer
 
+from cse import Session
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine import negatives as core
 from cse_core.errors import CseError
@@ -56,6 +58,46 @@ def test_a_tiny_encoder_is_a_real_one(family: Any, tmp_path: Path) -> None:
     assert encoder.packed == (family != "mpnet")
     assert encoder.embedding_size == (16 if family == "electra" else 32)
     assert all(np.isfinite(run_steps(encoder=folder, steps=2).losses))
+
+
+def test_what_a_run_does_to_its_encoder_no_other_run_sees(tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    made = compose(encoder=folder, kinds={"branch": ["+ema"]}, sets=["model.dropout=0.1"])
+    own = Session(made)  # which reads the folder, as no other run of this test does
+    first, second = Rig(made), Rig(made)
+    encoder, tokenizer = first.session.encoder(), first.session.tokenizer()
+    first.step(2)
+    with torch.no_grad():
+        for tensor in (*encoder.parameters(), *encoder.buffers()):
+            tensor.fill_(3)
+    for module in encoder.modules():
+        module.register_forward_hook(lambda *_: 1 / 0)
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.9
+    encoder.requires_grad_(False)
+    encoder.model.config.hidden_size = 1
+    tokenizer.hf.add_tokens(["boat boat"])
+    tokenizer.hf.backend_tokenizer.normalizer = None
+    with own:
+        weights = snapshot(dict(own.encoder().state_dict()))
+        config, vocabulary = own.encoder().model.config.to_dict(), own.tokenizer().hf.get_vocab()
+        losses = tuple(float(own.step().loss) for _ in range(3))
+        trained = snapshot(own.trained)
+    for rig in (second, Rig(made)):
+        same("another encoder", snapshot(dict(rig.session.encoder().state_dict())), weights)
+        assert rig.session.encoder().model.config.to_dict() == config
+        assert rig.session.tokenizer().hf.get_vocab() == vocabulary
+        rig.step(3)
+        assert rig.losses == losses
+        same("other weights after three steps", snapshot(rig.session.trained), trained)
+
+
+def test_an_encoder_that_was_written_again_is_read_again(tmp_path: Path) -> None:
+    folder = tiny_encoder(tmp_path / "tiny")
+    before = Rig(compose(encoder=folder)).weights()
+    tiny_encoder(folder, seed=1)
+    after = Rig(compose(encoder=folder)).weights()
+    assert difference(snapshot(before), snapshot(after)) is not None
 
 
 def test_no_word_of_the_corpus_is_unknown(tmp_path: Path) -> None:
