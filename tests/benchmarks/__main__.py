@@ -49,7 +49,6 @@ class Section(NamedTuple):
     module: str = "tests.benchmarks.sections"
 
     def words(self, options: argparse.Namespace) -> list[str]:
-        """Return the words that run it."""
         words = [self.name, *(["--quick"] if options.quick else [])]
         for name in self.files:
             words += [f"--{name}", vars(options)[name]] if vars(options)[name] else []
@@ -67,7 +66,6 @@ SECTIONS = (
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
     raw = argparse.RawDescriptionHelpFormatter
     made = argparse.ArgumentParser("tests.benchmarks", description=__doc__, formatter_class=raw)
     known = [section.name for section in SECTIONS]
@@ -87,7 +85,6 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the sections; return 1 if one failed."""
     options = arguments(words)
     if options.child is not None:
         measure(options)
@@ -115,7 +112,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Measure one section, and write what was found."""
     import psutil
 
     from tests.benchmarks.sections import Given

@@ -24,14 +24,11 @@ FOR_VOCABULARY = 20_000
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a BERT."""
-
     layers: int = 6
     hidden: int = 384
 
     @property
     def inner(self) -> int:
-        """Return the size inside the feed-forward layers."""
         return 4 * self.hidden
 
     @property
@@ -40,7 +37,6 @@ class Shape:
         return self.hidden // (64 if self.hidden > 384 else 32)
 
     def __str__(self) -> str:
-        """Return it in words."""
         return f"{self.layers} layers by {self.hidden}"
 
     def operations(self, rows: Sequence[int]) -> float:
@@ -52,7 +48,6 @@ class Shape:
 
 @cache
 def registry() -> Registry:
-    """Return what is installed."""
     from cse_core.registry.manager import load_plugins
     from cse_core.registry.registry import Registry
 
@@ -100,7 +95,6 @@ def mix_lengths(
 
 
 def content_lengths(model: str, texts: Sequence[str]) -> list[int]:
-    """Return the tokens of each text, without special tokens."""
     from transformers import AutoTokenizer
 
     encoded = AutoTokenizer.from_pretrained(model)(
@@ -116,13 +110,11 @@ def full_rows(texts: Sequence[str], count: int, words: int = 700) -> list[str]:
 
 
 def write(path: Path, texts: Sequence[str]) -> str:
-    """Write texts, one a line."""
     path.write_text("\n".join(texts) + "\n", encoding="utf-8")
     return str(path)
 
 
 def make_model(folder: Path, texts: Sequence[str], shape: Shape) -> str:
-    """Save a random BERT and a vocabulary made of the texts."""
     import torch
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel, BertTokenizerFast
@@ -147,7 +139,6 @@ def make_model(folder: Path, texts: Sequence[str], shape: Shape) -> str:
 
 
 def silence() -> None:
-    """Keep the libraries' own bars, reports and hints off the screen."""
     import datasets
     from transformers.utils import logging
 

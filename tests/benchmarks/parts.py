@@ -71,8 +71,6 @@ def parts(report: Report, given: Given) -> None:
 
 
 class Bench:
-    """Runs parts beside plain simcse."""
-
     def __init__(self, given: Given, sizes: Sizes) -> None:
         from cse_testkit import complete
 
@@ -85,7 +83,6 @@ class Bench:
         self.plain = self.run(complete(registry(), []))
 
     def run(self, needed: Needed) -> Run:
-        """Return a run of what is needed, on rows with the columns that it needs."""
         from cse_testkit.tiny import data_file
 
         from cse_core.data import Corpus
@@ -181,14 +178,12 @@ class Run:
         self.batches = Batches(rows - rows % size, size)
 
     def step(self, place: int) -> float:
-        """Run a step on the batch at a place, and return its seconds."""
         index = self.batches.at(place)
         began = time.perf_counter()
         self.session.step(index)
         return time.perf_counter() - began
 
     def steps(self, places: Iterator[range]) -> float:
-        """Return the mean seconds of the next steps."""
         return statistics.mean(self.step(place) for place in next(places))
 
     def views(self) -> str:

@@ -41,7 +41,6 @@ class Row(NamedTuple):
     unit: str = "times"
 
     def say_aim(self) -> str:
-        """Return the aim in words."""
         word, _, bound = self.aim.partition(" ")
         mark = FORMS[self.unit][1]
         return f"at {'least' if word == '>=' else 'most'} {bound}{mark}" if self.aim else "none"
@@ -158,18 +157,15 @@ class Report:
     busy: float = 0.0
 
     def add(self, what: str, values: Sequence[float], note: str = "") -> None:
-        """Note a row's value in each repeat."""
         key = BY_KEY[f"{self.section}.{what}"].key
         self.values[key] = [float(f"{value:.5g}") for value in values]
         self.notes[key] = note
 
     def say(self, sentence: str) -> None:
-        """Note what was compared, and print it."""
         print(sentence, flush=True)
         self.said.append(sentence)
 
     def table(self, title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-        """Note a table of details, and print it."""
         self.tables.append({"title": title, "head": [*head], "lines": [[*line] for line in lines]})
         print(f"\n{title}:\n\n{table(head, lines)}\n", flush=True)
 
@@ -188,7 +184,6 @@ class Report:
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
@@ -196,7 +191,6 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Return processor, instruction sets, cores, memory, system and versions in words."""
     import psutil
 
     path, info = Path("/proc/cpuinfo"), dict[str, str]()

@@ -60,7 +60,6 @@ class Given:
 
     @property
     def repeats(self) -> int:
-        """Return how many repeats count."""
         return 2 if self.quick else 5
 
     def shape(self, layers: int, hidden: int) -> Shape:
@@ -79,7 +78,6 @@ def precisions() -> tuple[str, ...]:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
 

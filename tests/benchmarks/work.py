@@ -109,12 +109,10 @@ class Watch:
 
 
 def run(work: Work) -> Watch:
-    """Do a run, whoever does it."""
     return _peer(work) if work.who == PEER else _own(work)
 
 
 def composed(work: Work) -> Composition:
-    """Return what ``cse train`` makes of a run."""
     from cse_core.recipes.compose import resolve
 
     sets = {
@@ -146,7 +144,6 @@ class _Made(Exception):
 
 
 def _own(work: Work) -> Watch:
-    """Make the steps of ``cse train``, which then writes nothing."""
     from cse_core.reporter import Reporter
     from cse_core.training.run import train
 
@@ -259,12 +256,10 @@ def tokenising(work: Work) -> tuple[float, float]:
 
 
 def resident() -> float:
-    """Return the resident memory of this process in MB, now."""
     return _status("VmRSS")
 
 
 def peak() -> float:
-    """Return the peak resident memory in MB, of this process or since ``forget_peak``."""
     return _status("VmHWM")
 
 
@@ -305,12 +300,10 @@ def in_process(work: Work) -> dict[str, float]:
 
 
 def mean_seconds(work: Work) -> Callable[[], float]:
-    """Return what does a run and returns the mean seconds of a step."""
     return lambda: statistics.mean(run(work).seconds)
 
 
 def main() -> None:
-    """Do one run and print what was found as JSON."""
     watch = run(Work(**json.loads(sys.argv[1])))
     seconds = statistics.median(watch.seconds)
     print(json.dumps({"before": watch.before, "most": watch.most, "seconds": seconds}))

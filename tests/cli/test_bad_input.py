@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,42 +20,15 @@ FILES: dict[str, bytes] = {
     "two.tsv": b"foo\tbar\na\tb\n",
     "columns.tsv": b"text\tother\na\tb\n",
     "titles.tsv": b"text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
-    "typo.toml": b"[trian]\nlr = 1\n",
-    "typo-option.toml": b"[train]\nlearnig_rate = 1\n",
-    "typo-part.toml": b'[[loss]]\nuse = "infonc"\n',
     "no.toml": b"[train\n",
-    "return.toml": b'name = "x\\r[train]"\n',
-    "many.toml": b"".join(b'[[loss]]\nuse = "infonce"\nname = "l%d"\n' % i for i in range(1001)),
 }
 CHOICES = [
-    ("--loss infonc", "infonc", "did you mean infonce?"),
-    ("--recip simcse", "unknown option --recip", "did you mean --recipe?"),
-    ("--recipe simce", "simce", "did you mean simcse"),
-    ("--loss.infonce.temprature 1", "loss.infonce.temprature", "did you mean temperature?"),
-    ("--set train.learning_rat=1", "train.learning_rat", "learning_rat"),
-    ("--train.lr fast", "train.lr", "number", "fast"),
     ("--seed abc", "train.seed", "integer"),
-    ("--loss.infonce.temperature 0", ">= 0.0001"),
     ("--train.lr -1", "train.lr", ">= 0"),
-    ("--pool cls --pool +mean", "one row pooler", "--pool ~cls"),
-    ("--set foo", "PATH=VALUE"),
-    ("--model.max_length 600", "512", "600"),
-    ("--recipe typo.toml", "trian", "did you mean train?"),
-    ("--recipe typo-option.toml", "train.learnig_rate"),
-    ("--recipe typo-part.toml", "infonc", "did you mean infonce?"),
     ("--recipe no.toml", "not valid TOML"),
-    ("--recipe nothere.toml", "nothere.toml"),
-    ("--recipe return.toml", "a recipe's name is one line", "x\\r[train]"),
-    ("--recipe many.toml", "loss has 1,001 entries"),
-    ("--data empty.txt", "empty.txt", "empty"),
-    ("--data blank.txt", "blank.txt", "blank lines"),
     ("--data latin.txt", "latin.txt, line 1", "not UTF-8", "iconv"),
-    ("--data folder", "folder", "is a folder, not a file"),
-    ("--data nothere.txt", "nothere.txt", "no such file"),
     ("--data columns.tsv --set data.columns.positive=textt", "textt"),
     ("--model ./nothere", "./nothere", "no such folder"),
-    ("--model folder", "folder", "config.json"),
-    ("--model ok.txt", "ok.txt"),
     ("--recipe hicl-sncse --pool.segments.wrap sentence", "pool.segments", "pool.mask-prompt"),
 ]
 RUNS = [
@@ -131,7 +102,6 @@ USES = [
 
 @pytest.fixture
 def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder with the files."""
     folder = tmp_path / "work"
     for name in ("folder", "damaged"):
         (folder / name).mkdir(parents=True)
@@ -157,35 +127,6 @@ def test_a_mistake_is_one_line_and_leaves_nothing(cse: Cse, bad: Path) -> None:
     for words, *said in USES:
         refused(cse(*words.split()), *said)
     assert everything(bad) == before
-
-
-def _cut(file: Path, size: int) -> None:
-    file.write_bytes(file.read_bytes()[:size])
-
-
-def _without_tokenizer(folder: Path) -> None:
-    for file in folder.iterdir():
-        if file.name not in ("config.json", "model.safetensors"):
-            file.unlink()
-
-
-DAMAGES: dict[str, Callable[[Path], None]] = {
-    "tokenizer": _without_tokenizer,
-    "no weights": lambda folder: (folder / "model.safetensors").unlink(),
-    "cut short": lambda folder: _cut(folder / "model.safetensors", 5000),
-    "not valid JSON": lambda folder: _cut(folder / "config.json", 40),
-}
-
-
-def test_a_damaged_model_folder(cse: Cse, bad: Path, starter_copy: Path) -> None:
-    for damage, harm in DAMAGES.items():
-        folder = bad / damage.replace(" ", "-")
-        shutil.copytree(starter_copy, folder)
-        harm(folder)
-        before = everything(bad)
-        for command in ("train --data ok.txt --model", "eval", "encode --text a"):
-            refused(cse(*command.split(), str(folder)), damage, str(folder))
-        assert everything(bad) == before
 
 
 def test_a_part_that_two_plugins_bring(cse: Cse, bad: Path, distributions: Distributions) -> None:

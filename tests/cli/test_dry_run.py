@@ -1,4 +1,4 @@
-"""``train --help`` and ``train --dry-run``."""
+"""``train --help`` and ``train --dry-run``, and what the plan warns of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from cse_lora.options import LoraOptions
 
 from cse_cli.options.paths import option_paths
 from cse_cli.plugins.installed import Installed
+from cse_cli.training.resolving import advice
 from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.parts import compose, made_up_registry
 
 
 def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
@@ -197,3 +199,23 @@ def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
         assert dry.code == run.code == 2 and dry.out == ""
         assert error in dry.errors[-1] and dry.errors[-1] == run.errors[-1]
         assert not (tmp_path / "run").exists()
+
+
+WARNED = {
+    "train.chunk_size=65": "train.chunk_size 65 is larger than train.batch_size 64",
+    "train.batch_size=2000": "is larger than the data (1000 rows)",
+    "train.warmup=500": "train.warmup 500 is longer than the run (16 steps)",
+    "loss.infonce.weight=linear(0.5,-0.25)": (
+        "loss.infonce.weight is below zero (-0.25): training increases that loss"
+    ),
+}
+NOT_WARNED = ("train.chunk_size=64", "train.batch_size=1000", "train.warmup=16", "train.warmup=0.5",
+         "loss.infonce.weight=0")  # fmt: skip
+
+
+def test_what_may_be_a_mistake_is_warned_of_and_what_is_plain_is_not() -> None:
+    for setting, line in WARNED.items():
+        (found,) = advice(compose(None, setting), made_up_registry())
+        assert line in found
+    for setting in NOT_WARNED:
+        assert not list(advice(compose(None, setting), made_up_registry())), setting

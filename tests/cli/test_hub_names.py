@@ -2,16 +2,111 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.fixtures.hub import COMMIT, parquet, served_hub
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    held = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), held)
+    return held.getvalue()
+
+
+@contextmanager
+def served_hub(
+    repositories: Mapping[str, Mapping[str, bytes]], revisions: tuple[str, ...] = ("main",)
+) -> Iterator[str]:
+    """Serve data sets, each the content of its files by path; yields the hub's address.
+
+    Every revision is ``COMMIT``.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self, code: int, body: bytes = b"", **headers: str) -> None:
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(body)))
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def as_json(self, value: Any) -> None:
+            self.answer(200, json.dumps(value).encode(), Content_Type="application/json")
+
+        def handle_request(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            path = self.path.partition("?")[0]
+            for name, files in repositories.items():
+                for start in (f"/api/datasets/{name}", f"/datasets/{name}"):
+                    if path == start or path.startswith(f"{start}/"):
+                        what, _, rest = path[len(start) + 1 :].partition("/")
+                        return self.of(name, files, what or "revision", rest, body)
+            return self.answer(404, b"{}", X_Error_Code="RepoNotFound")
+
+        def of(
+            self, name: str, files: Mapping[str, bytes], what: str, rest: str, body: bytes
+        ) -> None:
+            revision, _, below = rest.partition("/")
+            if revision and revision not in (COMMIT, *revisions):
+                return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
+            items = {
+                path: {"type": "file", "oid": sha1(content), "size": len(content), "path": path}
+                for path, content in files.items()
+            }
+            folders = {path.rpartition("/")[0] for path in files} - {""}
+            items |= {f: {"type": "directory", "oid": "1" * 40, "path": f} for f in folders}
+            if what == "revision":
+                siblings = [{"rfilename": path} for path in files]
+                about = {"id": name, "sha": COMMIT, "private": False, "siblings": siblings}
+                return self.as_json({**about, "tags": [], "downloads": 0, "likes": 0})
+            if what == "tree":
+                return self.as_json([i for p, i in items.items() if p.rpartition("/")[0] == below])
+            if what == "paths-info":
+                wanted = parse_qs(body.decode()).get("paths") or json.loads(body)["paths"]
+                return self.as_json([items[path] for path in wanted if path in items])
+            if what == "resolve" and below in files:
+                tag = f'"{sha1(files[below])}"'
+                return self.answer(200, files[below], ETag=tag, X_Repo_Commit=COMMIT)
+            return self.answer(404, b"", X_Error_Code="EntryNotFound")
+
+        do_GET = do_HEAD = do_POST = handle_request
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def sha1(content: bytes) -> str:
+    return hashlib.sha1(content).hexdigest()
+
 
 TEXTS = [{"text": f"The {word} is near the station."} for word in ("dog", "boat", "goal", "judge")]
 PAIRS = [

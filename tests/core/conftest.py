@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.fixtures.tiny import make_encoder
+from tests.fixtures.tiny import Bench, Build, make_encoder
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,9 @@ def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path
+
+
+@pytest.fixture
+def build(encoder: str, tmp_path: Path) -> Build:
+    """Return what makes a bench of the tiny encoder."""
+    return partial(Bench, encoder, tmp_path)

@@ -43,7 +43,6 @@ both have; how many these are, only the keys on the device say."""
 
 
 def named(case: Case) -> str:
-    """Return a case's name."""
     kind, name, sets = case
     return " ".join((f"{kind}.{name}", *sets))
 

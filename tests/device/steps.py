@@ -97,7 +97,6 @@ def lines(run: list[Case], registry: Registry) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run every case."""
     torch.set_num_threads(1)
     registry = installed_registry()
     with cpu_generators():

@@ -16,14 +16,11 @@ _FILE = re.compile(r"# (?P<path>[\w./-]+\.(py|toml|txt|md))\n")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of code."""
-
     kind: str
     text: str
 
     @property
     def path(self) -> str:
-        """Return the file that it is, from its first line; empty where it is none."""
         found = _FILE.match(self.text)
         return found["path"] if found else ""
 
@@ -38,8 +35,6 @@ class Block:
 
 @dataclass
 class Page:
-    """A page."""
-
     path: Path
     text: str = field(init=False)
 
@@ -48,7 +43,6 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Return its path in the repository."""
         return str(self.path.relative_to(ROOT))
 
     def blocks(self, section: str | None = None) -> list[Block]:
@@ -57,18 +51,15 @@ class Page:
         return [Block(found["kind"], found["text"]) for found in _FENCE.finditer(text)]
 
     def section(self, heading: str) -> str:
-        """Return the text under a second heading."""
         parts = re.split(r"^## +", self.text, flags=re.M)
         (found,) = (part for part in parts if part.split("\n", 1)[0].strip() == heading)
         return found
 
     def prose(self) -> str:
-        """Return the text without its code blocks."""
         return _FENCE.sub("", self.text)
 
 
 def pages() -> Iterator[Page]:
-    """Yield the pages at the root, the docs and the plugins' READMEs."""
     for path in (
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
         *sorted(DOCS.rglob("*.md")),

@@ -92,7 +92,6 @@ def example(hook: str, folder: Path) -> Iterator[str]:
 
 
 def run_commands(hook: str) -> None:
-    """Run the commands of a section, in the folder of its example."""
     for number, words in enumerate(COMMANDS[hook]):
         if words[0] == "cp":
             shutil.copytree(words[2], words[3])

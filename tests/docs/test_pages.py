@@ -93,7 +93,6 @@ def broken_links(page: Page) -> Iterator[str]:
 
 
 def headings(page: Page) -> set[str]:
-    """Return the anchors of a page's headings."""
     lines = re.findall(r"^#+ +(.+)$", page.prose(), flags=re.M)
     return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in lines}
 
@@ -222,7 +221,6 @@ def test_every_field_and_method_is_in_the_reference() -> None:
 
 
 def load_module(name: str) -> Any:
-    """Import a module by its dotted name."""
     __import__(name)
     return sys.modules[name]
 

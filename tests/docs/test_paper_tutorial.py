@@ -20,7 +20,6 @@ CHEAP = ("--train.precision", "fp32", "--train.max_steps", "2", "--train.batch_s
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The page's package."""
     write_files(PAGE.blocks(), tmp_path)
     for words in COMMANDS:
         if words[0] == "touch":

@@ -47,7 +47,6 @@ MANY = ("losses", "waits", "values")
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
     raw, names = argparse.RawDescriptionHelpFormatter, [section.name for section in SECTIONS]
     parser = argparse.ArgumentParser("tests.gpu", description=__doc__, formatter_class=raw)
     parser.add_argument("sections", nargs="*", help=f"{', '.join(names)}; all by default")
@@ -148,7 +147,6 @@ def failures(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def page(results: dict[str, Any]) -> str:
-    """Return the page."""
     about = [[name, str(value)] for name, value in results.get("about", {}).items()]
     parts = [HEAD, table(("", ""), about) + "\n" if results.get("sections") else NONE]
     parts += [_section(each, results.get("sections", {}).get(each.name)) for each in SECTIONS]

@@ -42,7 +42,6 @@ def by_hand(
     q: Tensor, k: Tensor, v: Tensor, q_starts: Tensor, k_starts: Tensor, *_: int, scale: float,
     p: float = 0.0, window: tuple[int, int] = (-1, -1),
 ) -> Tensor:  # fmt: skip
-    """Attend row by row, ``[T, heads, d]``."""
     rows = []
     ends = zip(*(pairwise(at.tolist()) for at in (q_starts, k_starts)), strict=True)
     for (q0, q1), (k0, k1) in ends:

@@ -84,7 +84,6 @@ def run(setting: Setting) -> None:
 
 
 def losses(setting: Setting, case: Case, registry: Registry) -> None:
-    """Compare three losses with the CPU's."""
     found, drawn = [], False
     for device in ("cpu", setting.device):
         with cpu_generators(), DrawnHere():

@@ -68,7 +68,6 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def core(tmp_path: Path, wheels: dict[str, Path], others: Path) -> Environment:
-    """Return an environment with the core alone."""
     made = Environment(tmp_path, others)
     made.install(wheels["cse-toolkit"])
     return made

@@ -106,7 +106,6 @@ def _fields(model: Any) -> Description:
 
 
 def _annotation(model: type, name: str) -> str:
-    """Return a field's type as its module spells it."""
     owners = (vars(base).get("__annotations__", {}) for base in model.__mro__)
     return next(str(each[name]) for each in owners if name in each)
 

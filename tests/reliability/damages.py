@@ -26,52 +26,43 @@ How = Callable[[Path], None]
 
 
 def cut(path: Path) -> None:
-    """Keep the first half."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def flip(path: Path) -> None:
-    """Change a bit in the middle."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
 def empty(path: Path) -> None:
-    """Leave no byte."""
     path.write_bytes(b"")
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder."""
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def folder(path: Path) -> None:
-    """Put a folder in its place."""
     remove(path)
     path.mkdir()
 
 
 def foreign(path: Path) -> None:
-    """Put another program's bytes in its place."""
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
 
 
 def behind(path: Path) -> None:
-    """Add bytes behind the end."""
     with path.open("ab") as file:
         file.write(b"\x00\xff behind")
 
 
 def link(path: Path) -> None:
-    """Put a link to nowhere in its place."""
     remove(path)
     path.symlink_to("nowhere")
 
 
 def pipe(path: Path) -> None:
-    """Put a pipe that nobody writes to in its place."""
     remove(path)
     os.mkfifo(path)
 
@@ -80,7 +71,6 @@ ANY = (cut, flip, empty, remove, folder, foreign, behind, link, pipe)
 
 
 def says(text: str) -> How:
-    """Return what lets a file hold a text."""
 
     def how(path: Path) -> None:
         path.write_text(text, encoding="utf-8")
@@ -90,7 +80,6 @@ def says(text: str) -> How:
 
 
 def replaced(before: str, after: str) -> How:
-    """Return what replaces a text that is there."""
 
     def how(path: Path) -> None:
         text = path.read_text(encoding="utf-8")
@@ -102,7 +91,6 @@ def replaced(before: str, after: str) -> How:
 
 
 def moved(to: str) -> How:
-    """Return what renames a folder."""
 
     def how(path: Path) -> None:
         path.rename(path.with_name(to))
@@ -112,7 +100,6 @@ def moved(to: str) -> How:
 
 
 def taken_from(name: str) -> How:
-    """Return what puts the file or folder of the other base in its place."""
 
     def how(path: Path) -> None:
         other = base(name, the_server()).killed
@@ -149,7 +136,6 @@ class Damage:
 
     @property
     def label(self) -> str:
-        """Return a short name."""
         return f"{self.use} {self.run}: {self.file} {self.how.__name__}"
 
 

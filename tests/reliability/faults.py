@@ -40,7 +40,6 @@ class Fault(BaseModel):
     log: str = ""
 
     def install(self) -> None:
-        """Begin to count, in this process."""
         _Writes(self).watch()
 
 
@@ -76,7 +75,6 @@ class _Writes:
         sys.addaudithook(self.audit)
 
     def whole(self, write: Callable[..., Any], place: int) -> Callable[..., Any]:
-        """Return a writer of a file that is not Python, which counts."""
 
         def counted(*values: Any, **named: Any) -> Any:
             self.hear("file", Path(values[place]))
@@ -87,7 +85,6 @@ class _Writes:
         return counted
 
     def audit(self, event: str, values: tuple[Any, ...]) -> None:
-        """Hear an audit event."""
         if event == "open":
             path, mode, flags = values
             writing = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) if mode is None or isinstance(

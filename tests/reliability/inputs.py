@@ -57,20 +57,17 @@ class InputCase(BaseModel):
 
     @property
     def typed(self) -> list[str]:
-        """Return the words of the command line."""
         words = shlex.split(self.words) if isinstance(self.words, str) else self.words
         return [repeated(word) for word in words]
 
     @property
     def label(self) -> str:
-        """Return a short name."""
         words = " ".join(self.typed).encode("ascii", "backslashreplace").decode()
         changes = (f"{name} {list(values)}" for name, values in self.changed.items())
         made = ", ".join((*self.made, *self.files, *changes))
         return f"{self.table}: {words[:90]}{f' [{made[:80]}]' if made else ''}"
 
     def lay_out(self, folder: Path) -> None:
-        """Make the files of the case."""
         (folder / "folder").mkdir()
         for made in self.made:
             name, _, target = made.partition(" as ")
@@ -87,12 +84,10 @@ class InputCase(BaseModel):
 
 
 def repeated(text: str) -> str:
-    """Return a text with ``<X*N>`` written out."""
     return re.sub(r"<([^<>]+?)\*([0-9]+)>", lambda found: found[1] * int(found[2]), text)
 
 
 def input_cases(*tables: str) -> list[InputCase]:
-    """Return the cases of tables, by default of all."""
     found = []
     for path in sorted(TABLES.glob("*.toml")):
         if not tables or path.stem in tables:
@@ -102,11 +97,10 @@ def input_cases(*tables: str) -> list[InputCase]:
 
 
 def there(folder: Path) -> Iterator[str]:
-    """Yield what lies in a folder."""
     yield from sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def tried(case: InputCase, server: Server) -> tuple[Outcome, Answer]:
+def tried(case: InputCase, server: Server) -> tuple[Outcome, Answer, str]:
     """Run a case in a folder of its own; a refusal that leaves something behind is not clear."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -122,4 +116,4 @@ def tried(case: InputCase, server: Server) -> tuple[Outcome, Answer]:
         outcome = classify(answer, case.expect, case.says)
         if outcome is Outcome.CLEAR and list(there(folder)) != before:
             outcome = Outcome.SILENT
-        return outcome, answer
+        return outcome, answer, ""

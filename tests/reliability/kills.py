@@ -38,7 +38,6 @@ class Kill:
 
     @property
     def label(self) -> str:
-        """Return a short name."""
         return f"{self.what} {self.run} at write {self.at}: {self.write}"
 
 

@@ -63,7 +63,6 @@ class Trouble:
 
     @property
     def label(self) -> str:
-        """Return a short name."""
         words = " ".join(self.words).encode("ascii", "backslashreplace").decode()
         return f"{self.name}: {words[:70]}"
 

@@ -34,7 +34,6 @@ def encoder(path: Path) -> None:
 
 
 def a_socket(path: Path) -> None:
-    """Make a socket that nobody answers at."""
     with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(path.parent):
         made.bind(path.name)
 
@@ -58,7 +57,6 @@ def two_links(path: Path) -> None:
 
 
 def gz_bomb(path: Path, chunk: bytes, times: int) -> None:
-    """Compress a chunk many times over."""
     with gzip.open(path, "wb", compresslevel=1) as file:
         for _ in range(times):
             file.write(chunk)
@@ -197,7 +195,6 @@ def smaller_table(path: Path) -> None:
 
 
 def cse_model(path: Path) -> None:
-    """Copy the embedded encoder, with a ``cse.json`` as ``cse train`` writes it."""
     encoder(path)
     row = {"use": "mean", "name": "mean", "distribution": "cse-toolkit", "options": {}}
     manifest = {"format": 1, "max_length": 64, "row": row, "heads": [], "slice": None}

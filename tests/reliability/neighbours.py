@@ -35,14 +35,11 @@ OUTPUTS = {
 
 
 class Neighbour(NamedTuple):
-    """A case and its name."""
-
     label: str
     run: Case
 
 
 def lay_out(folder: Path) -> None:
-    """Make a tiny encoder, texts and pairs."""
     make_encoder(folder / "tiny")
     (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
     (folder / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
@@ -167,7 +164,6 @@ def _laid_out() -> Path:
 
 
 def neighbours() -> Iterator[Neighbour]:
-    """Yield every case."""
     yield from map(Neighbour._make, _cases())
 
 

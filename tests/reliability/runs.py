@@ -47,22 +47,18 @@ class Base:
 
     @property
     def whole(self) -> Path:
-        """Return the run that was never broken."""
         return self.folder / "whole"
 
     @property
     def killed(self) -> Path:
-        """Return the run that was killed."""
         return self.folder / "killed"
 
     def train(self, out: Path, server: Server, fault: Fault | None = None, **how: Any) -> Answer:
-        """Train the run into a folder."""
         words = ["train", *self.words, "--out", str(out)]
         return server.call(words, self.folder, fault=fault, **how)
 
 
 def resume(out: Path, server: Server, fault: Fault | None = None, **how: Any) -> Answer:
-    """Resume a run."""
     return server.call(["train", "--resume", str(out)], out.parent, fault=fault, **how)
 
 
@@ -79,7 +75,6 @@ _KEPT: list[Any] = []
 
 @cache
 def base(name: str, server: Server) -> Base:
-    """Make a run, whole and killed."""
     folder = folder_of_runs() / name
     folder.mkdir()
     folder.parent.chmod(0o755)
@@ -109,7 +104,6 @@ def base(name: str, server: Server) -> Base:
 
 
 def writes(base: Base) -> list[str]:
-    """Return what the whole run wrote, in order."""
     return (base.folder / "writes").read_text().splitlines()
 
 
@@ -153,5 +147,4 @@ _READERS: dict[str, Callable[[Path], Any]] = {
 
 
 def copy(run: Path, folder: Path) -> Path:
-    """Return a copy of a run in a folder."""
     return Path(shutil.copytree(run, folder / "run", symlinks=True))

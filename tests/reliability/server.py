@@ -97,25 +97,21 @@ class Server:
         return Answer(done["code"], out, err, done["hung"], done["seconds"])
 
     def memory(self) -> int:
-        """Return the bytes of address space that the process has."""
         status = Path(f"/proc/{self._process.pid}/statm").read_text().split()
         return int(status[0]) * resource.getpagesize()
 
     def close(self) -> None:
-        """End the process."""
         self._process.communicate()
 
 
 @cache
 def the_server() -> Server:
-    """Return the one server of this process, which ends with it."""
     server = Server()
     atexit.register(server.close)
     return server
 
 
 def _child(job: Mapping[str, Any]) -> None:
-    """Become the command."""
     os.setsid()
     folder = Path(job["folder"])
     streams = {int(number): target for number, target in job["streams"].items()}

@@ -47,7 +47,6 @@ class TerminalCase:
 
     @property
     def label(self) -> str:
-        """Return a short name."""
         words = " ".join(self.words).encode("unicode_escape").decode()[:90]
         return f"{'tty ' if self.tty else ''}{words} {sorted(map(ascii, self.files))}{self.env}"
 
@@ -84,7 +83,6 @@ def tried(case: TerminalCase, server: Server) -> tuple[Outcome, Answer, str]:
 
 
 def _on_terminal(case: TerminalCase, folder: Path, server: Server) -> Answer:
-    """Run a case with a terminal as stdout and stderr."""
     ours, theirs = pty.openpty()
     heard: list[bytes] = []
 
@@ -106,7 +104,6 @@ def _on_terminal(case: TerminalCase, folder: Path, server: Server) -> Answer:
 
 
 def terminal_cases() -> list[TerminalCase]:
-    """Return all cases."""
     found: list[TerminalCase] = []
     for make in (_options, _places, _files, _contents, _environments):
         found += make()
@@ -174,7 +171,6 @@ def _places() -> Iterator[TerminalCase]:
 
 
 def _files() -> Iterator[TerminalCase]:
-    """Names of files, of those that are there and those that are not."""
     for name in NAMES:
         here = {name: TEXTS}
         for words, files in (

@@ -39,19 +39,18 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--negatives state-no-table", 1, ("negatives.state-no-table", "state_dict")),
     ("--negatives state-of-lambda", 1, ("negatives.state-of-lambda", "state_dict")),
     ("--negatives sparse-state", 1, ("negatives.sparse-state", "state_dict")),
-    ("--loss nothing", 1, ("loss.nothing", "promised a LossOutput, returned None")),
     ("--loss signature", 1, ("loss.signature", "takes other arguments")),
     ("--loss no-loss", 1, ("loss.no-loss", "Loss")),
     ("--loss notes-no-list", 1, ("loss.notes-no-list", "plan_notes")),
     ("--loss notes-raise", 1, ("loss.notes-raise", "plan_notes")),
     ("--loss derive-raises", 1, ("loss.derive-raises", "resolve_options")),
     ("--loss derive-other", 1, ("loss.derive-other", "resolve_options")),
-    ("--loss per-anchor", 1, ("loss.per-anchor", "promised a scalar tensor, returned [8]")),
-    ("--loss detached", 1, ("loss.detached", "without gradient")),
-    ("--loss nan-loss", 2, ("loss.nan-loss", f"{NOT_FINITE} 1", "not-finite-step-1.json")),
     *(
         (f"--loss wrong --loss.wrong.how {how}", 1, ("loss.wrong", "__call__", said))
         for how, said in {
+            "nothing": "promised a LossOutput, returned None",
+            "per-anchor": "promised a scalar tensor, returned [8]",
+            "detached": "without gradient",
             "complex": "promised real numbers on cpu, returned [] of complex64",
             "meta": "promised real numbers on cpu, returned [] of float32 on meta",
             "list-of-parts": "promised a LossOutput",
@@ -64,6 +63,11 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
             "generator-exit": "raised GeneratorExit",
             "unsayable": "raised _Unsayable",
         }.items()
+    ),
+    (
+        "--loss wrong --loss.wrong.how not-finite",
+        2,
+        ("loss.wrong", f"{NOT_FINITE} 1", "not-finite-step-1.json"),
     ),
     ("--loss wrong --loss.wrong.how logs-nan", 2, ("loss.wrong", "wrong.gap", NOT_FINITE)),
     ("--loss exits", 1, ("loss.exits of", "calls sys.exit(0) on import")),

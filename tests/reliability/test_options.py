@@ -32,7 +32,6 @@ def models() -> dict[str, type[Options]]:
 
 
 def numeric_options() -> Iterator[tuple[str, str]]:
-    """Yield the table and the name of each option that may hold a number."""
     for table, model in models().items():
         for name, info in model.model_fields.items():
             wanted = field_accepts(info)
@@ -41,7 +40,6 @@ def numeric_options() -> Iterator[tuple[str, str]]:
 
 
 def read(table: str, name: str, value: str) -> tuple[Options | None, list[str]]:
-    """Return the options with a value as typed, and the mistakes."""
     reader = OptionReader()
     options = reader.options(models()[table], {name: FlagText(value)}, table)
     return options, [error.line() for error in reader.errors]
@@ -72,8 +70,6 @@ def _numbers(value: object) -> list[float]:
 
 
 class Lists(Options):
-    """Options that hold several numbers."""
-
     layers: tuple[int, ...] | None = None
     """Layers."""
     sizes: tuple[float, float] = (0.0, 1.0)

@@ -1,4 +1,4 @@
-"""The tables of damages, kills and machine troubles; a sample fast, all of them under ``slow``."""
+"""The tables of reliability; a sample of each fast, all of them under ``slow``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.reliability import damages, kills, machine, neighbours, terminal
+from tests.reliability import damages, inputs, kills, machine, neighbours, terminal
 from tests.reliability.outcomes import GOOD
 from tests.reliability.server import Server, the_server
 
 TABLES: dict[str, tuple[Callable[[Server], Iterable[Any]], Callable[..., Any]]] = {
+    "inputs": (lambda _: inputs.input_cases(), inputs.tried),
     "damages": (lambda _: damages.damages(), damages.tried),
     "kills": (kills.kills, kills.tried),
     "machine": (lambda _: machine.troubles(), machine.tried),
@@ -20,8 +21,9 @@ TABLES: dict[str, tuple[Callable[[Server], Iterable[Any]], Callable[..., Any]]] 
     "neighbours": (lambda _: neighbours.neighbours(), neighbours.tried),
 }
 """Cases of each table, and what tries one: its outcome, the answer, and what was printed."""
-SAMPLE = 100, 33
-"""Of the first so many cases of a table, one in so many is in the sample."""
+SAMPLES: dict[str, tuple[int | None, ...]] = {"inputs": (1, None, 23), "terminal": (0, None, 30)}
+"""Start, end and step of a table's sample, where it differs; a sample waits for no timeout."""
+SAMPLE = 0, 100, 33
 PARTS = 8
 """Tests that a table is cut into, so that processes share it."""
 
@@ -34,20 +36,18 @@ def check(table: str, chosen: Callable[[Iterable[Any]], Iterable[Any]]) -> None:
     for case in chosen(make(server)):
         outcome, answer, printed = tried(case, server)
         if outcome not in GOOD:
-            wrong.append((case.label, outcome, printed, answer))
+            wrong.append((case.label, outcome, printed, ascii(answer)))
     assert wrong == []
 
 
 @pytest.mark.parametrize(
     "table",
-    ["damages", "kills", "machine", pytest.param("neighbours", marks=pytest.mark.slow)],
+    [pytest.param(t, marks=[pytest.mark.slow] * (t == "neighbours")) for t in TABLES],
 )
 def test_a_sample(table: str) -> None:
-    """The sample of what reaches the terminal is in test_terminal.py."""
-    first, every = SAMPLE
-
     def sample(cases: Iterable[Any]) -> Iterable[Any]:
-        return (c for c in islice(cases, 0, first, every) if getattr(c, "run", "") != "rounds")
+        chosen = islice(cases, *SAMPLES.get(table, SAMPLE))
+        return (case for case in chosen if getattr(case, "run", "") != "rounds")
 
     check(table, sample)
 
@@ -57,3 +57,8 @@ def test_a_sample(table: str) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_all(table: str, part: int) -> None:
     check(table, lambda cases: islice(cases, part, None, PARTS))
+
+
+def test_no_input_is_there_twice() -> None:
+    labels = [case.model_dump_json() for case in inputs.input_cases()]
+    assert len(set(labels)) == len(labels)

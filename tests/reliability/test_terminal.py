@@ -1,25 +1,12 @@
-"""Nothing hostile reaches the terminal: a sample of every kind of case, and the check itself."""
+"""What cleans the terminal's texts, and the check of the table of the terminal."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
 
-import pytest
-
 from cse_cli.terminal.console import cleaned
-from tests.reliability.outcomes import GOOD
-from tests.reliability.server import the_server
-from tests.reliability.terminal import MARK, TerminalCase, steering, terminal_cases, tried
-
-EVERY = 30
-"""One case in so many is in the sample."""
-
-
-@pytest.mark.parametrize("case", terminal_cases()[::EVERY], ids=lambda case: ascii(case.label))
-def test_a_case_of_the_sample(case: TerminalCase) -> None:
-    outcome, answer, shown = tried(case, the_server())
-    assert outcome in GOOD, (outcome, shown, ascii(answer))
+from tests.reliability.terminal import MARK, steering
 
 
 def test_every_character_that_steers_is_cleaned() -> None:

@@ -117,7 +117,6 @@ def test_everything_masked_is_no_loss_and_no_nan() -> None:
 
 
 def wanted_pairs(batch: Batch, options: InfonceOptions) -> list[list[Tensor]]:
-    """Return the in-batch negatives of each anchor."""
     targets, found = batch.targets["positive"], []
     for i in range(len(batch.anchors)):
         mine = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,30 @@ from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registered, Registry
 from tests.fixtures.parts import WORDS_OF_PLUGINS
 
+
+class MadeUpTexts:
+    """A data set as a plugin brings it."""
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        for document in ("one", "two"):
+            for number in range(3):
+                yield {
+                    "text": f"sentence {number} of {document}",
+                    "document": document,
+                    "title": f"title {document}",
+                    "fraternal": f"Satz {number} von {document}",
+                }
+
+
 SPEC = DatasetSpec(
     name="made-up",
     summary="six sentences of two documents",
-    factory="made_up_texts:MadeUpTexts",
+    factory=f"{__name__}:MadeUpTexts",
     synthetic=True,
 )
 INSTALLED = Registry(
     Registered(each, "made-up", "1", "made-up:p") for each in [SPEC, *WORDS_OF_PLUGINS]
 )
-
-
-@pytest.fixture(autouse=True)
-def _made_up_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
 def write(path: Path, *lines: str) -> str:
@@ -70,9 +81,6 @@ def test_columns_that_make_no_corpus(columns: dict[str, list[str]]) -> None:
 
 
 def test_text_ids() -> None:
-    corpus = Corpus.from_columns({"text": ["b", "a", "b", "c", "a", "b"]})
-    assert corpus.text_ids.tolist() == [0, 1, 0, 3, 1, 0]
-    assert corpus.text_ids.dtype == np.int64
     draw = random.Random(0)
     texts = [str(draw.randrange(3000)) for _ in range(30_000)]
     first: dict[str, int] = {}
@@ -102,6 +110,9 @@ def test_fingerprint(tmp_path: Path) -> None:
     other = write(tmp_path / "g.tsv", "text\tdocument", "b\t1")
     together = write(tmp_path / "h.tsv", "text\tdocument", "a\t1", "b\t1")
     assert load(document, other).fingerprint != load(together).fingerprint
+    columns = {"text": ["a", "b"], "title": ["c", "d"]}
+    turned = dict(reversed(columns.items()))
+    assert Corpus.from_columns(columns).fingerprint == Corpus.from_columns(turned).fingerprint
 
 
 def test_fingerprint_is_the_same_everywhere(tmp_path: Path) -> None:
@@ -142,9 +153,9 @@ def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not load(plain).report.made_up
     with pytest.raises(CseError, match="did you mean made-up?"):
         load("madeup")
-    spec = replace(SPEC, factory="made_up_texts:Other")
+    spec = replace(SPEC, factory=f"{__name__}:Other")
     broken = Registry([Registered(spec, "made-up", "1", "made-up:p")])
-    with pytest.raises(CseError, match="made_up_texts has no Other"):
+    with pytest.raises(CseError, match="test_corpus has no Other"):
         load_corpus(options, registry=broken)
 
 
@@ -159,21 +170,6 @@ def test_nothing_is_asked_from_the_hub_by_chance(
         with pytest.raises(CseError):
             load(name)
     assert not asked
-
-
-def test_documents_of_several_files_are_counted_on_and_blank_ids_stay_outside(
-    tmp_path: Path,
-) -> None:
-    one = write(tmp_path / "a.tsv", "text\tdocument", "a\tx", "b\ty", "c\tx")
-    two = write(tmp_path / "b.tsv", "text\tdocument", "d\tx", "e\t", "f\tz")
-    documents = load(one, two).documents
-    assert documents is not None and documents.tolist() == [0, 1, 0, 2, -1, 3]
-
-
-def test_the_order_of_columns_changes_no_fingerprint() -> None:
-    one = Corpus.from_columns({"text": ["a", "b"], "title": ["c", "d"]})
-    other = Corpus.from_columns({"title": ["c", "d"], "text": ["a", "b"]})
-    assert one.fingerprint == other.fingerprint
 
 
 def test_facts(tmp_path: Path) -> None:

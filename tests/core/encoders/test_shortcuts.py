@@ -43,7 +43,6 @@ class Wrapped(nn.Module):
 
 
 def wrap(encoder: PackedEncoder, *names: str) -> int:
-    """Wrap modules by the ends of their names; return how many."""
     found = [name for name, _ in encoder.model.named_modules() if name.endswith(names)]
     for name in found:
         above, _, last = name.rpartition(".")

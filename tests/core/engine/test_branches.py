@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -11,7 +9,7 @@ from cse_core.engine.input_gradients import GradientCapture
 from cse_core.parts import NegativeStore
 from tests.core.engine.test_views_and_levels import encoded, work_of
 from tests.fixtures.small_parts import Queue
-from tests.fixtures.tiny import Bench
+from tests.fixtures.tiny import Build
 
 HEADED = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
 EMA = (
@@ -23,11 +21,9 @@ EMA = (
 
 @pytest.mark.parametrize("copies", ["encoder", "encoder+heads"])
 @pytest.mark.parametrize("embeddings", ["shared", "copied"])
-def test_ema_follows_a_trace_by_hand(
-    copies: str, embeddings: str, encoder: str, folder: Path
-) -> None:
-    bench = Bench(
-        encoder, folder, EMA, "train.lr=1e-2", f"branch.momentum.copies={copies}",
+def test_ema_follows_a_trace_by_hand(copies: str, embeddings: str, build: Build) -> None:
+    bench = build(
+        EMA, "train.lr=1e-2", f"branch.momentum.copies={copies}",
         f"branch.momentum.embeddings={embeddings}",
     )  # fmt: skip
     branch, online = bench.part("branch.momentum"), bench.assembly.online.encoder
@@ -62,10 +58,8 @@ def test_ema_follows_a_trace_by_hand(
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(
-    mode: str, encoder: str, folder: Path
-) -> None:
-    bench = Bench(encoder, folder, EMA, f"branch.momentum.mode={mode}", "model.dropout=0.3")
+def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(mode: str, build: Build) -> None:
+    bench = build(EMA, f"branch.momentum.mode={mode}", "model.dropout=0.3")
     vectors = encoded(bench)
     positive = vectors["positive"]["sentence"].vectors
     assert not positive.requires_grad and vectors["anchor"]["sentence"].vectors.requires_grad
@@ -78,20 +72,18 @@ def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_the_online_branch_has_its_mode(mode: str, encoder: str, folder: Path) -> None:
+def test_the_online_branch_has_its_mode(mode: str, build: Build) -> None:
     recipe = HEADED + f'[[branch]]\nuse = "online"\nmode = "{mode}"\n'
-    vectors = encoded(Bench(encoder, folder, recipe, "model.dropout=0.3"))
+    vectors = encoded(build(recipe, "model.dropout=0.3"))
     anchor, positive = (vectors[name]["sentence"].vectors for name in ("anchor", "positive"))
     assert anchor.requires_grad
     assert torch.allclose(anchor, positive, atol=1e-5) == (mode == "eval")
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_online_heads_have_the_mode_of_the_branch_that_uses_them(
-    mode: str, encoder: str, folder: Path
-) -> None:
+def test_online_heads_have_the_mode_of_the_branch_that_uses_them(mode: str, build: Build) -> None:
     sets = (f"branch.momentum.mode={mode}", "branch.momentum.copies=encoder", "model.dropout=0")
-    bench = Bench(encoder, folder, EMA, *sets)
+    bench = build(EMA, *sets)
     head = bench.assembly.online.heads["mlp"]
     head.stages.append(torch.nn.Dropout(0.5).train())
     vectors = encoded(bench)
@@ -102,9 +94,9 @@ def test_online_heads_have_the_mode_of_the_branch_that_uses_them(
     assert head.training and head.stages[-1].training
 
 
-def test_vectors_without_a_branch_are_those_of_the_views_own(encoder: str, folder: Path) -> None:
+def test_vectors_without_a_branch_are_those_of_the_views_own(build: Build) -> None:
     recipe = EMA + '[[negatives]]\nuse = "queue"\n'
-    work = work_of(Bench(encoder, folder, recipe))
+    work = work_of(build(recipe))
     vectors = work.encode(GradientCapture(frozenset()))
     for view, branch in (("positive", "momentum"), ("anchor", "online")):
         own, named = (work.context().vectors(view, b)["sentence"] for b in (None, branch))
@@ -113,17 +105,15 @@ def test_vectors_without_a_branch_are_those_of_the_views_own(encoder: str, folde
     assert not work.extra
 
 
-def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(
-    encoder: str, folder: Path
-) -> None:
+def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(build: Build) -> None:
     recipe = EMA + '[[aug]]\nuse = "push"\nviews = ["anchor"]\n'
-    bench = Bench(encoder, folder, recipe)
+    bench = build(recipe)
     model, calls = bench.part("branch.momentum").encoder, []
     plain = model.forward
     model.forward = lambda *a, **k: (calls.append(1), plain(*a, **k))[1]
     bench.step(0)
     assert len(calls) == 1
-    changed = Bench(encoder, folder, EMA + '[[aug]]\nuse = "push"\n')
+    changed = build(EMA + '[[aug]]\nuse = "push"\n')
     model = changed.part("branch.momentum").encoder
     del calls[:]
     model.forward = lambda *a, f=model.forward, **k: (calls.append(1), f(*a, **k))[1]
@@ -131,9 +121,9 @@ def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(
     assert len(calls) == 2
 
 
-def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
+def test_frozen_self_never_moves(build: Build) -> None:
     recipe = HEADED + '[[branch]]\nuse = "frozen"\n[views.positive]\nbranch = "frozen"\n'
-    bench = Bench(encoder, folder, recipe, "train.lr=1e-2")
+    bench = build(recipe, "train.lr=1e-2")
     texts = bench.columns["text"][:8]
     sentence_encoder = bench.assembly.encoders["frozen"]
     before = sentence_encoder.encode(texts, torch.device("cpu"))
@@ -145,7 +135,7 @@ def test_frozen_self_never_moves(encoder: str, folder: Path) -> None:
 
 
 def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
-    encoder: str, other_encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    other_encoder: str, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One that keeps vectors of another size and brings none of them to a loss.
     monkeypatch.setattr(Queue, "candidates", NegativeStore.candidates)
@@ -154,7 +144,7 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
         '[[negatives]]\nuse = "queue"\nbranch = "frozen"\n[[aug]]\nuse = "push"\n'
         '[[aug]]\nuse = "double"\n'
     )
-    bench = Bench(encoder, folder, recipe, "train.chunk_size=3")
+    bench = build(recipe, "train.chunk_size=3")
     bench.step(0)
     queue = bench.part("negatives.queue")
     assert queue.vectors[-8:].shape == (8, 16)
@@ -169,9 +159,9 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     assert float(result.parts["infonce.negatives"]) == 7.0
 
 
-def test_ctx_vectors_that_no_record_encodes_are_refused(encoder: str, folder: Path) -> None:
+def test_ctx_vectors_that_no_record_encodes_are_refused(build: Build) -> None:
     stored = '[[negatives]]\nuse = "queue"\nbranch = "momentum"\nview = "anchor"\n'
-    bench = Bench(encoder, folder, EMA + stored)
+    bench = build(EMA + stored)
     work = work_of(bench)
     work.encode(GradientCapture(frozenset()))
     found = work.vectors_of("anchor", "momentum")["sentence"].vectors
@@ -182,18 +172,3 @@ def test_ctx_vectors_that_no_record_encodes_are_refused(encoder: str, folder: Pa
         work.vectors_of("positive", "nobody")
     with pytest.raises(KeyError):
         work.vectors_of("nowhere", "online")
-
-
-def test_a_copy_of_an_encoder_shares_what_it_must_and_nothing_else(
-    encoder: str, folder: Path
-) -> None:
-    online = Bench(encoder, folder, HEADED).assembly.online.encoder
-    for share in (False, True):
-        copy = online.copy(share_embeddings=share)
-        assert copy.dropout_source is online.dropout_source is not None
-        layers = [m for m in copy.modules() if getattr(m, "source", None) is not None]
-        assert layers and all(layer.source is online.dropout_source for layer in layers)
-        theirs = dict(online.named_parameters())
-        same = [name for name, mine in copy.named_parameters() if mine is theirs[name]]
-        assert same == ["model.embeddings.word_embeddings.weight"] * share
-        assert all(torch.equal(mine, theirs[name]) for name, mine in copy.named_parameters())

@@ -1,20 +1,23 @@
-"""Gradient caching against the same chunks with the whole graph kept."""
+"""Gradient caching against the same chunks with the whole graph kept; casts of weights in bf16."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cse_core.engine.input_gradients import GradientCapture
 from cse_core.engine.passes import StepPasses
 from cse_core.engine.step import Engine
+from cse_core.runtime.device import resolve_precision
 from cse_core.runtime.seeds import StepPosition
 from cse_core.types import Embeddings
-from tests.fixtures.tiny import Bench
+from tests.fixtures.tiny import CPU, Bench, Build
 
 PLAIN = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
 STORE = (
@@ -139,10 +142,8 @@ def reference(bench: Bench, step: int) -> tuple[Tensor, dict[str, Tensor]]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_chunks_equal_the_same_chunks_with_the_graph_kept(
-    recipe: str, encoder: str, folder: Path
-) -> None:
-    bench = Bench(encoder, folder, RECIPES[recipe], "train.chunk_size=3", "model.dropout=0.1")
+def test_chunks_equal_the_same_chunks_with_the_graph_kept(recipe: str, build: Build) -> None:
+    bench = build(RECIPES[recipe], "train.chunk_size=3", "model.dropout=0.1")
     for step in range(3):
         value, gradients = reference(bench, step)
         result = bench.step(step)
@@ -154,23 +155,13 @@ def test_chunks_equal_the_same_chunks_with_the_graph_kept(
         assert any(bool(g.any()) for g in bench.gradients.values())
 
 
-def test_fresh_gradients_are_the_same_in_chunks(encoder: str, folder: Path) -> None:
-    undrawn = PUSHES.replace('[[aug]]\nuse = "noise"\n', "")
-    benches = [
-        Bench(encoder, folder, undrawn, "model.dropout=0", *chunk)
-        for chunk in ([], ["train.chunk_size=8"], ["train.chunk_size=9"])
-    ]
-    results = [bench.step(0).loss for bench in benches]
-    assert results[0] == results[1] == results[2]
-
-
 UNDRAWN = {**RECIPES, "pushes": PUSHES.replace('[[aug]]\nuse = "noise"\n', "")}
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_chunks_equal_one_call_without_dropout(recipe: str, encoder: str, folder: Path) -> None:
+def test_chunks_equal_one_call_without_dropout(recipe: str, build: Build) -> None:
     benches = [
-        Bench(encoder, folder, UNDRAWN[recipe], "model.dropout=0", "train.lr=1e-4", *chunk)
+        build(UNDRAWN[recipe], "model.dropout=0", "train.lr=1e-4", *chunk)
         for chunk in ([], ["train.chunk_size=3"])
     ]
     for step in range(3):
@@ -180,3 +171,59 @@ def test_chunks_equal_one_call_without_dropout(recipe: str, encoder: str, folder
             torch.cat([each.flatten() for each in bench.gradients.values()]) for bench in benches
         )
         assert (whole - parts).norm() < 1e-3 * whole.norm()
+
+
+class WeightCasts(TorchDispatchMode):
+    def __init__(self, bench: Bench) -> None:
+        super().__init__()
+        roots = [bench.assembly.online.encoder, *(part for _, part in bench.assembly.modules())]
+        modules = [module for root in roots for module in root.modules()]
+        self.weights = {
+            module.weight.data_ptr(): name
+            for name, module in enumerate(modules)
+            if isinstance(module, torch.nn.Linear)
+        }
+        self.counts: Counter[int] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if func is torch.ops.aten._to_copy.default and named.get("dtype") == torch.bfloat16:
+            name = self.weights.get(args[0].data_ptr())
+            if name is not None:
+                self.counts[name] += 1
+        return func(*args, **named)
+
+
+def bench_in_bf16(build: Build, recipe: str, *sets: str) -> Bench:
+    bench = build(recipe, "model.dropout=0.1", *sets)
+    precision = resolve_precision("bf16", CPU)
+    bench.engine.setup = replace(bench.engine.setup, precision=precision)
+    return bench
+
+
+@pytest.mark.parametrize(("chunk", "most"), [(8, 1), (3, 2), (1, 2)])
+def test_chunks_cast_no_weight_again(build: Build, chunk: int, most: int) -> None:
+    """With and without gradient are two passes; in one there is nothing to do twice."""
+    bench = bench_in_bf16(build, PLAIN, f"train.chunk_size={chunk}")
+    with WeightCasts(bench) as seen:
+        bench.step()
+    assert seen.counts and max(seen.counts.values()) <= most
+
+
+@pytest.mark.parametrize("recipe", [PLAIN, STORE])
+def test_gradients_are_those_of_the_same_chunks_with_the_graph_kept(
+    build: Build, recipe: str
+) -> None:
+    bench = bench_in_bf16(build, recipe, "train.chunk_size=3")
+    for step in range(2):
+        value, gradients = reference(bench, step)
+        result = bench.step(step)
+        torch.testing.assert_close(result.loss, value, rtol=1e-6, atol=1e-6)
+        for name, expected in gradients.items():
+            torch.testing.assert_close(
+                bench.gradients[name], expected, rtol=1e-2, atol=1e-4, msg=f"{step} {name}"
+            )
+        assert all(
+            bool(bench.gradients[name].any()) == bool(each.any())
+            for name, each in gradients.items()
+        )

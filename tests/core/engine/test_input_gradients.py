@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from torch import Tensor
 from transformers import BertModel
 
 from cse_core.engine.row_keys import token_keys
-from tests.fixtures.tiny import Bench, sentences
+from tests.fixtures.tiny import Bench, Build, sentences
 
 HEAD = '[[pool]]\nuse = "cls"\n'
 FRESH = HEAD + '[[aug]]\nuse = "push"\n[[loss]]\nuse = "infonce"\n'
@@ -44,8 +43,8 @@ def obvious(encoder: str, bench: Bench, texts: list[str], *, inside: bool = Fals
     return copies[1].grad[batch["attention_mask"].bool()]
 
 
-def test_fresh_is_the_gradient_of_the_plain_objective(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, FRESH, "model.dropout=0")
+def test_fresh_is_the_gradient_of_the_plain_objective(encoder: str, build: Build) -> None:
+    bench = build(FRESH, "model.dropout=0")
     push = bench.part("aug.push")
     result = bench.step(0)
     name, tokens, gradient, given = push.seen
@@ -53,16 +52,16 @@ def test_fresh_is_the_gradient_of_the_plain_objective(encoder: str, folder: Path
     expected = obvious(encoder, bench, bench.columns["text"][:8])
     torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-6)
     assert gradient.abs().max() > 1e-3
-    plain = Bench(encoder, folder, FRESH, "model.dropout=0", "aug.push.size=0").step(0)
+    plain = build(FRESH, "model.dropout=0", "aug.push.size=0").step(0)
     assert result.loss > plain.loss
 
 
 @pytest.mark.parametrize("attention", ["packed", "padded"])
 @pytest.mark.parametrize("chunk", ["none", "3"])
-def test_at_the_first_layer_too(attention: str, chunk: str, encoder: str, folder: Path) -> None:
+def test_at_the_first_layer_too(attention: str, chunk: str, encoder: str, build: Build) -> None:
     """What enters the layers is kept as it enters them, also where nobody changes it."""
     sets = ("model.dropout=0", f"model.attention={attention}", f"train.chunk_size={chunk}")
-    bench = Bench(encoder, folder, FRESH, *sets, "aug.push.point=input_embeddings")
+    bench = build(FRESH, *sets, "aug.push.point=input_embeddings")
     bench.step(0)
     _, tokens, gradient, _ = bench.part("aug.push").seen
     before = obvious(encoder, bench, bench.columns["text"][:8], inside=True)
@@ -71,9 +70,9 @@ def test_at_the_first_layer_too(attention: str, chunk: str, encoder: str, folder
     assert gradient.abs().max() > 1e-3
 
 
-def test_the_trial_commits_and_logs_nothing(encoder: str, folder: Path) -> None:
+def test_the_trial_commits_and_logs_nothing(build: Build) -> None:
     recipe = FRESH + '[[negatives]]\nuse = "queue"\n[[loss]]\nuse = "bias"\n'
-    bench = Bench(encoder, folder, recipe)
+    bench = build(recipe)
     calls: list[Any] = []
     queue = bench.part("negatives.queue")
     plain_after, plain_candidates = queue.after_step, queue.candidates
@@ -92,9 +91,9 @@ def test_the_trial_commits_and_logs_nothing(encoder: str, folder: Path) -> None:
     assert bench.part("loss.bias").scale.grad is None
 
 
-def test_previous_is_last_steps_gradient_by_token(encoder: str, folder: Path) -> None:
+def test_previous_is_last_steps_gradient_by_token(encoder: str, build: Build) -> None:
     texts = sentences(24)
-    bench = Bench(encoder, folder, PREVIOUS, "model.dropout=0", columns={"text": texts})
+    bench = build(PREVIOUS, "model.dropout=0", columns={"text": texts})
     push = bench.part("aug.push")
     bench.step(0)
     assert push.seen[2] is None
@@ -113,11 +112,11 @@ def test_previous_is_last_steps_gradient_by_token(encoder: str, folder: Path) ->
     assert keys & set(old) and keys - set(old)
 
 
-def test_a_doubled_token_takes_the_gradient_of_its_source(encoder: str, folder: Path) -> None:
+def test_a_doubled_token_takes_the_gradient_of_its_source(build: Build) -> None:
     recipe = FRESH.replace("[[loss]]", '[[aug]]\nuse = "double"\n[[loss]]')
-    bench = Bench(encoder, folder, recipe, "model.dropout=0")
+    bench = build(recipe, "model.dropout=0")
     push = bench.part("aug.push")
-    anchors = Bench(encoder, folder, recipe, "model.dropout=0", "aug.push.views=[anchor]")
+    anchors = build(recipe, "model.dropout=0", "aug.push.views=[anchor]")
     bench.step(0)
     anchors.step(0)
     assert len(push.seen[1].ids) > len(anchors.part("aug.push").seen[1].ids)
@@ -125,17 +124,17 @@ def test_a_doubled_token_takes_the_gradient_of_its_source(encoder: str, folder: 
     assert bool((push.seen[2].norm(dim=1) > 0).all())
 
 
-def test_a_view_without_gradient_takes_the_anchors(encoder: str, folder: Path) -> None:
+def test_a_view_without_gradient_takes_the_anchors(build: Build) -> None:
     recipe = FRESH + '[views.positive]\nbranch = "ema"\n'
-    bench = Bench(encoder, folder, recipe, "model.dropout=0", "branch.ema.mode=eval")
+    bench = build(recipe, "model.dropout=0", "branch.ema.mode=eval")
     bench.step(0)
     gradient = bench.part("aug.push").seen[2]
     assert gradient is not None and bool((gradient.norm(dim=1) > 0).all())
 
 
-def test_fresh_and_previous_are_kept_apart(encoder: str, folder: Path) -> None:
+def test_fresh_and_previous_are_kept_apart(build: Build) -> None:
     recipe = FRESH + '[[aug]]\nuse = "push"\nname = "old"\ngradient = "previous"\n'
-    bench = Bench(encoder, folder, recipe, "model.dropout=0")
+    bench = build(recipe, "model.dropout=0")
     bench.step(0)
     assert bench.part("aug.push").seen[2] is not None
     assert bench.part("aug.old").seen[2] is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,11 +14,10 @@ from cse_core.engine.negatives import (
     negatives_for_reversed,
     reversed_batch,
 )
-from cse_core.errors import CseError, PartError
+from cse_core.errors import CseError
 from cse_core.options import LossOptions
-from cse_core.types import Batch, Negatives, Positives, View
-from tests.fixtures.small_parts import ExtraView
-from tests.fixtures.tiny import Bench, sentences
+from cse_core.types import Batch, Negatives, Positives
+from tests.fixtures.tiny import Bench, Build, sentences
 
 READY = (
     '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "ready"\n'
@@ -43,7 +41,7 @@ def blocks(bench: Bench) -> tuple[tuple[str, int], ...]:
     return seen[0].blocks
 
 
-def test_a_loss_chooses_its_negatives_of_its_level(encoder: str, folder: Path) -> None:
+def test_a_loss_chooses_its_negatives_of_its_level(build: Build) -> None:
     for setting, size, expected in (
         ("loss.infonce.negatives=all", 32, ["in-batch", "ready", "second"]),
         ("loss.infonce.negatives=in-batch", 32, ["in-batch"]),
@@ -51,15 +49,15 @@ def test_a_loss_chooses_its_negatives_of_its_level(encoder: str, folder: Path) -
         ("loss.infonce.negatives=[second]", 32, ["in-batch", "second"]),
         ("negatives.second.level=input", 7, ["in-batch", "ready"]),
     ):
-        bench = Bench(encoder, folder, READY, setting)
+        bench = build(READY, setting)
         bench.part("negatives.ready").given = {"vectors": torch.randn(3, 32)}
         bench.part("negatives.second").given = {"vectors": torch.randn(3, size)}
         assert [name for name, _ in blocks(bench)] == expected
 
 
-def test_candidates_of_another_dimension_are_refused(encoder: str, folder: Path) -> None:
+def test_candidates_of_another_dimension_are_refused(build: Build) -> None:
     """Unless no loss of their level takes them."""
-    bench = Bench(encoder, folder, READY)
+    bench = build(READY)
     bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
     with pytest.raises(CseError) as caught:
         bench.step(0)
@@ -67,16 +65,16 @@ def test_candidates_of_another_dimension_are_refused(encoder: str, folder: Path)
         "negatives.second: its vectors have 7 dimensions and the anchors 32; "
         "give the heads of all branches one dimension"
     )
-    bench = Bench(encoder, folder, READY, "loss.infonce.negatives=[ready]")
+    bench = build(READY, "loss.infonce.negatives=[ready]")
     bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
     assert [name for name, _ in blocks(bench)] == ["in-batch"]
 
 
-def test_masks_of_own_row_same_text_and_same_document(encoder: str, folder: Path) -> None:
+def test_masks_of_own_row_same_text_and_same_document(build: Build) -> None:
     texts = sentences(24)
     texts[9], texts[2] = texts[0], texts[1]
     columns = {"text": texts, "document": [f"d{i // 6}" for i in range(24)]}
-    bench = Bench(encoder, folder, READY, "loss.infonce.same_document=mask", columns=columns)
+    bench = build(READY, "loss.infonce.same_document=mask", columns=columns)
     bench.part("negatives.ready").given = {
         "vectors": torch.randn(5, 32), "row": torch.tensor([0, 9, 20, 2, -1]),
     }  # fmt: skip
@@ -90,15 +88,15 @@ def test_masks_of_own_row_same_text_and_same_document(encoder: str, folder: Path
         for n, row in enumerate([0, 9, 20, 2, -1]):
             same = row >= 0 and (documents[i] == documents[row] or ids[i] == ids[row])
             assert bool(stored[i, n]) == same
-    kept = Bench(encoder, folder, READY, "loss.infonce.same_text=keep", columns=columns)
+    kept = build(READY, "loss.infonce.same_text=keep", columns=columns)
     blocks(kept)
     assert torch.equal(kept.seen[0].mask, torch.eye(8).bool())  # type: ignore[attr-defined]
 
 
-def test_rows_of_another_rounds_texts_are_unknown(encoder: str, folder: Path) -> None:
+def test_rows_of_another_rounds_texts_are_unknown(build: Build) -> None:
     texts = sentences(24)
     pairs = {"text": texts[:12], "positive": texts[12:]}
-    bench = Bench(encoder, folder, READY, columns={"text": texts}, pairs=pairs)
+    bench = build(READY, columns={"text": texts}, pairs=pairs)
     bench.part("negatives.ready").given = {
         "vectors": torch.randn(4, 32), "row": torch.tensor([0, 3, 23, 10**6]),
     }  # fmt: skip
@@ -106,59 +104,37 @@ def test_rows_of_another_rounds_texts_are_unknown(encoder: str, folder: Path) ->
     assert not bench.seen[0].mask[:, 8:].any()  # type: ignore[attr-defined]
 
 
-def test_a_store_weighs_what_a_loss_sees(encoder: str, folder: Path) -> None:
-    recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "half"\n'
-    bench = Bench(encoder, folder, recipe)
+def test_a_store_weighs_what_a_loss_sees(build: Build) -> None:
+    recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "watching"\n'
+    bench = build(recipe)
     assert [name for name, _ in blocks(bench)] == ["in-batch"]
     assert bool((bench.seen[0].log_weights < -0.6).all())  # type: ignore[attr-defined]
-    assert bench.part("negatives.half").blocks == (("in-batch", 8),)
+    ((_, given),) = bench.part("negatives.watching").seen
+    assert given.blocks == (("in-batch", 8),) and not given.log_weights.any()
 
 
-def test_views_of_several_texts(encoder: str, folder: Path) -> None:
+def test_views_of_several_texts(build: Build) -> None:
     for role in ("soft_negative", "aux", "negative"):
         recipe = f'[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\nrole = "{role}"\n'
-        bench = Bench(encoder, folder, recipe, "model.dropout=0")
+        bench = build(recipe, "model.dropout=0")
         own = () if role != "negative" else (("negative", 16),)
         assert blocks(bench) == (("in-batch", 8), *own)
     negatives = bench.seen[0]  # type: ignore[attr-defined]
     assert not negatives.mask[:, 8:].any()
     assert negatives.row[8:].tolist() == [i for i in range(8) for _ in range(2)]
     texts = [f"{t} {w}" for t in bench.columns["text"][:8] for w in ("ba", "do")]
-    fresh = Bench(encoder, folder, recipe).assembly.online.encode(texts, torch.device("cpu"))
+    fresh = build(recipe).assembly.online.encode(texts, torch.device("cpu"))
     torch.testing.assert_close(negatives.vectors[8:].detach(), fresh, rtol=1e-4, atol=1e-5)
 
 
-def test_a_view_with_too_few_texts_names_its_part(
-    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\n'
-    short = [View("negative", "negative", "online", texts=["ba"] * 7)]
-    monkeypatch.setattr(ExtraView, "views", lambda *_: short)
-    with pytest.raises(PartError, match="promised 8 texts, returned 7 as negative") as caught:
-        Bench(encoder, folder, recipe).step(0)
-    assert "negatives.extra-view" in str(caught.value)
-
-
-def test_negative_views_are_not_masked_for_the_text_of_their_sentence(
-    encoder: str, folder: Path
-) -> None:
-    recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\n'
-    texts = sentences(24)
-    texts[3] = texts[0]
-    bench = Bench(encoder, folder, recipe, columns={"text": texts})
-    blocks(bench)
-    negatives = bench.seen[0]  # type: ignore[attr-defined]
-    assert bool(negatives.mask[0, 3]) and not negatives.mask[:, 8:].any()
-
-
-def test_positives_of_another_dimension_are_refused(encoder: str, folder: Path) -> None:
+def test_positives_of_another_dimension_are_refused(build: Build) -> None:
     recipe = (
         '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
         '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
     )
     printed = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
     with pytest.raises(CseError, match=printed):
-        Bench(encoder, folder, recipe).step(0)
+        build(recipe).step(0)
 
 
 TEXTS = ["a b", "c", "a b", "A  b", "d", "e"]
@@ -271,9 +247,9 @@ def test_a_shared_positive_is_a_negative_once() -> None:
     assert len(negatives_for_loss(every, LossOptions(target="shared"), ())) == 12
 
 
-def test_the_queue_keeps_an_ema_branchs_positives(encoder: str, folder: Path) -> None:
+def test_the_queue_keeps_an_ema_branchs_positives(build: Build) -> None:
     recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "queue"\nbranch = "ema"\n'
-    bench = Bench(encoder, folder, recipe, "train.lr=1e-2", "branch.ema.mode=eval")
+    bench = build(recipe, "train.lr=1e-2", "branch.ema.mode=eval")
     queue, sentence_encoder = bench.part("negatives.queue"), bench.assembly.encoders["ema"]
     calls = []
     plain = bench.assembly.encoders["ema"].encoder.forward

@@ -1,37 +1,38 @@
-"""The learning rate of each step, and which weights decay."""
+"""Which weights train, at which rate, and which decay."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+import torch
+from cse_testkit import Rig, compose, shared_encoder, tiny_corpus
 
+from cse_core.encoders.architecture import embedding_layer, word_table
+from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.optimizer import Optimizer
-from tests.fixtures.tiny import Bench
+from cse_core.errors import CseError
+from tests.fixtures.tiny import Build
 
 HEADED = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n[[loss]]\nuse = "infonce"\n'
 
 
-def optimizer(encoder: str, folder: Path, *sets: str) -> Optimizer:
-    bench = Bench(encoder, folder, HEADED, *sets)
+def optimizer(build: Build, *sets: str) -> Optimizer:
+    bench = build(HEADED, *sets)
     return Optimizer(bench.assembly, bench.composition.train, 20)
 
 
-def test_rates_rise_over_the_warmup_and_fall_from_there(encoder: str, folder: Path) -> None:
+def test_rates_rise_over_the_warmup_and_fall_from_there(build: Build) -> None:
     for warmup in ("0.2", "4"):
-        linear = optimizer(encoder, folder, f"train.warmup={warmup}", "train.schedule=linear")
+        linear = optimizer(build, f"train.warmup={warmup}", "train.schedule=linear")
         assert [linear.rate(step) for step in (0, 1, 3, 4, 12, 20)] == pytest.approx(
             [0, 0.25, 0.75, 1, 0.5, 0]
         )
-    constant = optimizer(encoder, folder, "train.warmup=0", "train.schedule=constant")
+    constant = optimizer(build, "train.warmup=0", "train.schedule=constant")
     assert [constant.rate(step) for step in (0, 19)] == [1, 1]
 
 
-def test_biases_and_norms_do_not_decay_and_heads_have_their_own_rate(
-    encoder: str, folder: Path
-) -> None:
+def test_biases_and_norms_do_not_decay_and_heads_have_their_own_rate(build: Build) -> None:
     sets = ("train.weight_decay=0.1", "train.lr=1e-3", "train.head_lr=2e-3")
-    made = optimizer(encoder, folder, *sets)
+    made = optimizer(build, *sets)
     names = {parameter: name for name, parameter in made.named.items()}
     found = {
         names[parameter]: (group["peak"], group["weight_decay"])
@@ -42,3 +43,65 @@ def test_biases_and_norms_do_not_decay_and_heads_have_their_own_rate(
     for name, pair in found.items():
         bare = name.endswith("bias") or "LayerNorm" in name
         assert pair == (1e-3 if name.startswith("encoder.") else 2e-3, 0.0 if bare else 0.1), name
+
+
+HEADS = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
+ADAPTED = f'{HEADS}[[loss]]\nuse = "infonce"\n[[adapter]]\nuse = "biases"\n'
+EMA = f'{ADAPTED}[[negatives]]\nuse = "queue"\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
+
+
+def test_an_ema_branch_shares_the_frozen_weights(build: Build) -> None:
+    bench = build(EMA, "train.lr=1e-2", "branch.ema.decay=0.5")
+    online, ema = (bench.assembly.encoders[name].encoder for name in ("online", "ema"))
+    pairs = list(zip(online.parameters(), ema.parameters(), strict=True))
+    assert all((one is other) != one.requires_grad for one, other in pairs)
+    start = [one.detach().clone() for one, _ in pairs]
+    bench.step()
+    for (one, other), before in zip(pairs, start, strict=True):
+        torch.testing.assert_close(other, (before + one) / 2 if one.requires_grad else before)
+
+
+def test_a_run_has_one_adapter(build: Build) -> None:
+    with pytest.raises(CseError, match="a run has one adapter, not biases and more; remove 1"):
+        build(f'{ADAPTED}[[adapter]]\nuse = "biases"\nname = "more"\n')
+
+
+def test_only_what_it_chose_and_the_heads_are_trained(build: Build) -> None:
+    bench = build(ADAPTED, "train.lr=1e-2")
+    names = set(bench.optimizer.named)
+    own = {name for name in names if name.startswith("encoder.")}
+    assert own and all(name.endswith("bias") for name in own)
+    assert names - own == {"pool.mlp.stages.0.weight", "pool.mlp.stages.0.bias"}
+    before = {n: v.clone() for n, v in bench.assembly.online.encoder.named_parameters()}
+    bench.step()
+    for name, value in bench.assembly.online.encoder.named_parameters():
+        moved = not torch.equal(value, before[name])
+        assert moved == value.requires_grad or name.endswith("key.bias"), name
+    state = bench.optimizer.state()
+    assert {name.rpartition(":")[0] for name in state} <= names
+    held = sum(v.numel() for name, v in state.items() if name.endswith("exp_avg"))
+    assert held == sum(value.numel() for value in bench.optimizer.named.values())
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "mpnet"])
+def test_the_embedding_layer_is_found(family: str) -> None:
+    """The table's own module: words, positions, types and norm, and no transformer layer."""
+    model = PackedEncoder.load(shared_encoder(family=family), seed=0).model  # type: ignore[arg-type]
+    layer = embedding_layer(model)
+    names = {name.partition(".")[0] for name, _ in layer.named_parameters()}
+    assert word_table(model) in layer.children()
+    assert {"word_embeddings", "position_embeddings", "LayerNorm"} <= names
+    assert {parameter for parameter in layer.parameters()} < set(model.parameters())
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_frozen_embedding_layer_keeps_its_values(frozen: bool) -> None:
+    corpus = tiny_corpus()
+    sets = [f"model.freeze_embeddings={str(frozen).lower()}"]
+    rig = Rig(compose(sets=sets, corpus=corpus))
+    before = rig.weights()
+    rig.step(2)
+    moved = {name for name, value in rig.weights().items() if not torch.equal(before[name], value)}
+    embeddings = {name for name in moved if ".embeddings." in name}
+    assert moved - embeddings
+    assert bool(embeddings) != frozen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from cse_core.types import SLOTS_PER_TEXT, View
 from tests.core.engine.test_branches import EMA
 from tests.core.engine.test_chunks import RECIPES
 from tests.core.engine.test_views_and_levels import CUT, LOCAL, work_of
-from tests.fixtures.tiny import Bench
+from tests.fixtures.tiny import Build
 
 PLANNED = {
     **RECIPES,
@@ -30,9 +29,9 @@ PLANNED = {
 
 @pytest.mark.parametrize("recipe", PLANNED)
 def test_a_step_makes_the_calls_of_the_plan(
-    recipe: str, encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    recipe: str, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Bench(encoder, folder, PLANNED[recipe])
+    bench = build(PLANNED[recipe])
     made: Counter[tuple[str, tuple[str, ...], bool]] = Counter()
     plain = StepPasses.call
 
@@ -54,8 +53,8 @@ def test_a_step_makes_the_calls_of_the_plan(
     assert made == shown
 
 
-def test_views_of_equal_rows_have_the_very_same_keys(encoder: str, folder: Path) -> None:
-    work = work_of(Bench(encoder, folder, CUT + LOCAL))
+def test_views_of_equal_rows_have_the_very_same_keys(build: Build) -> None:
+    work = work_of(build(CUT + LOCAL))
     anchor, positive = work.keys["anchor"], work.keys["positive"]
     assert set(anchor) == {"segment", "sentence", "input"}
     assert all(anchor[level] is positive[level] for level in anchor)

@@ -15,11 +15,9 @@ from cse_core.engine import objective
 from cse_core.errors import CseError
 from cse_core.runtime import distributed
 from cse_core.types import LossOutput
-from tests.fixtures.communication import Event
-from tests.fixtures.process import steps, whole
+from tests.fixtures.process import BATCHES, SEGMENTS, Event, steps, whole
 from tests.fixtures.processes import TwoProcesses
-from tests.fixtures.shared_steps import BATCHES, SEGMENTS
-from tests.fixtures.tiny import Bench, sentences
+from tests.fixtures.tiny import Build, sentences
 
 SHARED = "tests.fixtures.process:shared"
 GATHERS = ("all_gather_single", "all_gather_into_tensor")
@@ -56,7 +54,6 @@ def close(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 
 
 def test_what_a_step_says(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
-    """Calls and bytes are those that the algorithm needs."""
     for recipe, chunk in ((PLAIN, "none"), (PLAIN, "2"), (SEGMENTS, "3")):
         job = {
             "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
@@ -167,9 +164,9 @@ def test_gradients_are_summed_and_what_no_process_used_has_none(
 
 
 def test_a_loss_that_encodes_by_itself_trains_in_one_process_alone(
-    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Bench(encoder, folder, '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n')
+    bench = build('[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n')
     loss, online = bench.part("loss.infonce"), bench.assembly.online.encoder
 
     class Encoding(type(loss)):  # type: ignore[misc]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from transformers import BertModel
 
 from cse_core.data import Corpus
-from cse_core.errors import CseError
 from cse_core.runtime.seeds import generator
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
@@ -108,11 +106,3 @@ def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
     assert ["dev.spearman" in line for line in lines] == [False, True, True]
     assert lines[2]["loss"] == 0.0
     assert outcome.steps == 3 and outcome.chosen_by == "dev.spearman"
-
-
-def test_all_texts_equal_would_learn_nothing(encoder: str, folder: Path) -> None:
-    composition = composed(encoder, "", folder=folder, rows=20)
-    run, _ = trainer(composition, Corpus.from_columns({"text": ["ba be"] * 20}), folder / "run")
-    with pytest.raises(CseError, match="encoder: had no gradient in the first 3 steps"):
-        run.run()
-    assert all(line["infonce.negatives"] == 0.0 for line in metrics(folder / "run"))

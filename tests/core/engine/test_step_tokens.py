@@ -22,7 +22,7 @@ from cse_core.training.run_folder import RunFolder
 from cse_core.training.selection import Scorer
 from cse_core.training.trainer import Trainer
 from cse_core.types import StepContext, TokenBatch, View
-from tests.fixtures.tiny import CPU, FP32, Bench, sentences
+from tests.fixtures.tiny import CPU, FP32, Build, sentences
 
 SETS = {"hicl": ["pool.segments.length=5"], "cards": ["negatives.retrieved.knn=5"]}
 
@@ -115,9 +115,9 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called(tmp_path: Path) -> Non
 
 
 def test_rows_for_a_gpu_are_laid_into_pinned_memory(
-    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokenizer = Bench(encoder, folder).assembly.online.tokenizer
+    tokenizer = build().assembly.online.tokenizer
     parts = [tokenizer.content(texts) for texts in (sentences(3), sentences(5, seed=1))]
     made: list[bool] = []
     plain = torch.empty

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from cse_core.engine.passes import StepPasses
 from cse_core.engine.row_keys import align
 from cse_core.runtime.seeds import StepPosition
 from cse_core.types import Embeddings
-from tests.fixtures.tiny import Bench, sentences
+from tests.fixtures.tiny import Bench, Build, sentences
 
 CLS = '[[pool]]\nuse = "cls"\n'
 CUT = CLS + '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "mlp"\n'
@@ -32,13 +31,13 @@ def encoded(bench: Bench, step: int = 0) -> Any:
     return work_of(bench, step).encode(GradientCapture(frozenset()))
 
 
-def test_text_and_token_augmenters_change_their_views_alone(encoder: str, folder: Path) -> None:
+def test_text_and_token_augmenters_change_their_views_alone(build: Build) -> None:
     recipe = CLS + (
         '[[aug]]\nuse = "drop-word"\nviews = ["anchor"]\n'
         '[[aug]]\nuse = "double"\nviews = ["anchor", "positive"]\n[[aug]]\nuse = "shuffle"\n'
         '[[loss]]\nuse = "infonce"\n[[loss]]\nuse = "infonce"\nname="same"\ntarget="identical"\n'
     )
-    bench = Bench(encoder, folder, recipe)
+    bench = build(recipe)
     views = work_of(bench).views
     texts = bench.columns["text"][:8]
     plain = bench.assembly.online.tokenizer.hf(texts)["input_ids"]
@@ -61,12 +60,10 @@ def test_text_and_token_augmenters_change_their_views_alone(encoder: str, folder
     assert bench.step(0).loss.isfinite()
 
 
-def test_long_rows_are_clipped_and_keep_their_order_of_positions(
-    encoder: str, folder: Path
-) -> None:
+def test_long_rows_are_clipped_and_keep_their_order_of_positions(build: Build) -> None:
     recipe = CLS + '[[aug]]\nuse = "double"\nrate = 1.0\n[[aug]]\nuse = "shuffle"\n'
-    bench = Bench(
-        encoder, folder, recipe, "model.max_length=40",
+    bench = build(
+        recipe, "model.max_length=40",
         columns={"text": sentences(10, longest=40)},
     )  # fmt: skip
     tokens = work_of(bench).views["positive"].tokens
@@ -81,10 +78,8 @@ def test_long_rows_are_clipped_and_keep_their_order_of_positions(
 
 
 @pytest.mark.parametrize("before", ["true", "false"])
-def test_segments_join_by_length_before_or_after_the_heads(
-    before: str, encoder: str, folder: Path
-) -> None:
-    bench = Bench(encoder, folder, CUT + LOCAL, "model.dropout=0", f"pool.cut.before={before}")
+def test_segments_join_by_length_before_or_after_the_heads(before: str, build: Build) -> None:
+    bench = build(CUT + LOCAL, "model.dropout=0", f"pool.cut.before={before}")
     levels = encoded(bench)["anchor"]
     segments, whole = levels["segment"], levels["sentence"]
     content = [len(t.split()) for t in bench.columns["text"][:8]]
@@ -113,9 +108,9 @@ def test_segments_join_by_length_before_or_after_the_heads(
     assert bench.step(0).loss.isfinite()
 
 
-def test_segments_of_two_views_are_joined_by_key(encoder: str, folder: Path) -> None:
+def test_segments_of_two_views_are_joined_by_key(build: Build) -> None:
     recipe = CUT + LOCAL + '[[aug]]\nuse = "drop-word"\n'
-    bench = Bench(encoder, folder, recipe, columns={"text": sentences(24, longest=10)})
+    bench = build(recipe, columns={"text": sentences(24, longest=10)})
     vectors = encoded(bench)
     one, other = vectors["anchor"]["segment"], vectors["positive"]["segment"]
     assert len(other) < len(one)
@@ -146,8 +141,8 @@ def test_align_of_keys_in_another_order() -> None:
     assert joined["positive"].vectors.squeeze(1).tolist() == [1.0, 10.0]
 
 
-def test_level_input_is_the_mean_of_what_enters_the_first_layer(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, CLS + '[[loss]]\nuse = "bias"\nlevel = "input"\n',
+def test_level_input_is_the_mean_of_what_enters_the_first_layer(build: Build) -> None:
+    bench = build(CLS + '[[loss]]\nuse = "bias"\nlevel = "input"\n',
                   "model.dropout=0")  # fmt: skip
     found = encoded(bench)["anchor"]["input"]
     model = bench.assembly.online.encoder.model
@@ -158,14 +153,14 @@ def test_level_input_is_the_mean_of_what_enters_the_first_layer(encoder: str, fo
     assert not found.vectors.requires_grad
 
 
-def test_draws_differ_by_view_and_chunk_and_nothing_else(encoder: str, folder: Path) -> None:
+def test_draws_differ_by_view_and_chunk_and_nothing_else(build: Build) -> None:
     recipe = CLS + '[[aug]]\nuse = "noise"\nviews = ["anchor", "positive"]\n'
     noise: dict[str, list[Tensor]] = {}
     for name, more in (
         ("alone", ""),
         ("beside", '[[aug]]\nuse = "double"\nviews = ["identical"]\n'),
     ):
-        bench = Bench(encoder, folder, more + recipe if more else recipe,
+        bench = build(more + recipe if more else recipe,
                       "train.chunk_size=4", "train.seed=3")  # fmt: skip
         part = bench.part("aug.noise")
         kept = noise.setdefault(name, [])
@@ -186,12 +181,12 @@ def test_draws_differ_by_view_and_chunk_and_nothing_else(encoder: str, folder: P
         assert not any(torch.equal(alone[i], alone[j]) for j in range(i))
 
 
-def test_groups_of_a_miner_and_a_group_that_comes_later(encoder: str, folder: Path) -> None:
+def test_groups_of_a_miner_and_a_group_that_comes_later(build: Build) -> None:
     recipe = CLS + (
         '[[positives]]\nuse = "near"\nstart = 2\n[[loss]]\nuse = "infonce"\ntarget = "near"\n'
         '[[loss]]\nuse = "infonce"\nname = "plain"\nweight = 0.5\n'
     )
-    bench = Bench(encoder, folder, recipe)
+    bench = build(recipe)
     for step in range(3):
         result = bench.step(step)
         assert ("infonce.loss" in result.parts) == (step == 2)
@@ -200,16 +195,16 @@ def test_groups_of_a_miner_and_a_group_that_comes_later(encoder: str, folder: Pa
             expected = expected + result.parts["infonce.loss"]
             assert float(result.parts["infonce.negatives"]) == pytest.approx((7 * 13 + 14) / 8)
         assert torch.allclose(result.loss, expected)
-    alone = Bench(encoder, folder, recipe.split('[[loss]]\nuse = "infonce"\nname')[0])
+    alone = build(recipe.split('[[loss]]\nuse = "infonce"\nname')[0])
     before = {n: p.clone() for n, p in alone.optimizer.named.items()}
     assert float(alone.step(0).loss) == 0.0
     assert all(torch.equal(p, before[n]) for n, p in alone.optimizer.named.items())
 
 
-def test_embedding_augmenters_act_on_their_view(encoder: str, folder: Path) -> None:
-    bench = Bench(encoder, folder, CLS + '[[aug]]\nuse = "noise"\n', "model.dropout=0")
+def test_embedding_augmenters_act_on_their_view(build: Build) -> None:
+    bench = build(CLS + '[[aug]]\nuse = "noise"\n', "model.dropout=0")
     vectors = encoded(bench)
-    plain = Bench(encoder, folder, CLS, "model.dropout=0")
+    plain = build(CLS, "model.dropout=0")
     expected = encoded(plain)
     assert torch.equal(
         vectors["anchor"]["sentence"].vectors, expected["anchor"]["sentence"].vectors

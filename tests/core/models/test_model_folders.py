@@ -40,7 +40,6 @@ Maker = Callable[[Path], object]
 def saved(
     *layers: torch.nn.Module, base: Path | None = None, length: int = 16, **settings: Any
 ) -> Maker:
-    """Return what saves a model of sentence-transformers."""
 
     def save(folder: Path) -> None:
         first = modules.Transformer(str(base or shared_encoder()))
@@ -51,7 +50,6 @@ def saved(
 
 
 def changed(make: Maker, file: str, **values: object) -> Maker:
-    """Return what makes a folder and then sets values in a JSON file of it."""
 
     def change(folder: Path) -> None:
         make(folder)

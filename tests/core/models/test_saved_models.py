@@ -13,7 +13,7 @@ from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.runtime.model_files import HEADS
 from cse_core.training.export import inference_encoder, save_model
-from tests.fixtures.tiny import CPU, WORDS, Bench, registry
+from tests.fixtures.tiny import CPU, WORDS, Bench, Build, registry
 
 RECIPE = '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "scaled"\n[[pool]]\nuse = "mlp"\nkeep = "always"\n'
 
@@ -66,12 +66,12 @@ def test_texts_are_scored_and_saved_at_the_length_of_inference(
     assert limits["max_seq_length"] == longest
 
 
-def test_an_inference_pooler_that_nothing_trains_is_refused(encoder: str, folder: Path) -> None:
+def test_an_inference_pooler_that_nothing_trains_is_refused(build: Build) -> None:
     recipe = '[[pool]]\nuse = "cls"\n[inference]\npool = "scaled"\n'
     with pytest.raises(CseError) as refused:
-        Bench(encoder, folder, recipe)
+        build(recipe)
     assert refused.value.line() == (
         "inference.pool: has weights of its own, which this run would not train (got 'scaled'); "
         "train with it: --pool scaled, or choose another for inference.pool"
     )
-    assert Bench(encoder, folder, recipe.replace('"scaled"', '"mean"'))
+    assert build(recipe.replace('"scaled"', '"mean"'))

@@ -31,7 +31,6 @@ def recipe(folder: Path, text: str) -> Path:
 
 
 def lines_of(words: str, **facts: Any) -> list[str]:
-    """Return the lines with which words of the command line are refused."""
     sets, kinds = chosen(words)
     return refused(None, *sets, kinds=kinds, facts=replace(BERT, **facts))
 

@@ -251,6 +251,11 @@ WRONG = (
     ("[views]\npositive = 3", "views.positive is a table"),
     ("summary = 3", "summary is a text"),
     ("extends = 'plain'\n[[loss]]\nname = 'secnd'\nweight = 1", "did you mean second?"),
+    ('name = "x\\r[train]"', "name is one line of at most 100 printable characters (got 'x\\r["),
+    (
+        "".join(f"[[loss]]\nuse = 'infonce'\nname = 'l{n}'\n" for n in range(1001)),
+        "loss has 1,001 entries",
+    ),
 )
 
 

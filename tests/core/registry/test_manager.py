@@ -29,12 +29,6 @@ def test_good_plugin_is_active_with_its_parts(distributions: Distributions) -> N
     assert [type(part) for part in info.parts] == [LossSpec]
 
 
-def test_builtins_are_registered_as_any_plugin(distributions: Distributions) -> None:
-    info = distributions.info("cse-toolkit:fake_core")
-    assert info.status == "active"
-    assert [part.name for part in info.parts] == ["infonce"]
-
-
 def test_order_is_by_distribution_then_entry_point(distributions: Distributions) -> None:
     for name in ("cse-zebra", "cse-ant", "zz"):
         distributions.add(name, plugin(loss(f"of-{name}")))
@@ -44,15 +38,6 @@ def test_order_is_by_distribution_then_entry_point(distributions: Distributions)
         "cse-zebra:zebra",
         "zz:zz",
     ]
-
-
-def test_one_entry_point_name_in_two_distributions_gives_two_plugins(
-    distributions: Distributions,
-) -> None:
-    distributions.add("cse-one", plugin(loss("first")), entry_point="same")
-    distributions.add("cse-two", plugin(loss("second")), entry_point="same")
-    found = statuses(distributions)
-    assert found["cse-one:same"] == found["cse-two:same"] == "active"
 
 
 BROKEN = {

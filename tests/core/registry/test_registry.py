@@ -143,10 +143,3 @@ def test_providers_are_installed_parts() -> None:
     assert made.providers("pairs") == []
     (provider,) = made.providers("view:soft_negative")
     assert provider.qualified == "cse-sncse/negation"
-
-
-def test_a_registry_that_knows_no_other_parts_names_no_distribution() -> None:
-    assert error(registry(), "aug", "fgsm") == (
-        "aug: unknown augmenter (got 'fgsm'); there are none"
-    )
-    assert list(registry().providers_elsewhere("view:soft_negative")) == []

@@ -25,7 +25,6 @@ def tokenizer() -> TextTokenizer:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The texts that are tokenised, call by call."""
     calls: list[list[str]] = []
     plain = TextTokenizer._encodings
 

@@ -247,13 +247,13 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_the_checkpoint_before(
 
 def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Path) -> None:
     recipe = (
-        '[[pool]]\nuse = "cls"\n[[aug]]\nuse = "nothing"\n'
+        '[[pool]]\nuse = "cls"\n[[aug]]\nuse = "double"\nrate = 0.0\n'
         '[[aug]]\nuse = "push"\ngradient = "previous"\n'
     )
     run, notes = begin(encoder, folder, recipe, "run", "train.max_steps=11")
     run.run()
     assert [w for w in notes.warnings if "changed nothing" in w] == [
-        "aug.nothing changed nothing in 10 calls: is its rate too low?"
+        "aug.double changed nothing in 10 calls: is its rate too low?"
     ]
 
 

@@ -24,7 +24,6 @@ class FrequentWords(Augmenter):
         self.share: dict[str, float] = {}
 
     def prepare(self, dataset: Corpus) -> None:
-        """Count the words."""
         counts = Counter(word for text in dataset.column("text") for word in text.lower().split())
         total = sum(counts.values())
         self.share = {word: count / total for word, count in counts.items()}
@@ -32,7 +31,6 @@ class FrequentWords(Augmenter):
     def __call__(
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> list[str]:
-        """Return the texts without some of their words."""
         draws = ctx.generator(self.name, shared=False)
         return [self._shorten(text.split(), draws) for text in x]
 
@@ -42,7 +40,6 @@ class FrequentWords(Augmenter):
         return " ".join(kept or words[:1])
 
     def probability(self, word: str) -> float:
-        """Return with what probability a word is left out."""
         share = self.share.get(word.lower(), 0.0)
         if share <= self.options.threshold:
             return 0.0

@@ -15,7 +15,6 @@ PAPER = "Houlsby et al.: Parameter-Efficient Transfer Learning for NLP, ICML 201
 
 
 def check_layers(options: AdapterOptions, facts: RunInfo) -> AdapterOptions:
-    """Refuse layers that the encoder has not."""
     if facts.layers is not None:
         for layer in options.after or ():
             if not 1 <= layer <= facts.layers:
@@ -27,7 +26,6 @@ def check_layers(options: AdapterOptions, facts: RunInfo) -> AdapterOptions:
 
 @hookimpl
 def cse_branches() -> list[BranchSpec]:
-    """Return the branch."""
     return [
         BranchSpec(
             name="adapter",
@@ -44,7 +42,6 @@ def cse_branches() -> list[BranchSpec]:
 
 @hookimpl
 def cse_augmenters() -> list[AugmenterSpec]:
-    """Return the augmenter."""
     return [
         AugmenterSpec(
             name="frequent-words",
@@ -59,7 +56,6 @@ def cse_augmenters() -> list[AugmenterSpec]:
 
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
-    """Return the recipe."""
     return [
         RecipeSpec(
             name="adapter",

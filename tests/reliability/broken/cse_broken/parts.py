@@ -26,40 +26,25 @@ class _Made:
         self.options, self.setup = options, setup
 
 
-class LosesText(_Made, Augmenter):
+def _write(x: Any) -> Any:
+    x.ids[~x.special] = 7
+    return x
+
+
+AUGMENTERS = {
+    "loses-text": lambda x, ctx: x[:-1],
+    "no-text": lambda x, ctx: [None for _ in x],
+    "drops-row": lambda x, ctx: x.take_rows(torch.arange(x.rows - 1)),
+    "writes": lambda x, ctx: _write(x),
+    "reshapes": lambda x, ctx: x[:-1],
+    "not-a-number": lambda x, ctx: x * float("nan") if ctx.step == 2 else x,
+    "raises": lambda x, ctx: {}["a key"],
+}
+
+
+class Changed(_Made, Augmenter):
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return x[:-1]
-
-
-class NoText(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return [None for _ in x]
-
-
-class DropsRow(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return x.take_rows(torch.arange(x.rows - 1))
-
-
-class Writes(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        x.ids[~x.special] = 7
-        return x
-
-
-class Reshapes(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return x[:-1]
-
-
-class NotANumber(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return x * float("nan") if ctx.step == 2 else x
-
-
-class Raises(_Made, Augmenter):
-    def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return {}["a key"]
+        return AUGMENTERS[self.setup.name](x, ctx)
 
 
 class WideHead(nn.Module, Head):
@@ -76,14 +61,15 @@ class RaisingHead(WideHead):
         raise ValueError("no vectors\ntoday")
 
 
-class FlatGroup(_Made, PositiveMiner):
-    def mine(self, batch: Any, ctx: Any) -> Any:
-        return {"flat-group": Positives(batch.anchors)}
+GROUPS = {
+    "flat-group": lambda batch: {"flat-group": Positives(batch.anchors)},
+    "no-groups": lambda batch: [batch.anchors],
+}
 
 
-class NoGroups(_Made, PositiveMiner):
+class Grouped(_Made, PositiveMiner):
     def mine(self, batch: Any, ctx: Any) -> Any:
-        return [batch.anchors]
+        return GROUPS[self.setup.name](batch)
 
 
 class ShortView(_Made, NegativeStore):
@@ -91,17 +77,17 @@ class ShortView(_Made, NegativeStore):
         return [View("negative", "negative", "online", texts=ctx.texts("text")[1:])]
 
 
-class FloatMask(_Made, NegativeStore):
-    def candidates(self, batch: Any, ctx: Any) -> Any:
-        rows = batch.anchors.detach()[:2]
-        return Negatives.of(rows, len(batch.anchors), name="own",
-                            mask=torch.zeros(len(batch.anchors), 2))  # fmt: skip
+CANDIDATES = {
+    "float-mask": lambda anchors: {"mask": torch.zeros(anchors, 2)},
+    "short-rows": lambda anchors: {"row": torch.zeros(1)},
+}
 
 
-class ShortRows(_Made, NegativeStore):
+class Misfits(_Made, NegativeStore):
     def candidates(self, batch: Any, ctx: Any) -> Any:
-        rows = batch.anchors.detach()[:2]
-        return Negatives.of(rows, len(batch.anchors), name="own", row=torch.zeros(1))
+        anchors = len(batch.anchors)
+        wrong = CANDIDATES[self.setup.name](anchors)
+        return Negatives.of(batch.anchors.detach()[:2], anchors, name="own", **wrong)
 
 
 class KeepsGraph(_Made, NegativeStore):
@@ -117,52 +103,27 @@ class CannotBeMade(_Made, NegativeStore):
         raise LookupError("nothing to be made of")
 
 
-class FailsLate(_Made, NegativeStore):
+class EndsLate(_Made, NegativeStore):
     def after_step(self, batch: Any, ctx: Any) -> None:
-        if ctx.step == 1:
-            raise AssertionError("step 1 is not to its liking")
-
-
-class ExitsLate(_Made, NegativeStore):
-    def after_step(self, batch: Any, ctx: Any) -> None:
-        if ctx.step == 1:
+        if ctx.step == 1 and self.setup.name == "exits-late":
             sys.exit(0)
+        assert ctx.step != 1, "step 1 is not to its liking"
 
 
-class StateNoTable(_Made, NegativeStore):
+STATES = {
+    "state-no-table": lambda: [1, 2],
+    "sparse-state": lambda: {"seen": torch.eye(3).to_sparse()},
+    "state-of-lambda": lambda: {"deep": [{"seen": lambda: 1}]},
+}
+
+
+class Stateful(_Made, NegativeStore):
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return [1, 2]
+        return STATES[self.setup.name]()
 
 
-class SparseState(_Made, NegativeStore):
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return {"seen": torch.eye(3).to_sparse()}
-
-
-class StateOfLambda(_Made, NegativeStore):
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return {"deep": [{"seen": lambda: 1}]}
-
-
-class NotesNoList(_Made, Loss):
+class OfWrongRecord(_Made, Loss):
     pass
-
-
-class NotesRaise(_Made, Loss):
-    pass
-
-
-class DeriveRaises(_Made, Loss):
-    pass
-
-
-class DeriveOther(_Made, Loss):
-    pass
-
-
-class Nothing(_Made, Loss):
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        return None
 
 
 class Signature(_Made, Loss):
@@ -175,21 +136,6 @@ class NoLoss:
         pass
 
 
-class PerAnchor(_Made, Loss):
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        return LossOutput((batch.anchors - targets.vectors[:, 0]).square().sum(dim=1))
-
-
-class Detached(_Made, Loss):
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        return LossOutput((batch.anchors - targets.vectors[:, 0]).square().mean().detach())
-
-
-class NanLoss(_Made, Loss):
-    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
-        return LossOutput((batch.anchors * 0).sum() / 0)
-
-
 class _Unsayable(Exception):
     def __str__(self) -> str:
         return 1 / 0  # type: ignore[return-value]
@@ -200,6 +146,10 @@ def _raise(error: BaseException) -> Any:
 
 
 LOSSES = {
+    "nothing": lambda value, ctx: None,
+    "per-anchor": lambda value, ctx: LossOutput(value.expand(8)),
+    "detached": lambda value, ctx: LossOutput(value.detach()),
+    "not-finite": lambda value, ctx: LossOutput(value * 0 / 0),
     "complex": lambda value, ctx: LossOutput(value.to(torch.complex64)),
     "meta": lambda value, ctx: LossOutput(value.to("meta")),
     "list-of-parts": lambda value, ctx: LossOutput(value, [1]),

@@ -18,100 +18,82 @@ BROKEN = "breaks a promise"
 
 
 class WrongOptions(LossOptions):
-    """Of the loss that does what it is asked to."""
-
     how: str = "complex"
     """What it does."""
 
 
 class BentOptions(HeadOptions):
-    """Of the head that does what it is asked to."""
-
     how: str = "detaches"
     """What it does."""
 
 
-def _spec(kind: type[Record], name: str, **more: object) -> Record:
-    factory = "cse_broken.parts:" + "".join(word.title() for word in name.split("-"))
-    return kind(name=name, summary=BROKEN, factory=factory, **more)
+def _specs(kind: type[Record], made: str, *names: str, **more: object) -> list[Record]:
+    """Return a record for each name, all made by one class."""
+    factory = f"cse_broken.parts:{made}"
+    return [kind(name=name, summary=BROKEN, factory=factory, **more) for name in names]
 
 
 @hookimpl
 def cse_augmenters() -> list[Record]:
-    """Augmenters of texts, tokens and embeddings."""
     return [
-        _spec(AugmenterSpec, "loses-text", point="text"),
-        _spec(AugmenterSpec, "no-text", point="text"),
-        _spec(AugmenterSpec, "drops-row", point="tokens"),
-        _spec(AugmenterSpec, "writes", point="tokens"),
-        _spec(AugmenterSpec, "reshapes", point="word_embeddings"),
-        _spec(AugmenterSpec, "not-a-number", point="input_embeddings"),
-        _spec(AugmenterSpec, "raises", point="text"),
+        *_specs(AugmenterSpec, "Changed", "loses-text", "no-text", "raises", point="text"),
+        *_specs(AugmenterSpec, "Changed", "drops-row", "writes", point="tokens"),
+        *_specs(AugmenterSpec, "Changed", "reshapes", point="word_embeddings"),
+        *_specs(AugmenterSpec, "Changed", "not-a-number", point="input_embeddings"),
     ]
 
 
 @hookimpl
 def cse_poolers() -> list[Record]:
-    """Heads."""
-    bent = _spec(HeadSpec, "bent", options=BentOptions)
-    return [_spec(HeadSpec, "wide-head"), _spec(HeadSpec, "raising-head"), bent]
+    return [
+        *_specs(HeadSpec, "WideHead", "wide-head"),
+        *_specs(HeadSpec, "RaisingHead", "raising-head"),
+        *_specs(HeadSpec, "Bent", "bent", options=BentOptions),
+    ]
 
 
 @hookimpl
 def cse_adapters() -> list[Record]:
-    """An adapter."""
-    return [_spec(AdapterSpec, "frozen")]
+    return _specs(AdapterSpec, "Frozen", "frozen")
 
 
 @hookimpl
 def cse_metrics() -> list[Record]:
-    """A metric."""
-    return [_spec(MetricSpec, "uncounted")]
+    return _specs(MetricSpec, "Uncounted", "uncounted")
 
 
 @hookimpl
 def cse_datasets() -> list[Record]:
-    """A data set."""
-    return [_spec(DatasetSpec, "rows")]
+    return _specs(DatasetSpec, "Rows", "rows")
 
 
 @hookimpl
 def cse_positive_miners() -> list[Record]:
-    """Miners."""
-    return [_spec(MinerSpec, "flat-group"), _spec(MinerSpec, "no-groups")]
+    return _specs(MinerSpec, "Grouped", "flat-group", "no-groups")
 
 
 @hookimpl
 def cse_negative_stores() -> list[Record]:
-    """Stores."""
     return [
-        _spec(StoreSpec, "short-view", provides=("view:negative",)),
-        _spec(StoreSpec, "float-mask"),
-        _spec(StoreSpec, "short-rows"),
-        _spec(StoreSpec, "keeps-graph"),
-        _spec(StoreSpec, "cannot-be-made"),
-        _spec(StoreSpec, "fails-late"),
-        _spec(StoreSpec, "exits-late"),
-        _spec(StoreSpec, "state-no-table"),
-        _spec(StoreSpec, "state-of-lambda"),
-        _spec(StoreSpec, "sparse-state"),
+        *_specs(StoreSpec, "ShortView", "short-view", provides=("view:negative",)),
+        *_specs(StoreSpec, "Misfits", "float-mask", "short-rows"),
+        *_specs(StoreSpec, "KeepsGraph", "keeps-graph"),
+        *_specs(StoreSpec, "CannotBeMade", "cannot-be-made"),
+        *_specs(StoreSpec, "EndsLate", "fails-late", "exits-late"),
+        *_specs(StoreSpec, "Stateful", "state-no-table", "state-of-lambda", "sparse-state"),
     ]
 
 
 @hookimpl
 def cse_losses() -> list[Record]:
-    """Losses."""
+    bare = "OfWrongRecord"
     return [
-        _spec(LossSpec, "wrong", options=WrongOptions),
+        *_specs(LossSpec, "Wrong", "wrong", options=WrongOptions),
+        *_specs(LossSpec, "Signature", "signature"),
+        *_specs(LossSpec, "NoLoss", "no-loss"),
         LossSpec(name="exits", summary=BROKEN, factory="cse_broken.exits:Exits"),
-        _spec(LossSpec, "per-anchor"),
-        _spec(LossSpec, "detached"),
-        _spec(LossSpec, "nan-loss"),
-        _spec(LossSpec, "nothing"),
-        _spec(LossSpec, "signature"),
-        _spec(LossSpec, "no-loss"),
-        _spec(LossSpec, "notes-no-list", plan_notes=lambda options, facts: "a text"),
-        _spec(LossSpec, "notes-raise", plan_notes=lambda options, facts: facts["no"]),
-        _spec(LossSpec, "derive-raises", resolve_options=lambda options, facts: 1 // 0),
-        _spec(LossSpec, "derive-other", resolve_options=lambda options, facts: {}),
+        *_specs(LossSpec, bare, "notes-no-list", plan_notes=lambda options, facts: "a text"),
+        *_specs(LossSpec, bare, "notes-raise", plan_notes=lambda options, facts: facts["no"]),
+        *_specs(LossSpec, bare, "derive-raises", resolve_options=lambda options, facts: 1 // 0),
+        *_specs(LossSpec, bare, "derive-other", resolve_options=lambda options, facts: {}),
     ]

@@ -1,4 +1,4 @@
-"""The first signal asks a run to stop; what a launcher repeats does not cut the answer short."""
+"""When a run stops: patience with its unit, and signals."""
 
 from __future__ import annotations
 
@@ -6,9 +6,32 @@ import os
 import signal
 
 import pytest
+from pydantic import ValidationError
 
+from cse_core.recipes.settings import TrainOptions
 from cse_core.training import signals
+from cse_core.training.intervals import Intervals
 from cse_core.training.signals import StopSignals
+
+
+def test_units() -> None:
+    for patience, evaluate, per_epoch, wanted in (
+        (3, 125, 40, 3),
+        ("3 evaluations", 125, 40, 3),
+        ("20000 steps", 1000, 40, 20),
+        ("20001 steps", 1000, 40, 21),
+        ("1 step", 1000, 40, 1),
+        ("2 epochs", 16, 16, 2),
+        ("2 epochs", 10, 16, 4),
+        ("1epoch", 100, 16, 1),
+    ):
+        assert Intervals(1, evaluate, 0).evaluations(patience, per_epoch) == wanted
+
+
+def test_others_are_refused() -> None:
+    for value in (0, -1, "0 steps", "two epochs", "5 minutes", "2.5 epochs"):
+        with pytest.raises(ValidationError, match="must be"):
+            TrainOptions(patience=value)
 
 
 def test_sigterm_asks_however_often_it_comes() -> None:
