@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from multiprocessing import get_all_start_methods, set_forkserver_preload
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cse_core.records import Kind
 from cse_testkit.completion import complete
 from cse_testkit.promises import installed_registry
 from cse_testkit.runs import Rig
+from cse_testkit.watching import Watch
 
 Parts = Sequence[tuple[Kind, str]]
 Given = Mapping[str, Mapping[str, Any]]
@@ -26,6 +28,8 @@ STARTS = 2
 """How often the processes are started where they do not find each other."""
 SECONDS = 120
 """How long a process waits for the other, at the begin and in a step."""
+_METHOD = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+set_forkserver_preload([__name__])  # torch is imported once, whatever is started how often
 
 
 def difference(parts: Parts, given: Given) -> str:
@@ -46,7 +50,7 @@ def difference(parts: Parts, given: Given) -> str:
             work = (str(Path(folder, str(number))), list(parts), plain)
             Path(work[0]).mkdir()
             try:
-                start_processes(_work, work, nprocs=2, start_method="spawn")  # type: ignore[no-untyped-call]
+                start_processes(_work, work, nprocs=2, start_method=_METHOD)  # type: ignore[no-untyped-call]
                 folder = work[0]
                 break
             except ProcessRaisedException as error:
@@ -54,7 +58,7 @@ def difference(parts: Parts, given: Given) -> str:
                 if "Gloo" not in said or number == STARTS - 1:
                     return said.removeprefix("RuntimeError: ")
         two = [torch.load(Path(folder, f"{rank}.pt"), weights_only=False) for rank in range(2)]
-        one = _trained(parts, plain, watch=True)
+        one = _trained(parts, plain)
     for path, (wanted, drawn) in one.items():
         for rank, found in enumerate(each[path][0] for each in two):
             if wanted and found:
@@ -77,9 +81,7 @@ def _work(rank: int, folder: str, parts: Parts, given: Given) -> None:
     dist.destroy_process_group()
 
 
-def _trained(
-    parts: Parts, given: Given, watch: bool = False
-) -> dict[str, tuple[dict[str, Any], bool]]:
+def _trained(parts: Parts, given: Given) -> dict[str, tuple[dict[str, Any], bool]]:
     """Return by path losses and state, none where it is refused, and whether rows draw."""
     results = {}
     for kind, name in parts:
@@ -88,25 +90,26 @@ def _trained(
         values = given.get(path, {})
         options = {(kind, own): values.get("options", {})}
         found: dict[str, Any] = {}
-        drawn = False
+        watch = Watch(compare=False)
         try:
             needed = complete(installed_registry(), [(kind, name)], options)
             corpus = needed.corpus(columns=values.get("columns", ()))
             sets = ("model.dropout=0", "train.lr=1e-4", *values.get("sets", ()))
             made = needed.compose(corpus, *sets)
-            rig = Rig(made, watch=watch).without_dropout()
+            rig = Rig(made).without_dropout()
+            watch.see(rig.session.parts.values(), rig.session.encoder())
             for rows in (4, 4, 3, 1):
                 rig.step(1, rows=rows)
             state = rig.session.parts[path].state_dict().items()
             found = {f"the loss of step {n + 1}": torch.tensor(v) for n, v in enumerate(rig.losses)}
             found |= {f"its state {name}": value for name, value in state}
-            drawn = any(not shared for call in rig.watch.calls for _, shared in call.drawn)
         except CseError:
             pass
         except Exception as error:
             said = " ".join(f"{path}: a step raised {type(error).__name__}: {error}".split())
             raise RuntimeError(said) from error
-        results[path] = found, drawn
+        drawn = (shared for call in watch.calls for _, shared in call.drawn)
+        results[path] = found, not all(drawn)
     return results
 
 

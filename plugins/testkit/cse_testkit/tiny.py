@@ -90,7 +90,7 @@ def tiny_corpus(rows: int = 24, columns: Columns = ("text",), *, sentences: int 
                 texts[1] = "Boat"
                 texts[2] = " and then ".join(_sentence(draws).rstrip(".") for _ in range(5)) + "."
                 texts[4] = texts[3]
-    return load_texts(str(_kept(made)))
+    return _read(_kept(made))
 
 
 def typed(columns: Columns) -> Mapping[str, str | Sequence[str]]:
@@ -174,6 +174,11 @@ def _kept(columns: Mapping[str, Sequence[str]]) -> Path:
     if not path.exists():
         path.write_bytes(content)
     return path
+
+
+@cache
+def _read(path: Path) -> Corpus:
+    return load_texts(str(path))
 
 
 @cache
