@@ -127,12 +127,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def page(results: Sequence[Mapping[str, Any]], *, quick: bool = False) -> str:
-    """Return the page: the machine, one table of all comparisons, and the details of each.
-
-    Args:
-        results: What was found, as ``Report.as_dict`` gives it and with its ``command``.
-        quick: Whether sizes were tiny.
-    """
+    """Return the page of what ``Report.as_dict`` gave, each with its ``command``."""
     found = {each["section"]: each for each in results}
     lines = [INTRODUCTION + QUICK * quick, "## Machine", ""]
     if results:

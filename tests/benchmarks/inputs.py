@@ -73,15 +73,10 @@ def read(path: str | None, count: int, unit: str = "sentence") -> list[str]:
 def mix_lengths(
     texts: Sequence[str], count: int, lengths: Callable[[Sequence[str]], list[int]]
 ) -> list[str]:
-    """Return rows of the texts' running words: log-normal lengths, median 17, mean 20 tokens.
+    """Return at most ``count`` rows of running words, with log-normal lengths of median 17 tokens.
 
     Of batches padded to 32 tokens, special ones counted, a third is padding then, as with sentences
-    of mixed sources.
-
-    Args:
-        texts: The texts.
-        count: How many rows, fewer where the words end.
-        lengths: Gives the tokens of each word.
+    of mixed sources. ``lengths`` gives the tokens of each word.
     """
     words = [word for text in texts for word in text.split()]
     ends = list(itertools.accumulate(lengths(words)))

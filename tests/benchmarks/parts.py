@@ -161,11 +161,7 @@ def columns(path: str | None, count: int) -> dict[str, list[str]]:
 
 
 class Run:
-    """A composition that is stepped, without a folder, scores or checkpoints.
-
-    Attributes:
-        session: The parts and the engine.
-    """
+    """A composition that is stepped, without a folder, scores or checkpoints."""
 
     def __init__(self, composition: Composition) -> None:
         from cse import Session

@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from cse_cli.api import processor
+
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[2]
 PEER = "sentence-transformers"
-SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimddp", "bf16")
-"""Instruction sets that matter to matrix products, as Linux calls them."""
 CODE = ("tests/benchmarks", "cse_core", "cse_cli", "plugins")
 """Folders of what is measured."""
 FORMS = {"times": (".2f", ""), "s": (".3f", " s")}
@@ -24,12 +24,9 @@ FORMS = {"times": (".2f", ""), "s": (".3f", " s")}
 
 
 class Row(NamedTuple):
-    """A comparison.
+    """A comparison, with the name ``section.what`` in results.
 
     Attributes:
-        key: Its name in results, ``section.what``.
-        what: What is measured.
-        against: With what it is compared.
         aim: ``>=`` or ``<=`` and the bound of the median, in the unit; empty where nothing is.
         unit: ``times`` or ``s``.
     """
@@ -103,15 +100,10 @@ BY_KEY = {row.key: row for row in ROWS}
 def alternate(
     works: Mapping[str, Callable[[], Found]], repeats: int, warm: int = 1
 ) -> dict[str, list[Found]]:
-    """Do several works in turn, and return what each found in each repeat.
+    """Do several works in turn, and return what each found in each repeat after the warm ones.
 
     Every second repeat goes the other way round, so that a machine that gets slower or faster does
     so for all of them.
-
-    Args:
-        works: What to do, by name.
-        repeats: How often each counts.
-        warm: Repeats before these, which count for nothing.
     """
     found: dict[str, list[Found]] = {name: [] for name in works}
     for turn in range(warm + repeats):
@@ -139,13 +131,10 @@ class Report:
     """The findings of one benchmark.
 
     Attributes:
-        section: Its name.
         values: Values of a row in each repeat, by key.
         notes: What a row's number is of, by key: ``queue``.
-        said: What was compared, in sentences.
         tables: Details: ``title``, ``head`` and ``lines`` of cells in words.
-        began: When it began, seconds since 1970.
-        busy: Share of the processor that others used then.
+        busy: Share of the processor that others used when it began.
     """
 
     section: str
@@ -193,15 +182,8 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def machine() -> dict[str, str]:
     import psutil
 
-    path, info = Path("/proc/cpuinfo"), dict[str, str]()
-    if path.exists():
-        first = path.read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
-        pairs = (line.partition(":") for line in first.splitlines())
-        info = {name.strip(): value.strip() for name, _, value in pairs}
-    flags = set(info.get("flags", info.get("Features", "")).split())
     return {
-        "processor": info.get("model name", platform.processor() or platform.machine()),
-        "instruction sets": ", ".join(name for name in SETS if name in flags) or "not known",
+        "processor": processor(),
         "cores": str(len(psutil.Process().cpu_affinity())),
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",

@@ -46,13 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """What a benchmark is given.
-
-    Attributes:
-        texts: A file of sentences; the starter's where there is none.
-        articles: A file of documents; the starter's where there is none.
-        quick: Whether sizes are tiny, which shows that everything runs and no more.
-    """
+    """The files of a benchmark, the starter's texts by default, and whether its sizes are tiny."""
 
     texts: str | None = None
     articles: str | None = None
@@ -247,10 +241,8 @@ def _time_encoders(
 ) -> tuple[dict[str, list[float]], float]:
     """Return sentences per second of each share, and the largest difference of two vectors.
 
-    All warm up on the first share's beginning. The difference is a share of the longest vector.
-
-    Raises:
-        SystemExit: If vectors differ so much that both do not do the same work.
+    All warm up on the first share's beginning. The difference is a share of the longest vector;
+    one that is too large ends the benchmark.
     """
     import numpy as np
 
@@ -418,10 +410,7 @@ def _step_memory(
 def rows_of(who: str, lengths: Sequence[int], work: Work) -> list[int]:
     """Return the tokens of each row that an encoder sees of texts with this content.
 
-    Args:
-        who: ``hicl``, ``simcse``, or another, which pads to the longest of a batch.
-        lengths: Content tokens of each text.
-        work: Says batch and length.
+    ``hicl`` cuts them, ``simcse`` does not, any other pads to the longest of a batch.
     """
     rows: list[int] = []
     for start in range(0, len(lengths), work.batch):

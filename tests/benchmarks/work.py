@@ -278,11 +278,7 @@ def _status(name: str) -> float:
 
 
 def child(*words: str, stdout: int | None = subprocess.PIPE) -> str:
-    """Run ``python -m WORDS`` in a process of its own and return what it printed.
-
-    Raises:
-        SystemExit: If it fails.
-    """
+    """Run ``python -m WORDS`` in a process of its own and return what it printed."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", *words]

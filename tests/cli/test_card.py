@@ -93,6 +93,11 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
     seen = cse("train", "--data", str(sentences), "--dev", "none", *SHORT[:-1], "--out",
                str(tmp_path / "run"))  # fmt: skip
     assert seen.code == 0 and "saved without its card: OSError" in seen.err
+    for words in ("24 rows", "1 blank", "each step encodes online: anchor + positive"):
+        assert words in seen.err
+    model = tmp_path / "run/model"
+    assert f"model: {model}" in seen.out and f"cse eval {model.parent}" in seen.out
+    assert (model / "modules.json").is_file()
     assert (tmp_path / "run/model/README.md").is_file(), "the short one"
 
 

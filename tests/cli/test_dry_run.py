@@ -103,9 +103,7 @@ def test_the_plan_says_model_parts_views_passes_and_steps(cse: Cse, sentences: P
         assert "in each round 1 step," in cse("train", *words).out
 
 
-def test_where_settings_are_from_and_that_a_saved_recipe_gives_the_same_plan(
-    cse: Cse, sentences: Path, tmp_path: Path
-) -> None:
+def test_settings_of_the_plan_and_a_saved_recipe(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     file, saved = tmp_path / "mine.toml", tmp_path / "saved.toml"
     file.write_text("[train]\nlr = 1e-4\nbatch_size = 4\n", encoding="utf-8")
     words = ("train", "--dry-run", "--json", "--recipe", str(file), "--data", str(sentences))
@@ -129,9 +127,7 @@ def planned(said: str, what: str) -> str:
     return line.removeprefix(f"{what}: ")
 
 
-def test_the_plan_says_when_and_on_what_it_is_evaluated_and_where_it_lies(
-    cse: Cse, sentences: Path, tmp_path: Path
-) -> None:
+def test_evaluation_and_folder_of_the_plan(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.dev.tsv"
     file.write_text(PAIRS, encoding="utf-8")
     words = ("train", "--dry-run", "--data", str(sentences), "--train.batch_size", "2")
@@ -174,9 +170,7 @@ def test_the_plan_of_evaluation_for_machines(cse: Cse, sentences: Path, tmp_path
     assert sum("mine.dev.spearman" in json.loads(line) for line in lines) == times == 2
 
 
-def test_a_dry_run_refuses_what_the_run_refuses_in_the_same_words(
-    cse: Cse, sentences: Path, tmp_path: Path
-) -> None:
+def test_a_dry_run_refuses_what_the_run_refuses(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     dev = str(tmp_path / "mine.dev.tsv")
     Path(dev).write_text(PAIRS, encoding="utf-8")
     rows = "text\tpositive\tnegative\n" + "a b\tc d\t\n" * 3

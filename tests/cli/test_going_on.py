@@ -1,4 +1,4 @@
-"""Runs that are stopped go on as they were, from the same files, and one command does all of it."""
+"""``cse train`` from beginning to end: what it prints, and runs that are stopped and go on."""
 
 from __future__ import annotations
 
@@ -20,11 +20,6 @@ from tests.fixtures.parts import compose
 
 QUICK = ("--train.batch_size", "6", "--train.max_steps", "4", "--train.log_steps", "1",
          "--train.lr", "1e-3", "--model.max_length", "16", "--train.device", "cpu")  # fmt: skip
-COMPOSED = (
-    ("--pool", "mean", "--loss", "infonce"),
-    ("--recipe", "simcse", "--train.precision", "auto"),
-    ("--recipe", "mocose"),
-)
 
 
 def stopped_after(cse: Cse, patch: pytest.MonkeyPatch, step: int, *words: str) -> None:
@@ -51,18 +46,17 @@ def pairs(sentences: Path) -> Path:
 def test_losses_go_on_as_if_nothing_had_happened(
     cse: Cse, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, parts in enumerate(COMPOSED):
-        words = ("train", "--data", str(pairs), "--dev", "none", *QUICK, *parts, "--out")
-        whole, halted = tmp_path / f"whole-{number}", tmp_path / f"halted-{number}"
-        assert cse(*words, str(whole)).code == 0
-        assert 'precision = "auto"' not in (whole / "run.toml").read_text(encoding="utf-8")
-        stopped_after(cse, monkeypatch, 2, *words, str(halted))
-        assert (halted / "checkpoints" / "step-2").is_dir()
-        assert cse("train", "--resume", str(halted)).code == 0
-        assert numbers(halted) == numbers(whole), parts
-        again = tmp_path / f"again-{number}"
-        assert cse("train", "--recipe", str(halted), "--out", str(again)).code == 0
-        assert numbers(again) == numbers(whole), parts
+    words = ("train", "--data", str(pairs), "--dev", "none", *QUICK, "--recipe", "mocose",
+             "--train.precision", "auto", "--out")  # fmt: skip
+    whole, halted, again = (tmp_path / name for name in ("whole", "halted", "again"))
+    assert cse(*words, str(whole)).code == 0
+    assert 'precision = "auto"' not in (whole / "run.toml").read_text(encoding="utf-8")
+    stopped_after(cse, monkeypatch, 2, *words, str(halted))
+    assert (halted / "checkpoints" / "step-2").is_dir()
+    assert cse("train", "--resume", str(halted)).code == 0
+    assert numbers(halted) == numbers(whole)
+    assert cse("train", "--recipe", str(halted), "--out", str(again)).code == 0
+    assert numbers(again) == numbers(whole)
 
 
 def test_what_a_run_reads_may_not_change(
@@ -105,7 +99,7 @@ def test_one_command_begins_goes_on_and_ends(
     assert json.loads(cse(*words, "--json").out)["steps"] == 4
 
 
-def test_processes_that_would_each_train_alone_are_refused(
+def test_processes_that_would_train_alone_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS",
@@ -131,9 +125,7 @@ def test_processes_that_would_each_train_alone_are_refused(
                 assert wanted and "torchrun --nproc-per-node" in str(error), given
 
 
-def test_two_runs_of_one_second_have_two_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_runs_of_one_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(time, "strftime", lambda form: "now")
     with _new_folder(compose(None)) as one, _new_folder(compose(None)) as other:
@@ -157,12 +149,56 @@ def test_a_signal_leaves_no_unfinished_file(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_score_that_a_model_does_not_define_chooses_nothing(
-    cse: Cse, sentences: Path, tmp_path: Path
-) -> None:
+def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     dev, run = tmp_path / "dev.tsv", tmp_path / "run"
     dev.write_text("sentence1\tsentence2\tscore\na\ta\t1\na\ta\t2\na\ta\t3\n")
     said = cse("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--out", str(run))
     assert said.code == 0 and "kept: step 4, the last" in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
     assert "NaN" not in (run / "metrics.jsonl").read_text() + (run / "result.json").read_text()
+
+
+SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")
+
+
+def short(sentences: Path, out: Path, *more: str) -> tuple[str, ...]:
+    return ("train", "--data", str(sentences), "--dev", "none", "--out", str(out), *SHORT, *more)
+
+
+def test_what_quiet_and_json_print(
+    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On synthetic texts, which are called so, into folders named by recipe and time."""
+    monkeypatch.chdir(tmp_path)
+    words = ("train", "-r", "simcse", "--data.limit", "24", "--dev", "none", *SHORT)
+    said = cse(*words, "--train.max_steps", "1", "--quiet")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("runs/simcse-") and said.out.count("\n") == 1
+    assert (tmp_path / said.out.strip() / "run.toml").is_file()
+    said = cse(*words, "--train.max_steps", "1", "--json")
+    assert (said.code, said.err) == (0, "")
+    outcome = json.loads(said.out)
+    assert outcome["steps"] == outcome["step"] == 1
+    assert Path(outcome["model"]).is_dir()
+    assert any("24 rows" in message for message in outcome["messages"])
+    assert "synthetic" in said.out and "\x1b[" not in said.out
+
+
+def test_an_interrupted_run(
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how to go on, leaves no model, and begins again where its checkpoint is cut short."""
+    out = tmp_path / "run"
+    words = short(sentences, out, "--train.save_steps", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(LineReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
+        said = cse(*words)
+    assert (said.code, said.out) == (130, "")
+    last = f"stopped after step 1; continue with `cse train --resume {out}`"
+    assert said.errors[-1] == last and not (out / "model").exists()
+    refused(cse("eval", str(out)), "run")
+    for file in out.glob("checkpoints/*/*.safetensors"):
+        file.write_bytes(file.read_bytes()[:1000])
+    said = cse("train", "--resume", str(out))
+    assert said.code == 0 and "delete this folder to resume from the one before it" in said.err
+    assert "resuming after step 0" in said.err and (out / "model").is_dir()

@@ -193,7 +193,7 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     (tmp_path / "run/result.json").unlink()  # as if it had been killed before its end
     with served_hub(HUB) as address:  # v1 is gone
         ((code, _, error),) = told_by([["train", "--resume", out]], tmp_path, address)
-    assert code == 0 and f"owner/texts#{COMMIT}: commit {COMMIT}" in error
+    assert code == 0 and f"16 rows of owner/texts#{COMMIT}" in error
     english = json.loads(scored[1])["results"]["pairs-en.test"]
     assert (english["file"], english["pairs"]) == (f"owner/pairs:en@test#{COMMIT}", 4)
     assert json.loads(german[1])["results"]["pairs-de.test"]["pairs"] == 4

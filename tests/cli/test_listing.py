@@ -15,17 +15,14 @@ __all__ = ["distributions"]
 BROKEN = "import no_such_module_at_all\n"
 
 
-def test_list_plugins_as_json(cse: Cse) -> None:
+def test_list_plugins_as_json_and_by_kind_and_status(cse: Cse) -> None:
     said = json.loads(cse("list-plugins", "--json").out)
     plugins = {each["key"]: each for each in said["plugins"]}
     assert said["unmatched"] == []
     parts = plugins["cse-toolkit:builtins"]["parts"]
     assert {"cls", "mean", "first-last", "mlp"} <= {part["name"] for part in parts["pool"]}
-    assert plugins["cse-starter:starter"]["status"] == "active"
-    assert plugins["cse-starter:starter"]["version"]
-
-
-def test_list_plugins_by_kind_and_status(cse: Cse) -> None:
+    starter = plugins["cse-starter:starter"]
+    assert starter["status"] == "active" and starter["version"]
     said = json.loads(cse("list-plugins", "--json", "--kind", "loss", "--status", "active").out)
     assert [set(each["parts"]) for each in said["plugins"]] == [{"loss"}] * len(said["plugins"])
     assert "cse-toolkit:builtins" in [each["key"] for each in said["plugins"]]
@@ -48,9 +45,7 @@ def test_papers_of_a_recipe_a_plugin_and_a_run(cse: Cse, tmp_path: Path) -> None
     )
 
 
-def test_broken_plugins_are_listed_with_reason_and_fix(
-    cse: Cse, distributions: Distributions
-) -> None:
+def test_broken_plugins_have_reason_and_fix(cse: Cse, distributions: Distributions) -> None:
     distributions.add("cse-broken", BROKEN)
     distributions.add("cse-odd", "raise ValueError('a :cat: [red] and [/red]')\n")
     distributions.add("cse-fine", plugin(loss("mine")))

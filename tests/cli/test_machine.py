@@ -49,9 +49,7 @@ def test_metadata_that_cannot_be_read_names_its_distribution(tmp_path: Path) -> 
     assert said is not None and said.what == "the metadata of zz cannot be read"
 
 
-def test_words_that_are_no_text_and_a_folder_that_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_of_bytes_and_a_folder_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CseError, match="contains bytes that are not text"):
         check_typed(["train", "\udcff"])
     (gone := tmp_path / "gone").mkdir()
@@ -108,9 +106,7 @@ def test_a_reader_that_has_left_and_a_full_disk(
         assert capsys.readouterr().err == line
 
 
-def test_a_processor_is_known_by_more_than_its_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_name_of_a_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "cpuinfo"
     file.write_text(
         "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Some CPU\n"

@@ -40,7 +40,7 @@ def test_the_opening_stands_above_the_first_message(capsys: pytest.CaptureFixtur
     assert said.err == "warning: one\ntwo\n"
 
 
-def test_lines_of_metrics_come_every_few_seconds_and_at_the_end(
+def test_lines_of_metrics_come_every_few_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     reporter = LineReporter(lambda: None)

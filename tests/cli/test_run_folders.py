@@ -39,9 +39,7 @@ def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(shutil.copytree(trained / "runs/one", tmp_path / "run"))
 
 
-def test_a_run_repeats_and_resumes_from_anywhere(
-    cse: Cse, trained: Path, run: Path, tmp_path: Path
-) -> None:
+def test_a_run_goes_on_from_anywhere(cse: Cse, trained: Path, run: Path, tmp_path: Path) -> None:
     recipe = tomllib.loads((run / "run.toml").read_text(encoding="utf-8"))
     assert recipe["data"]["path"] == [str(trained / "texts.txt")]
     assert recipe["train"]["dev"] == [str(trained / "pairs.tsv")]
@@ -76,6 +74,7 @@ def test_a_run_is_replaced_by_force_alone(cse: Cse, run: Path, tmp_path: Path) -
     assert (run / "model/model.safetensors").read_bytes() == before
     (run / "notes.txt").write_text("mine")
     assert cse(*words, "--force", "--model", "run").code == 0
+    assert json.loads((run / "model/cse.json").read_text())["origin"] == "starter"
     assert (run / "model/model.safetensors").read_bytes() != before
     assert (run / "notes.txt").read_text() == "mine"
     assert json.loads((run / "result.json").read_text())["steps"] == 2

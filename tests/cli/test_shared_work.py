@@ -116,9 +116,7 @@ def test_a_killed_process_ends_the_other_and_leaves_nothing_half_written(
         assert not list(tmp_path.glob(".vectors*"))
 
 
-def test_an_error_in_one_process_ends_all_with_one_line(
-    texts: Path, tmp_path: Path, two_processes: TwoProcesses
-) -> None:
+def test_an_error_in_one_ends_all(texts: Path, tmp_path: Path, two_processes: TwoProcesses) -> None:
     for failing in (0, 1):
         both = two_processes(COMMAND, str(tmp_path), (*ENCODE, str(texts)), 0, failing)
         assert [code for code, *_ in both] == [2, 2], both
@@ -142,9 +140,7 @@ def test_processes_that_cannot_meet_say_how_to_start_them(
     assert not (tmp_path / "run").exists()
 
 
-def test_two_processes_share_a_folder_and_stop_with_a_whole_checkpoint(
-    sentences: Path, tmp_path: Path, two_processes: TwoProcesses
-) -> None:
+def test_two_processes_stop(sentences: Path, tmp_path: Path, two_processes: TwoProcesses) -> None:
     words = (
         "train", "-r", "simcse", "-d", str(sentences), "--dev", "none",
         "--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32",

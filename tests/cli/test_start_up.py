@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cse_cli.plugins.installed import OWN_COMMANDS
-from tests.fixtures.command_line import Cse, call_installed
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
 LIGHT = [
@@ -71,15 +70,6 @@ def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
     wanted += [[modules[words[0]]] for words in LISTINGS]
     found = loaded(asked, empty)
     assert found == wanted, list(zip(asked, found, strict=True))
-
-
-def test_version_and_help(cse: Cse, tmp_path: Path) -> None:
-    said = call_installed("--version", cwd=tmp_path)
-    assert said.code == 0 and said.out.startswith("cse-toolkit ")
-    said = cse("--help")
-    for name in ("list-plugins", "show-plugin", "list-recipes", "show-recipe", "train", "bench",
-                 "eval", "encode", "search", "data"):  # fmt: skip
-        assert name in said.out
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:

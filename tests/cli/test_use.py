@@ -157,6 +157,7 @@ def test_data_stats_and_show(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     words = ("data", "stats", str(sentences), "--model", "starter")
     said = json.loads(cse(*words, "--json").out)
     assert (said["rows"], said["blank_dropped"], said["duplicates"]) == (24, 1, 0)
+    assert said["documents"] is None
     assert said["words_mean"] == 4
     assert said["tokens"]["longest"] >= 6
     text = cse(*words).out
@@ -165,6 +166,16 @@ def test_data_stats_and_show(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     assert said["columns"] == ["text"]
     assert said["rows"] == [{"text": "the dog is old"}, {"text": "the dog is near"}]
     assert "  text: the dog is old" in cse("data", "show", str(sentences)).out
+    table = tmp_path / "documents.tsv"
+    table.write_text("text\tdocument\none two\t1\n\nthree\t1\none two\t2\n \t3\n")
+    said = json.loads(cse("data", "stats", str(table), "--json").out)
+    assert (said["rows"], said["documents"], said["duplicates"], said["blank_dropped"]) == (
+        3, 2, 1, 2,
+    )  # fmt: skip
+    assert said["words_mean"] == pytest.approx(5 / 3, abs=0.01)
+    assert (said["words_median"], said["words_p95"]) == (2, 2)
+    assert said["characters_mean"] == pytest.approx(19 / 3, abs=0.01)
+    assert said["columns"] == ["text", "document"]
     path = tmp_path / "long.txt"  # special tokens count: each word is a token, with [CLS] and [SEP]
     path.write_text("".join("dog " * count + "\n" for count in (30, 31, 62, 63, 600)))
     said = json.loads(cse("data", "stats", str(path), "--model", "starter", "--json").out)

@@ -48,11 +48,7 @@ def named(case: Case) -> str:
 
 
 def composed(cases: Sequence[Case], registry: Registry, *sets: str) -> Composition:
-    """Return the least run of cases without dropout in the encoder.
-
-    Raises:
-        CseError: If the composer refuses them together.
-    """
+    """Return the least run of cases without dropout in the encoder."""
     needed = complete(registry, [(kind, name) for kind, name, _ in cases])
     own = [each for *_, sets in cases for each in sets]
     return compose(

@@ -108,9 +108,7 @@ def test_plugins_of_an_index_are_found_by_name(
     assert sum(sent) < 200_000, "the large module was fetched too"
 
 
-def test_an_index_that_does_not_answer_leaves_the_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "directory.md"
     out.write_text("as it was")
     assert directory.main(["--index", "http://127.0.0.1:9/simple/", "--out", str(out)]) == 1

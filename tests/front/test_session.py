@@ -1,4 +1,4 @@
-"""``cse.Session`` makes the steps of a run, shows them, and keeps them as a run that goes on."""
+"""``cse.Session`` makes the steps of a run and keeps them, ``cse.open_run`` reads what it holds."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def equal(one: Path, other: Path) -> bool:
     return all(torch.equal(value, there[name]) for name, value in weights(one).items())
 
 
-def test_its_steps_are_those_of_a_run_and_go_on_as_one(
-    chosen: dict[str, Any], tmp_path: Path
-) -> None:
+def test_its_steps_are_those_of_a_run(chosen: dict[str, Any], tmp_path: Path) -> None:
     run = cse.train(out=tmp_path / "run", quiet=True, **chosen)
     losses = [line["loss"] for line in cse.open_run(run.folder).metrics if "loss" in line]
     with cse.Session(**chosen) as session:
@@ -164,3 +162,34 @@ def test_the_example_of_the_page_runs(chosen: dict[str, Any], monkeypatch: Any) 
     exec(block.text, names)
     assert names["vectors"].shape == (1, 256) and tempfile.gettempdir()
     assert cse.open_run("runs/steps").checkpoints == [(0, 0), (0, 1)]
+
+
+def test_a_run_is_read(tmp_path: Path) -> None:
+    texts = list(tiny_corpus().column("text"))
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    options = {"train.batch_size": 4, "train.max_steps": 3, "train.save_steps": 2}
+    made = cse.train(
+        model=str(shared_encoder()), data=file, dev="none", negatives="queue", loss="infonce",
+        options=options, out=tmp_path / "run", quiet=True,
+    )  # fmt: skip
+    run = cse.open_run(made.folder)
+    assert [part.path for part in run.composition.of("negatives")] == ["negatives.queue"]
+    assert list(run.corpus.column("text")) == texts
+    assert run.rounds == {} and run.result is not None
+    assert run.result["step"] == made.outcome.step
+    assert [line["step"] for line in run.metrics if "loss" in line][-1] == 3
+    assert run.checkpoints[-1] == (0, 3) and (0, 2) in run.checkpoints
+    states = (run.state("negatives.queue", step=2), run.state("negatives.queue"))
+    early, late = (state["vectors"][state["row"] >= 0] for state in states)  # the rest are a draw
+    assert (len(early), len(late)) == (8, 12)
+    assert any(torch.equal(part, early) for part in (late[:8], late[4:]))
+    refused = {"pool.none": None, "negatives.queue": 9}
+    for part, step in refused.items():
+        with pytest.raises(cse.CseError, match="no state|no checkpoint of this step .* 2, 3"):
+            run.state(part, step)
+    file.write_text("\n".join(reversed(texts)) + "\n", encoding="utf-8")
+    with pytest.raises(cse.CseError, match="the data has changed since this run"):
+        cse.open_run(made.folder).corpus  # noqa: B018
+    with pytest.raises(cse.CseError, match="is not a run: it has no run.toml"):
+        cse.open_run(tmp_path)

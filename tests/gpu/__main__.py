@@ -41,7 +41,6 @@ page from `runs/gpu/results.json`. A section that runs longer than its share of 
 `make gpu-wheels WHEELS=FOLDER` has filled elsewhere. `make gpu SECTIONS="kernels parts"` runs some
 sections alone, `CSE_GPU_DEVICE=cpu make gpu` all of them in a small form on the processor.
 """
-NONE = "**Not yet run on a GPU.**\n"
 MANY = ("losses", "waits", "values")
 """Checks of which there are many: those that hold are counted and not listed."""
 
@@ -148,7 +147,7 @@ def failures(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 def page(results: dict[str, Any]) -> str:
     about = [[name, str(value)] for name, value in results.get("about", {}).items()]
-    parts = [HEAD, table(("", ""), about) + "\n" if results.get("sections") else NONE]
+    parts = [HEAD, table(("", ""), about) + "\n"]
     parts += [_section(each, results.get("sections", {}).get(each.name)) for each in SECTIONS]
     return "\n".join(parts)
 

@@ -43,11 +43,7 @@ def simcse(
     setting: Setting, out: Path, *sets: str, aug: Sequence[str] = (),
     done: Callable[[int], object] = lambda _: None,
 ) -> Outcome:  # fmt: skip
-    """Train the starter's encoder; ``done`` is called after each step.
-
-    Raises:
-        Stopped: If ``done`` asked for it.
-    """
+    """Train the starter's encoder; ``done`` is called after each step."""
     sets = (f"train.device={setting.device}", *sets)
     composition = resolve(registry(), recipe="simcse", kinds={"aug": aug}, sets=sets)
     return train(composition, registry(), out=out, reporter=Steps(done))

@@ -30,13 +30,7 @@ class Setting:
         return self.device == "cpu"
 
     def keep(self, check: str, ok: bool | None = None, **facts: Any) -> None:
-        """Write a finding down.
-
-        Args:
-            check: What was done.
-            ok: Whether it is as it must be; None for a mere number.
-            facts: JSON values.
-        """
+        """Write a finding of JSON values down; ``ok`` is None for a mere number."""
         line = {"check": check, "ok": ok, **facts}
         self.found.append(line)
         print(json.dumps(line), flush=True)

@@ -94,13 +94,17 @@ def test_every_wheel_has_the_licence_and_says_where_it_is_from(wheels: dict[str,
             assert f"\n{line}" in metadata, name
 
 
-def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) -> None:
+def test_the_core_alone_lists_plans_trains_and_says_what_is_missing(core: Environment) -> None:
     listed = core.cse("list-plugins")
     assert listed.returncode == 0 and "infonce" in listed.stdout and "mocose" not in listed.stdout
     planned = core.cse("train", "--model", make_encoder(core.folder / "encoder"),
                        "--data", _texts(core.folder), "--dry-run")  # fmt: skip
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
+    run = core.cse("train", "--model", "encoder", "--data", "texts.txt", "--train.max_steps", "2",
+                   "--out", "run")  # fmt: skip
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert (core.folder / "run/model/model.safetensors").is_file()
     for words, wanted in (
         ("train --aug fgsm --model encoder --data texts.txt --dry-run", "cse-mocose"),
         ("train --data texts.txt --dry-run", "cse-starter"),
@@ -113,13 +117,6 @@ def test_the_core_alone_lists_plans_and_says_what_is_missing(core: Environment) 
         assert refused.returncode == 2, (words, refused)
         assert f"pip install {wanted}" in refused.stderr, (words, refused.stderr)
         assert len(refused.stderr.splitlines()) == 1, refused.stderr
-
-
-def test_the_core_alone_trains(core: Environment) -> None:
-    run = core.cse("train", "--model", make_encoder(core.folder / "encoder"), "--data",
-                   _texts(core.folder), "--train.max_steps", "2", "--out", "run")  # fmt: skip
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert (core.folder / "run/model/model.safetensors").is_file()
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["forward", "backward"])

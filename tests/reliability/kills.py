@@ -23,13 +23,7 @@ What = Literal["kill", "cut", "full"]
 
 @dataclass(frozen=True)
 class Kill:
-    """A kill, or a disk that is full from there on.
-
-    Attributes:
-        run: ``simple`` or ``rounds``.
-        at: Number of the write.
-        write: What is written there.
-    """
+    """A kill before the N-th write of a run, or a disk that is full from there on."""
 
     run: str
     at: int

@@ -27,7 +27,6 @@ BAD_CONTENTS = {
     "empty": ("a.txt", b"", ["a.txt: the file is empty"]),
     "empty gz": ("a.txt.gz", gzip.compress(b""), ["a.txt.gz: contains no text"]),
     "blank": ("a.txt", b"\n  \n\t\n\xc2\xa0\n", ["a.txt: contains no text, only blank lines"]),
-    "blank tsv": ("a.tsv", b"\n\n", ["a.tsv: contains no text"]),
     "header only": ("a.tsv", b"text\tpositive\n", ["a.tsv: contains no text", "header"]),
     "blank jsonl": ("a.jsonl", b"\n\n", ["a.jsonl: contains no text"]),
     "latin-1": ("a.txt", b"one\ntwo\ncaf\xe9 x\n", ["a.txt, line 3: not UTF-8", "iconv"]),

@@ -20,12 +20,8 @@ USUAL = {
     "id,sentence": "text=sentence id=id",
     "Sentence": "text=Sentence",
     "utterance": "text=utterance",
-    "sent0,sent1,hard_neg": "text=sent0 positive=sent1 negative=hard_neg",
     "sent0,sent1": "text=sent0 positive=sent1",
-    "anchor,positive,negative": "text=anchor positive=positive negative=negative",
     "premise,hypothesis": "text=premise positive=hypothesis",
-    "premise,hypothesis,label": "text=premise label=label hypothesis=hypothesis",
-    "score,sentence1,sentence2": "text=sentence1 score=score sentence2=sentence2",
     "sentence1,sentence2": "text=sentence1 positive=sentence2",
     "question,answer": "text=question positive=answer",
     "en,de": "text=en fraternal=de",
@@ -36,13 +32,9 @@ USUAL = {
     "text,sentence1,sentence2": "text=text sentence1=sentence1 sentence2=sentence2",
     "text,positive,fraternal": "text=text positive=positive fraternal=fraternal",
     "Anchor,Positive,Negative": "text=Anchor positive=Positive negative=Negative",
-    "anchor,entailment,contradiction": "text=anchor positive=entailment negative=contradiction",
     "query,pos,neg": "text=query positive=pos negative=neg",
-    "query,passage": "text=query positive=passage",
     "title,query,document": "text=query positive=document title=title",
-    "question,context,answer": "text=question positive=answer context=context",
     "Sentence 1,Sentence-2,Gold Label": "text=Sentence 1 label=Gold Label Sentence-2=Sentence-2",
-    "_id,title,text": "text=text title=title _id=_id",
 }
 GIVEN: tuple[tuple[str, dict[str, str], str], ...] = (
     ("a,b", {"text": "b"}, "text=b a=a"),
@@ -71,14 +63,6 @@ def test_usual_names_and_names_that_are_given() -> None:
         assert all(message.startswith("a.csv: ") for message in reading.messages)
     for names, mapping, expected in GIVEN:
         assert matched(names, mapping, Reading("a.csv")) == expected
-
-
-def test_a_name_that_is_not_there() -> None:
-    with pytest.raises(CseError) as caught:
-        match_columns(["a", "b"], {"text": "c"}, Reading("a.csv"))
-    assert str(caught.value) == (
-        "a.csv: no column c, which data.columns.text names; its columns: a, b"
-    )
 
 
 def test_scripts_without_spaces_are_told_by_most_letters() -> None:
@@ -122,6 +106,11 @@ def test_names_given_over_several_files(tmp_path: Path) -> None:
     options = DataOptions(path=(named, plain), columns={"text": "phrases"})
     with pytest.raises(CseError, match="data.columns.text: no file has a column phrases"):
         load_corpus(options)
+    with pytest.raises(CseError) as caught:
+        match_columns(["a", "b"], {"text": "c"}, Reading("a.csv"))
+    assert str(caught.value) == (
+        "a.csv: no column c, which data.columns.text names; its columns: a, b"
+    )
 
 
 def test_rows_are_dropped_for_what_a_run_reads_alone(tmp_path: Path) -> None:
@@ -137,7 +126,8 @@ def test_rows_are_dropped_for_what_a_run_reads_alone(tmp_path: Path) -> None:
         assert list(corpus.column("text")) == kept
         report = corpus.report
         assert (report.blank_dropped, report.incomplete_dropped) == (blank, incomplete)
-        assert any(f"{incomplete} rows dropped" in m for m in report.messages) == bool(incomplete)
+        dropped = f"{incomplete} row{'s' * (incomplete != 1)} dropped"
+        assert any(dropped in m for m in report.messages) == bool(incomplete)
         first = {0: "row 3: column text is blank", 1: "row 2: column positive is blank",
                  2: "row 1: column negative is blank"}[incomplete]  # fmt: skip
         with pytest.raises(CseError, match=f"a.tsv, {first}"):

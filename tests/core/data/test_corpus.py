@@ -12,7 +12,6 @@ import datasets
 import numpy as np
 import pytest
 
-from cse_cli.texts.corpus_facts import describe
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
@@ -159,9 +158,7 @@ def test_installed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         load_corpus(options, registry=broken)
 
 
-def test_nothing_is_asked_from_the_hub_by_chance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hub_is_not_asked_by_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(datasets, "load_dataset", lambda *names, **_: asked.append(names))
     monkeypatch.chdir(tmp_path)
@@ -170,24 +167,3 @@ def test_nothing_is_asked_from_the_hub_by_chance(
         with pytest.raises(CseError):
             load(name)
     assert not asked
-
-
-def test_facts(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a.tsv", "text\tdocument", "one two\t1", "", "three\t1", "one two\t2", " \t3"
-    )
-    facts = describe(load(path))
-    assert (facts["rows"], facts["documents"], facts["duplicates"], facts["blank_dropped"]) == (
-        3,
-        2,
-        1,
-        2,
-    )
-    assert facts["words_mean"] == pytest.approx(5 / 3)
-    assert (facts["words_median"], facts["words_p95"]) == (2, 2)
-    assert facts["characters_mean"] == pytest.approx(19 / 3)
-    assert facts["columns"] == ("text", "document")
-    plain = load(write(tmp_path / "b.txt", "one", "", "two"))
-    assert describe(plain)["documents"] is None
-    assert plain.report.messages == (f"{tmp_path / 'b.txt'}: 1 blank rows dropped",)
-    assert (plain.report.names, plain.report.blank_dropped) == ((str(tmp_path / "b.txt"),), 1)

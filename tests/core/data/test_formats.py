@@ -64,6 +64,7 @@ def test_every_format(tmp_path: Path) -> None:
         for path, written in (
             (tmp_path / f"texts.{ending}", content),
             (tmp_path / f"texts.{ending}.gz", gzip.compress(content)),
+            (tmp_path / f"lines.{'json' if ending == 'jsonl' else ending}", content),
         ):
             corpus = load(path, written)
             columns = ("text",) if ending == "txt" else ("text", "positive")
@@ -73,11 +74,6 @@ def test_every_format(tmp_path: Path) -> None:
                 assert list(corpus.column("positive")) == POSITIVES, path
             assert corpus.documents is None
             assert len(corpus) == len(TEXTS)
-
-
-def test_json_lines_in_a_json_file(tmp_path: Path) -> None:
-    corpus = load(tmp_path / "texts.json", CONTENTS["jsonl"])
-    assert list(corpus.column("positive")) == POSITIVES
 
 
 def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def on_cuda(dtype: torch.dtype, size: int = 64) -> Tensor:
         return torch.empty(1, HEADS, sum(LENGTHS), size, dtype=dtype, device="cuda")
 
 
-def test_kernels_are_asked_for_what_padded_attention_gives(
+def test_kernels_give_what_padded_attention_gives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert attention._varlen_kernel(on_cuda(torch.float32), 0.0, 3) is None
@@ -132,9 +132,7 @@ def test_a_gpu_gets_the_kernel_that_takes_what_is_asked(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("case", ["whole", "one-a-row"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_torch_takes_what_its_kernels_are_given(
-    dtype: torch.dtype, case: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torch_takes_them(dtype: torch.dtype, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, order and kinds of arguments, and shapes: of tensors of a GPU without values."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 0))
     offsets = torch.tensor([0, *LENGTHS]).cumsum(0)

@@ -1,7 +1,4 @@
-"""What is computed in a cheaper way: the last layer for one token, a gradient.
-
-Modules that somebody put around those of an encoder are not gone past.
-"""
+"""What is computed in a cheaper way, and that modules around modules are not gone past."""
 
 from __future__ import annotations
 
@@ -26,8 +23,6 @@ from tests.core.encoders.test_encoder import (
     roberta,
     rows,
 )
-
-# -- modules around modules
 
 
 class Wrapped(nn.Module):
@@ -110,9 +105,6 @@ def shared(one: nn.Module, other: nn.Module) -> set[int]:
     return {id(each) for each in one.parameters()} & {id(each) for each in other.parameters()}
 
 
-# -- the word table
-
-
 def tables(**options):
     torch.manual_seed(0)
     table = nn.Embedding(11, 4, **options)
@@ -138,25 +130,18 @@ def test_gradients_equal_torch(options):
         ours.weight.grad = theirs.weight.grad = None
 
 
-def test_a_gradient_that_another_use_made_is_added_to():
+def test_gradients_of_others_are_left_and_added_to():
     ours, theirs = tables()
     ids = torch.tensor([4, 4, 7])
     (WordTable(ours)(ids).sum() + (ours.weight**2).sum()).backward()
     (theirs(ids).sum() + (theirs.weight**2).sum()).backward()
     torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
-
-
-def test_gradients_of_the_embeddings_alone_leave_the_table():
     table, _ = tables()
-    words = WordTable(table)(torch.tensor([1, 2]))
+    look_up = WordTable(table)
+    words = look_up(torch.tensor([1, 2]))
     (gradient,) = torch.autograd.grad((words**2).sum(), [words])
     torch.testing.assert_close(gradient, 2 * words.detach())
     assert table.weight.grad is None
-
-
-def test_a_frozen_table_and_a_copy_have_gradients_of_their_own():
-    table, _ = tables()
-    look_up = WordTable(table)
     other = copy.deepcopy(look_up)
     assert other.table is not table
     other(torch.tensor([1])).sum().backward()

@@ -94,17 +94,6 @@ def test_online_heads_have_the_mode_of_the_branch_that_uses_them(mode: str, buil
     assert head.training and head.stages[-1].training
 
 
-def test_vectors_without_a_branch_are_those_of_the_views_own(build: Build) -> None:
-    recipe = EMA + '[[negatives]]\nuse = "queue"\n'
-    work = work_of(build(recipe))
-    vectors = work.encode(GradientCapture(frozenset()))
-    for view, branch in (("positive", "momentum"), ("anchor", "online")):
-        own, named = (work.context().vectors(view, b)["sentence"] for b in (None, branch))
-        assert torch.equal(own.vectors, named.vectors) and not own.vectors.requires_grad
-        assert torch.equal(own.vectors, vectors[view]["sentence"].vectors)
-    assert not work.extra
-
-
 def test_views_of_a_branch_without_gradient_are_encoded_once_beside_a_trial(build: Build) -> None:
     recipe = EMA + '[[aug]]\nuse = "push"\nviews = ["anchor"]\n'
     bench = build(recipe)
@@ -159,15 +148,17 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     assert float(result.parts["infonce.negatives"]) == 7.0
 
 
-def test_ctx_vectors_that_no_record_encodes_are_refused(build: Build) -> None:
+def test_vectors_of_the_context(build: Build) -> None:
     stored = '[[negatives]]\nuse = "queue"\nbranch = "momentum"\nview = "anchor"\n'
-    bench = build(EMA + stored)
-    work = work_of(bench)
-    work.encode(GradientCapture(frozenset()))
+    work = work_of(build(EMA + stored))
+    vectors = work.encode(GradientCapture(frozenset()))
+    for view, branch in (("positive", "momentum"), ("anchor", "online")):
+        own, named = (work.context().vectors(view, b)["sentence"] for b in (None, branch))
+        assert torch.equal(own.vectors, named.vectors) and not own.vectors.requires_grad
+        assert torch.equal(own.vectors, vectors[view]["sentence"].vectors)
     found = work.vectors_of("anchor", "momentum")["sentence"].vectors
     assert found is work.vectors_of("anchor", "momentum")["sentence"].vectors
     assert not found.requires_grad
-    assert not work.vectors_of("anchor", "online")["sentence"].vectors.requires_grad
     with pytest.raises(RuntimeError, match=r"no record encodes: write encodes=\(\('positive', 'no"):
         work.vectors_of("positive", "nobody")
     with pytest.raises(KeyError):

@@ -245,25 +245,3 @@ def test_a_shared_positive_is_a_negative_once() -> None:
     assert seen_by(negatives, 0) == [2, 3, 4], "the absent one is masked"
     every = replace(rows, targets={"shared": replace(group, distinct=None)})
     assert len(negatives_for_loss(every, LossOptions(target="shared"), ())) == 12
-
-
-def test_the_queue_keeps_an_ema_branchs_positives(build: Build) -> None:
-    recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "queue"\nbranch = "ema"\n'
-    bench = build(recipe, "train.lr=1e-2", "branch.ema.mode=eval")
-    queue, sentence_encoder = bench.part("negatives.queue"), bench.assembly.encoders["ema"]
-    calls = []
-    plain = bench.assembly.encoders["ema"].encoder.forward
-    sentence_encoder.encoder.forward = lambda *a, **k: (calls.append(1), plain(*a, **k))[1]  # type: ignore[method-assign]
-    for step in range(3):
-        texts = [bench.columns["text"][(i + 8 * step) % 24] for i in range(8)]
-        sentence_encoder.encoder.eval()
-        expected = sentence_encoder.encode(texts, torch.device("cpu"))
-        del calls[:]
-        bench.step(step)
-        assert len(calls) == 1
-        assert not queue.last.vectors.requires_grad
-        torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
-        moved = sentence_encoder.encode(texts, torch.device("cpu"))
-        assert not torch.allclose(moved, expected, rtol=1e-6, atol=1e-6)
-        assert queue.row[-8:].tolist() == [(i + 8 * step) % 24 for i in range(8)]
-    assert queue.age.tolist() == [2] * 4 + [1] * 8

@@ -1,22 +1,27 @@
-"""A step makes the encoder calls that the plan shows, and views of equal rows share their keys."""
+"""The encoder calls and keys of a step, and what it reads of tables and what it tokenises."""
 
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from cse_testkit.runs import Rig, compose
+from cse_testkit.tiny import tiny_corpus
+from torch import Tensor
 
+from cse_core.engine.assembly import BoundAugmenter
 from cse_core.engine.passes import StepPasses
 from cse_core.engine.row_keys import KeysOnDevice
-from cse_core.engine.views import PreparedView
-from cse_core.tokenization.tokenizer import TokenTable
-from cse_core.types import SLOTS_PER_TEXT, View
+from cse_core.engine.views import PreparedView, ViewBuilder
+from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View
 from tests.core.engine.test_branches import EMA
 from tests.core.engine.test_chunks import RECIPES
 from tests.core.engine.test_views_and_levels import CUT, LOCAL, work_of
-from tests.fixtures.tiny import Build
+from tests.fixtures.tiny import CPU, Build, sentences
 
 PLANNED = {
     **RECIPES,
@@ -28,7 +33,7 @@ PLANNED = {
 
 
 @pytest.mark.parametrize("recipe", PLANNED)
-def test_a_step_makes_the_calls_of_the_plan(
+def test_calls_are_those_of_a_plan(
     recipe: str, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = build(PLANNED[recipe])
@@ -75,3 +80,83 @@ def test_texts_of_one_batch_row_have_slots_of_their_own() -> None:
     assert part.text.tolist() == [0, 2] and part.texts == 2
     assert [key.tolist() for key in part.text_keys()] == [[14, 14], [0, SLOTS_PER_TEXT]]
     assert view.between(11, 15) is view and not view.between(0, 5).tokens.rows
+
+
+SETS = {"hicl": ["pool.segments.length=5"], "cards": ["negatives.retrieved.knn=5"]}
+
+
+def begin(recipe: str) -> Rig:
+    corpus = tiny_corpus(14, ("positive", "negative") if recipe == "simcse-supervised" else ())
+    sets = [*SETS.get(recipe, ()), "train.max_steps=8", "train.device=cpu", "train.precision=fp32"]
+    return Rig(compose(recipe=recipe, corpus=corpus, sets=sets))
+
+
+@pytest.mark.parametrize("recipe", ["simcse-supervised", "hicl", "cards"])
+def test_no_step_tokenises(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begin(recipe)
+    own = run.session.prepare().tokenizer().hf
+    monkeypatch.setattr(TextTokenizer, "_encodings", nobody_asks)
+    monkeypatch.setattr(type(own), "__call__", nobody_asks)
+    assert len(run.step(8)) == 8
+
+
+def test_a_step_tokenises_texts_of_augmenters_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+    plain = TextTokenizer._encodings
+
+    def encodings(self: TextTokenizer, texts: list[str], longest: int | None) -> list[Any]:
+        asked.append(texts)
+        return plain(self, texts, longest)
+
+    monkeypatch.setattr(TextTokenizer, "_encodings", encodings)
+    run = begin("sncse")
+    run.step(8)
+    # An empty text is wrapped before anything is written.
+    corpus = {*run.session.corpus.column("text"), ""}
+    steps = [texts for texts in asked if not set(texts) <= corpus]
+    others = [texts for texts in asked if set(texts) <= corpus and texts != [""]]
+    assert len(steps) == 8 and len(others) <= 3
+
+
+def nobody_asks(*_: Any) -> Any:
+    raise AssertionError
+
+
+def test_a_text_augmenter_of_a_view_with_tokens_is_called() -> None:
+    session = begin("cards").session.prepare()
+    assembly = session._loop.assembly
+    builder = ViewBuilder(assembly, session._loop.rows)
+    view = next(v for v in session.composition.views if v.made_by == "negatives.retrieved")
+    loud = SimpleNamespace(path="aug.loud")
+    shout = BoundAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
+    texts, sentence_encoder = ["anna paints", "ben"], assembly.online
+    given = View(view.name, view.role, "online", texts, sentence_encoder.tokenizer.content(texts))
+    ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 8)
+    for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
+        assembly.augmenters[:] = augmenters
+        found = builder.prepare(given, torch.arange(2), 0, ctx, sentence_encoder).tokens
+        wanted = sentence_encoder.rows(sentence_encoder.tokenizer.content(expected), view.name)
+        assert torch.equal(found.ids, wanted.ids)
+
+
+def test_rows_for_a_gpu_lie_in_pinned_memory(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = build().assembly.online.tokenizer
+    parts = [tokenizer.content(texts) for texts in (sentences(3), sentences(5, seed=1))]
+    made: list[bool] = []
+    plain = torch.empty
+
+    def empty(*size: int, dtype: torch.dtype, pin_memory: bool) -> Tensor:
+        made.append(pin_memory)  # such memory needs a GPU
+        return plain(*size, dtype=dtype)
+
+    for some in (parts, parts[:1]):
+        expected = TokenBatch.join(some)
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "empty", empty)
+            found = TokenBatch.join(some, pinned=True)
+        for name, value in vars(expected).items():
+            assert getattr(found, name).dtype == value.dtype
+            assert torch.equal(getattr(found, name), value), name
+    assert made == [True] * 14

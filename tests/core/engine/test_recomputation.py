@@ -93,9 +93,7 @@ def test_less_is_kept_and_a_copy_is_its_own(encoder: str) -> None:
     assert found[1] < found[0] / 2
 
 
-def test_a_model_without_known_layers_is_refused(
-    encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_layers_are_refused(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cse_core.encoders.shortcuts.transformer_layers", lambda model: [])
     with pytest.raises(CseError, match="layers of BertModel are not known"):
         loaded, _ = PackedEncoder.load_with_tokenizer(encoder, seed=1)

@@ -67,9 +67,7 @@ def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
                                rtol=1e-4, atol=1e-5)  # fmt: skip
 
 
-def test_scores_and_the_saved_model_leave_the_train_only_head_out(
-    encoder: str, folder: Path
-) -> None:
+def test_scores_and_models_leave_the_train_only_head_out(encoder: str, folder: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     texts = sentences(20)
@@ -89,9 +87,7 @@ def test_scores_and_the_saved_model_leave_the_train_only_head_out(
     assert not torch.allclose(headed, plain, atol=1e-2)
 
 
-def test_the_last_batch_of_one_row_trains_and_the_tail_is_scored(
-    encoder: str, folder: Path
-) -> None:
+def test_a_last_batch_of_one_row_trains_and_is_scored(encoder: str, folder: Path) -> None:
     texts = sentences(17)
     composition = composed(
         encoder, '[[pool]]\nuse = "cls"\n', "train.eval_steps=2", "train.log_steps=1",

@@ -331,7 +331,7 @@ def test_another_folder_is_refused_with_the_reason(name: str, tmp_path: Path) ->
         cse.load(folder)
 
 
-def test_a_second_model_encodes_as_it_says_itself(
+def test_a_second_model_encodes_its_own_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

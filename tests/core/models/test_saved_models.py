@@ -45,9 +45,7 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
 
 
 @pytest.mark.parametrize("given", [None, 10])
-def test_texts_are_scored_and_saved_at_the_length_of_inference(
-    encoder: str, folder: Path, given: int | None
-) -> None:
+def test_the_length_of_inference(encoder: str, folder: Path, given: int | None) -> None:
     sets = ["model.max_length=6"] + ([f"inference.max_length={given}"] if given else [])
     bench = Bench(encoder, folder, '[[pool]]\nuse = "mean"\n', *sets)
     first = " ".join(WORDS[:8])

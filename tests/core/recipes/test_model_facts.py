@@ -171,9 +171,7 @@ class Answer:
     request = None
 
 
-def test_a_model_of_the_hub_is_a_folder_of_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_the_hub_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reachable = True
     hub = Hub(model(tmp_path / "hub", tokenizer_config={"do_lower_case": True}))
     (hub.folder / "model.safetensors").touch()

@@ -139,7 +139,7 @@ def test_when_blocks_hold_by_facts_the_most_specific_last(installed: Path) -> No
     )
 
 
-def test_of_equally_specific_blocks_the_later_wins_and_unknown_facts_hold_nothing(
+def test_the_later_of_equal_blocks_wins_and_unknown_facts_hold_none(
     tmp_path: Path,
 ) -> None:
     text = "".join(

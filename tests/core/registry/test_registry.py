@@ -52,18 +52,15 @@ def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) ->
     return caught.value.line()
 
 
-def test_find_tells_the_owner() -> None:
-    found = registry(info("cse-ifcl:ifcl", TWINS)).find("loss", "twins")
-    assert found.spec is TWINS
-    assert (found.label, found.plugin) == ("cse-ifcl 0.1.0", "cse-ifcl:ifcl")
-    assert (found.spec.kind, found.name, found.qualified) == ("loss", "twins", "cse-ifcl/twins")
-
-
-def test_parts_are_sorted_by_name() -> None:
+def test_parts_are_sorted_by_name_and_know_their_owner() -> None:
     made = registry(info("cse-ifcl:ifcl", TWINS, QUEUE), info("a:a", NEEDY))
     assert [part.name for part in made.parts("loss")] == ["infonce", "needy", "twins"]
     assert {part.spec.kind for part in made.parts()} == {"loss", "negatives"}
     assert made.parts("metric") == ()
+    found = made.find("loss", "twins")
+    assert found.spec is TWINS
+    assert (found.label, found.plugin) == ("cse-ifcl 0.1.0", "cse-ifcl:ifcl")
+    assert (found.spec.kind, found.name, found.qualified) == ("loss", "twins", "cse-ifcl/twins")
 
 
 def test_data_records_have_getters() -> None:
@@ -110,29 +107,19 @@ def test_equal_names_in_one_distribution_are_picked_by_key() -> None:
     assert made.find("loss", "cse-x:b/twins").plugin == "cse-x:b"
 
 
-def test_unknown_name_gets_a_did_you_mean() -> None:
+def test_what_an_unknown_name_may_mean() -> None:
     assert error(registry(), "loss", "infonse") == (
         "loss: unknown loss (got 'infonse'); did you mean infonce?"
     )
     assert error(registry(), "loss", "zzzzzz").endswith("known: infonce")
     assert error(registry(), "metric", "zzzzzz").endswith("there are none")
-
-
-def test_unknown_name_lists_plugins_that_are_not_loaded() -> None:
     failed = info("mine:mine", status="broken", reason="No module named 'nothing'")
     line = error(registry(failed), "loss", "mine")
     assert "not loaded: mine:mine is broken: No module named 'nothing' (see cse list" in line
-
-
-def test_name_of_another_kind_tells_the_flag() -> None:
-    made = registry(info("cse-x:x", QUEUE))
+    made = registry(info("cse-mocose:mocose", QUEUE))
     assert error(made, "loss", "queue").endswith(
         "queue is a negative store: write --negatives queue"
     )
-
-
-def test_unknown_distribution() -> None:
-    made = registry(info("cse-mocose:mocose", QUEUE))
     assert made.has("negatives", "queue") and not made.has("loss", "queue")
     assert error(made, "negatives", "cse-mocos/queue").endswith("did you mean queue?")
 

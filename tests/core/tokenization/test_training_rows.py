@@ -47,9 +47,7 @@ def test_each_text_is_tokenised_once(tokenizer: TextTokenizer, seen: list[list[s
         assert torch.equal(getattr(found, name), getattr(expected, name)), name
 
 
-def test_a_round_of_corpus_rows_tokenises_nothing_again(
-    tokenizer: TextTokenizer, seen: list[list[str]]
-) -> None:
+def test_a_round_of_rows_tokenises_nothing(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
     corpus = Corpus.from_columns({"text": TEXTS, "title": TEXTS[::-1]})
     base = TrainingRows(corpus, 8)
     for column in ("text", "title"):
@@ -73,11 +71,14 @@ def test_a_round_of_its_own_texts(tokenizer: TextTokenizer, seen: list[list[str]
     assert seen == [["ben", "anna"]]
     other = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8, pairs, None, 3)
     assert not {*rows.corpus_row.tolist()} & {*range(len(TEXTS)), *other.corpus_row.tolist()}
+    corpus = Corpus.from_columns({"text": TEXTS, "fraternal": TEXTS[::-1]})
+    rows = TrainingRows(corpus, 8, pairs, None, 1)
+    assert rows.columns == ("text", "positive")
+    with pytest.raises(CseError, match="has no column 'fraternal', only text, positive"):
+        rows.texts("fraternal", torch.tensor([0]))
 
 
-def test_texts_of_a_column_stay_known_until_they_are_changed(
-    tokenizer: TextTokenizer, seen: list[list[str]]
-) -> None:
+def test_texts_stay_known_until_changed(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
     rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
     rows.tokenise("text", tokenizer, Reporter())
     del seen[:]
@@ -105,14 +106,6 @@ def test_batches_are_drawn_anew_each_epoch() -> None:
     assert in_order.at(5).tolist() == [8, 9]
 
 
-def test_a_round_of_its_own_texts_has_none_of_the_datas_other_columns() -> None:
-    corpus = Corpus.from_columns({"text": TEXTS, "fraternal": TEXTS[::-1]})
-    rows = TrainingRows(corpus, 8, {"text": ["ben"], "positive": ["a"]}, None, 1)
-    assert rows.columns == ("text", "positive")
-    with pytest.raises(CseError, match="has no column 'fraternal', only text, positive"):
-        rows.texts("fraternal", torch.tensor([0]))
-
-
 def test_pieces_have_so_many_tokens_and_lose_nothing(tokenizer: TextTokenizer) -> None:
     corpus = tiny_corpus(columns=("document", "title", "positive"))
     cut = split_texts(corpus, tokenizer, 5)
@@ -121,27 +114,19 @@ def test_pieces_have_so_many_tokens_and_lose_nothing(tokenizer: TextTokenizer) -
     assert len(cut) > len(corpus) and cut.names == ("text", "document", "title")
     whole = "".join(corpus.column("text")[:]).replace(" ", "")
     assert "".join(cut.column("text")[:]).replace(" ", "") == whole
+    with pytest.raises(CseError, match="positive") as caught:
+        split_texts(corpus, tokenizer, 5, ("positive",))
+    assert "data.split_tokens" in str(caught.value)
 
 
 def test_pieces_keep_document_and_title(tokenizer: TextTokenizer) -> None:
-    texts = ["boat boat boat boat boat", "boat", "boat boat boat"]
-    corpus = Corpus.from_columns({"text": texts, "document": list("aba"), "title": list("xyz")})
+    texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
+    corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
     cut = split_texts(corpus, tokenizer, 2)
-    assert cut.column("text")[:] == ["boat boat", "boat boat", "boat", "boat", "boat boat", "boat"]
-    assert cut.column("title")[:] == list("xxxyzz")
-    assert cut.documents is not None and cut.documents.tolist() == [0, 0, 0, 1, 0, 0]
-    assert cut.report.messages[-1] == "3 texts cut into 6 of at most 2 tokens"
+    pieces = ["boat boat", "boat boat", "boat", "boat", "boat boat", "boat", "\u200b"]
+    assert cut.column("text")[:] == pieces, "a text without a token stays"
+    assert cut.column("title")[:] == list("xxxyzzz")
+    assert cut.documents is not None and cut.documents.tolist() == [0, 0, 0, 1, 0, 0, 0]
+    assert cut.report.messages[-1] == "4 texts cut into 7 of at most 2 tokens"
     assert cut.fingerprint != corpus.fingerprint
     assert cut.fingerprint == split_texts(corpus, tokenizer, 2).fingerprint
-
-
-def test_a_text_without_a_token_stays(tokenizer: TextTokenizer) -> None:
-    corpus = Corpus.from_columns({"text": ["\u200b", "boat"]})
-    assert split_texts(corpus, tokenizer, 2).column("text")[:] == ["\u200b", "boat"]
-
-
-def test_other_columns_cannot_be_cut(tokenizer: TextTokenizer) -> None:
-    corpus = tiny_corpus(columns=("positive",))
-    with pytest.raises(CseError) as caught:
-        split_texts(corpus, tokenizer, 5, ("positive",))
-    assert "data.split_tokens" in str(caught.value) and "positive" in str(caught.value)

@@ -40,9 +40,7 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
     assert composed > len(recipes)
 
 
-def test_parts_derive_nothing_again_unless_something_is_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_derive_after_a_change_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, record, said = installed_registry(), tmp_path / "run.toml", compose._said
     first = resolve(registry, recipe="simcse")
     record.write_text(dump_recipe(first) + '[versions]\ntorch = "2"\n', encoding="utf-8")

@@ -156,21 +156,7 @@ def test_two_rounds(encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert torch.equal(value, best.part("encoder")[name]), name
 
 
-def test_models_of_rounds_are_written_or_not(encoder: str, folder: Path) -> None:
-    for wanted in ("true", "false"):
-        run, _ = begin(encoder, folder, ROUNDS, wanted, f"train.save_rounds={wanted}")
-        run.run()
-        models = sorted(path.parent.name for path in (folder / wanted / "rounds").glob("*/model"))
-        assert models == (["1", "2"] if wanted == "true" else [])
-        assert (folder / wanted / "model" / "config.json").is_file()
-    last = load(str(folder / "true"), installed_registry()).encode(["a text"])
-    after_two = load(str(folder / "true" / "rounds" / "2"), installed_registry())
-    assert np.array_equal(after_two.encode(["a text"]), last), (
-        "without dev sets the last one is kept"
-    )
-
-
-def test_a_run_resumed_in_a_round_mines_nothing_again(
+def test_a_resumed_round_mines_once(
     encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, _ = begin(encoder, folder, ROUNDS, "whole", "train.log_steps=1", scorer=dev())
@@ -210,10 +196,8 @@ def test_damaged_best_weights_are_refused_before_the_first_step(encoder: str, fo
         resumed.run(Checkpoint.read(last))
 
 
-def test_a_round_that_was_mined_and_not_begun_is_read(
-    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, _ = begin(encoder, folder, ROUNDS, "run")
+def test_a_mined_round_is_read(encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = begin(encoder, folder, ROUNDS, "run", "train.save_rounds=false")
 
     def begun(number: int, steps: int, done: int) -> None:
         if number == 2:
@@ -223,15 +207,16 @@ def test_a_round_that_was_mined_and_not_begun_is_read(
     with pytest.raises(KeyboardInterrupt):
         run.run()
     monkeypatch.setattr(TwoRounds, "mined", 0)
-    resumed, _ = begin(encoder, folder, ROUNDS, "run")
+    resumed, _ = begin(encoder, folder, ROUNDS, "run", "train.save_rounds=false")
     outcome = resumed.run(Checkpoint.read(run.folder.checkpoints()[-1]))
-    assert TwoRounds.mined == 1 and outcome.steps == 16 and outcome.round == 2
+    assert TwoRounds.mined == 1 and outcome.steps == 16
+    assert outcome.round == 2, "without dev sets the last one is kept"
+    assert (folder / "run/model/config.json").is_file()
+    assert not list((folder / "run/rounds").glob("*/model"))
 
 
 @pytest.mark.parametrize("save", ["4", "5"])
-def test_a_loss_that_is_no_number_ends_the_run_and_keeps_the_checkpoint_before(
-    save: str, encoder: str, folder: Path
-) -> None:
+def test_a_loss_of_nan_keeps_the_checkpoint_before(save: str, encoder: str, folder: Path) -> None:
     recipe = '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "bias"\nexplode = 5\n'
     run, _ = begin(
         encoder, folder, recipe, "run", "train.epochs=3", f"train.save_steps={save}",
@@ -257,7 +242,7 @@ def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Pa
     ]
 
 
-def test_a_loss_that_waited_for_its_target_the_whole_run_is_named(
+def test_a_loss_that_waits_is_named(
     encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Near, "mine", lambda self, batch, ctx: {})
@@ -291,7 +276,7 @@ def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) 
     assert np.isfinite(again.score or np.nan)
 
 
-def test_parts_see_the_corpus_once_and_before_the_folder_is_made(
+def test_parts_see_the_corpus_before_a_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So an error there leaves nothing behind, in a new run and in a resumed one."""
