@@ -17,16 +17,13 @@ from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose, made_up_registry
 
 
-def test_help_shows_the_options_of_the_chosen_parts(cse: Cse) -> None:
+def test_help_shows_options_of_chosen_parts(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     said = cse("train", "--loss", "infonce", "--loss", "+infonce:second", "--help-all")
     assert said.code == 0
     for words in ("--loss.infonce.temperature", "--loss.second.temperature", "--train.lr",
                   "loss.second (cse-toolkit ", "default: 0.05]", "[0.9, 0.999]"):  # fmt: skip
         assert words in said.out
     assert "--loss.infonce.temperature" not in cse("train", "--help").out
-
-
-def test_help_fits_a_screen_and_has_topics(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert len(cse("train", "--help").out.splitlines()) <= 45
     said = cse("train", "--recipe", "mocose", "--help", "negatives.queue")

@@ -35,16 +35,13 @@ def test_flags_of_options_become_settings() -> None:
         assert settings_as_sets(words) == changed
 
 
-def test_no_plugin_is_taken_out_wherever_it_stands() -> None:
+def test_words_are_taken_out() -> None:
     words = ["--no-plugin", "a", "train", "--no-plugin=b", "--loss", "x", "--no-plugin", "c"]
     assert take_no_plugin(words) == (["train", "--loss", "x"], ["a", "b", "c"])
     assert take_no_plugin(["encode", "--", "--no-plugin", "a"])[1] == []
     for words in (["train", "--no-plugin"], ["--no-plugin", "--json"]):
         with pytest.raises(CseError, match="no name follows"):
             take_no_plugin(words)
-
-
-def test_peek_reads_the_choice_past_mistakes() -> None:
     choice = peek(["train", "--frob", "-r", "simcse", "--loss=+infonce:b", "--loss", "~infonce",
                    "-m", "starter", "-d", "a.txt", "--train.lr", "1", "--help"])  # fmt: skip
     assert choice.recipe == "simcse"

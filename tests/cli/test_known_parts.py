@@ -67,7 +67,7 @@ def error(kind: Kind, name: str, *infos: PluginInfo) -> str:
     return caught.value.line()
 
 
-def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
+def test_parts_of_a_known_paper() -> None:
     line = error("aug", "fgsm")
     assert line.endswith("it is a part of cse-mocose, not installed: pip install cse-mocose")
     assert error("aug", "cse-mocose/fgsm").endswith(": pip install cse-mocose")
@@ -88,9 +88,6 @@ def test_part_of_a_known_paper_names_the_line_that_installs_it() -> None:
     ):
         with pytest.raises(CseError, match=f"pip install {distribution}"):
             find()
-
-
-def test_providers_are_known_parts_that_are_not_there() -> None:
     token = "view:soft_negative"
     none = Registry([], known=known_parts())
     some = Registry.from_plugins([info("cse-s:s", NEGATION)], known_parts())

@@ -86,9 +86,13 @@ def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
     assert options["loss.infonce.temperature"]["default"] == "0.05"
     assert all(option["description"] for option in infonce["options"])
     assert not options["loss.infonce.target"]["own"]
+    said = cse("show-plugin", "dclr", "--markdown").out
+    assert said.startswith("| option | type | default | what it does |\n| --- |")
+    assert "| `negatives.noise.times` |" in said
+    assert "`loss.dclr.target`" not in said
 
 
-def test_recipes(cse: Cse) -> None:
+def test_recipes(cse: Cse, tmp_path: Path) -> None:
     names = [each["name"] for each in json.loads(cse("list-recipes", "--json").out)["recipes"]]
     assert "simcse" in names
     assert "simcse" in cse("list-recipes").out
@@ -98,9 +102,6 @@ def test_recipes(cse: Cse) -> None:
     assert shown["when"]
     assert shown["text"].strip() == cse("show-recipe", "simcse", "--toml").out.strip()
     assert "loss.infonce" in cse("show-recipe", "simcse").out
-
-
-def test_a_recipe_that_cannot_be_resolved_is_still_shown(cse: Cse, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[[loss]]\nuse = "nothing-of-this-name"\n', encoding="utf-8")
     said = cse("show-recipe", str(file))
@@ -122,10 +123,3 @@ def test_mistakes_of_usage(cse: Cse) -> None:
         ("--no-plugin", "--no-plugin"),
     ):
         refused(cse(*words.split()), *expected)
-
-
-def test_the_options_of_a_plugin_as_a_table_for_its_readme(cse: Cse) -> None:
-    said = cse("show-plugin", "dclr", "--markdown").out
-    assert said.startswith("| option | type | default | what it does |\n| --- |")
-    assert "| `negatives.noise.times` |" in said
-    assert "`loss.dclr.target`" not in said

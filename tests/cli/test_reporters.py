@@ -72,9 +72,6 @@ def test_the_bar_shows_metrics_and_dev_score(monkeypatch: pytest.MonkeyPatch) ->
     for words in ("mining", "5/10", "loss 1.500 lr 2.0e-05 1,234 sentences/s dev 70.12",
                   "step 5: a.dev.spearman 70.12"):  # fmt: skip
         assert words in shown
-
-
-def test_numbers_in_short() -> None:
     assert [clock(seconds) for seconds in (0.4, 59.6, 3661)] == ["0:00", "1:00", "1:01:01"]
     assert dev_in_short({"recall": 0.5}) == "recall 0.50"
 
@@ -153,7 +150,7 @@ NOTES = ReporterSpec(
 REGISTRY = Registry([Registered(NOTES, "cse-notes", "0.1.0", "cse-notes:notes")])
 
 
-def test_a_wrong_text_is_refused() -> None:
+def test_texts_of_reporters() -> None:
     for text, line in (
         ("note", "unknown reporter (got 'note'); did you mean"),
         ("notes:digit=1", "notes.digit: unknown option (got '1'); did you"),
@@ -164,9 +161,6 @@ def test_a_wrong_text_is_refused() -> None:
         with pytest.raises(CseError) as caught:
             reporters_of([text], REGISTRY)
         assert caught.value.line().startswith(f"train.report: {line}")
-
-
-def test_options_are_typed_as_those_of_parts() -> None:
     (make,) = reporters_of(["notes:file=2024,digits=1"], REGISTRY).values()
     reporter = make()
     assert isinstance(reporter, Notes)

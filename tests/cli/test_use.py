@@ -60,9 +60,6 @@ def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:
     assert [line["text"] for line in lines] == ["a dog", "", "a much longer sentence about boats"]
     written = np.asarray([line["vector"] for line in lines], dtype=np.float32)
     np.testing.assert_array_equal(written, vectors)
-
-
-def test_a_column_is_named_where_texts_are_only_read(cse: Cse, tmp_path: Path) -> None:
     table = tmp_path / "texts.tsv"
     table.write_text("foo\tbar\n1\ta dog\n2\ta boat\n", encoding="utf-8")
     column = ("--set", "data.columns.text=bar")
@@ -236,13 +233,10 @@ def encoded(model: SentenceModel, texts: list[str]) -> Tensor:
     return model.sentence_encoder.encode(texts, model.device)
 
 
-def test_a_text_that_fits_is_encoded_as_ever(model: SentenceModel) -> None:
+def test_long_texts_in_slices(model: SentenceModel) -> None:
     texts = ["short one", "", "word " * slice_length(model.sentence_encoder)]
     sliced = encode_sliced(model, texts)
     torch.testing.assert_close(sliced, encoded(model, texts), atol=1e-5, rtol=1e-5)
-
-
-def test_a_long_text_is_the_weighted_mean_of_its_slices(model: SentenceModel) -> None:
     sentence_encoder = model.sentence_encoder
     longest = slice_length(sentence_encoder)
     assert longest == 14  # [CLS] and [SEP] take two of 16
@@ -259,7 +253,4 @@ def test_a_long_text_is_the_weighted_mean_of_its_slices(model: SentenceModel) ->
     torch.testing.assert_close(both[1], expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(both[:1], encoded(model, ["another"]), atol=1e-5, rtol=1e-5)
     assert not torch.allclose(both[1], encoded(model, [LONG])[0], atol=1e-2)
-
-
-def test_no_text(model: SentenceModel) -> None:
     assert len(encode_sliced(model, [])) == 0

@@ -21,11 +21,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_load_factory_returns_the_class() -> None:
+def test_factories(package: Path) -> None:
     assert load_factory("cse_core.errors:CseError") is CseError
-
-
-def test_load_factory_errors(package: Path) -> None:
     for factory, message in {
         "cse_core.errors": "loss.x: a factory is written package.module:Class",
         ":C": "a factory is written package.module:Class",
@@ -36,9 +33,6 @@ def test_load_factory_errors(package: Path) -> None:
     }.items():
         with pytest.raises(CseError, match=message):
             load_factory(factory, where="loss.x")
-
-
-def test_load_factory_lets_bugs_pass(package: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         load_factory("loading_bug:C")
 
@@ -47,9 +41,6 @@ def test_package_path_finds_files_and_folders_without_import(package: Path) -> N
     assert package_path("loading_example:recipes/a.toml") == package / "recipes" / "a.toml"
     assert package_path("loading_example:recipes") == package / "recipes"
     assert "loading_example" not in sys.modules
-
-
-def test_package_path_errors(package: Path) -> None:
     for path, message in {
         "loading_example": "package data is written package:folder/file",
         "loading_example:": "package data is written",

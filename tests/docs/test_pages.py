@@ -219,7 +219,7 @@ def load_module(name: str) -> Any:
 # -- the site -------------------------------------------------------------------------------------
 
 
-def test_every_page_is_in_the_navigation_once() -> None:
+def test_the_site() -> None:
     def named(entries: list[Any]) -> Iterator[str]:
         for entry in entries:
             value = next(iter(entry.values())) if isinstance(entry, dict) else entry
@@ -229,9 +229,6 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(named(site.navigation())) == sorted({*there.values(), *site.reference()})
     assert {*there} == {name for name in PAGES if name in there}
     assert all(load_module(name) for name in site.MODULES)
-
-
-def test_a_link_to_a_file_without_a_page_needs_the_repository() -> None:
     text = "See [the licence](../LICENSE) and\n```\n[not](../LICENSE)\n```\n"
     plain = site.for_the_site(text, "docs/authors.md")
     assert plain == "See the licence and\n```\n[not](../LICENSE)\n```\n"

@@ -18,12 +18,9 @@ def test_every_character_that_steers_is_cleaned() -> None:
     assert cleaned(seen) == seen
 
 
-def test_the_check_sees_what_is_not_cleaned() -> None:
+def test_the_check_and_json() -> None:
     assert len(steering(MARK)) > 8
     assert steering("\x1b[1mred\x1b[0m") == {"\x1b"}
     assert not steering("\x1b[1mred\x1b[0m\r", tty=True)
-
-
-def test_escapes_in_json_stand_for_the_same_text() -> None:
     printed = json.dumps({"text": MARK + "\udcff\U000e0041"}, ensure_ascii=False)
     assert json.loads(cleaned(printed)) == json.loads(printed)

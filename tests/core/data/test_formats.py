@@ -76,15 +76,6 @@ def test_every_format(tmp_path: Path) -> None:
             assert len(corpus) == len(TEXTS)
 
 
-def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
-    for ending in ("txt", "tsv", "csv"):
-        plain = CONTENTS[ending].replace(b"\r\n", b"\n")
-        for end in (b"\r\n", b"\r"):
-            content = b"\xef\xbb\xbf" + plain.replace(b"\n", end)
-            corpus = load(tmp_path / f"texts.{ending}", content)
-            assert list(corpus.column("text")) == EXPECTED, (ending, end)
-
-
 def test_lines_are_told_from_the_bytes(tmp_path: Path) -> None:
     lines = [f"{'ä' * number} line {number}" for number in range(2000)]
     assert list(files.text_lines(BytesIO("\n".join(lines).encode()), "a")) == lines
@@ -97,11 +88,17 @@ def test_lines_are_told_from_the_bytes(tmp_path: Path) -> None:
         list(files.text_lines(BytesIO(b"123456\n" + b"x" * 20), "a", longest=9))
 
 
-def test_csv_field_over_lines_and_very_long(tmp_path: Path) -> None:
+def test_fields_over_lines_and_line_ends(tmp_path: Path) -> None:
     content = 'text,title\n"two\nlines",a\n"' + "x" * 300_000 + '",b\n'
     corpus = load(tmp_path / "texts.csv", content.encode())
     assert corpus.column("text")[0] == "two\nlines"
     assert len(corpus.column("text")[1]) == 300_000
+    for ending in ("txt", "tsv", "csv"):
+        plain = CONTENTS[ending].replace(b"\r\n", b"\n")
+        for end in (b"\r\n", b"\r"):
+            content = b"\xef\xbb\xbf" + plain.replace(b"\n", end)
+            corpus = load(tmp_path / f"texts.{ending}", content)
+            assert list(corpus.column("text")) == EXPECTED, (ending, end)
 
 
 def test_values_that_are_no_text(tmp_path: Path) -> None:

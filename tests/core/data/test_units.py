@@ -37,7 +37,7 @@ def articles(tmp_path: Path) -> Path:
     return path
 
 
-def test_sentences(articles: Path) -> None:
+def test_units_and_limit(articles: Path) -> None:
     corpus = load(articles)
     assert list(corpus.column("text")) == [
         *("Bees fly.", "They hum.", "It is warm."),
@@ -49,9 +49,6 @@ def test_sentences(articles: Path) -> None:
     assert list(corpus.column("title")) == ["Bees"] * 3 + ["Rain"] * 3
     assert corpus.report.blank_dropped == 2
     assert corpus.report.messages == (f"{articles}: 2 blank rows dropped",)
-
-
-def test_paragraphs_and_documents(articles: Path) -> None:
     corpus = load(articles, unit="paragraph")
     assert list(corpus.column("text")) == [
         *("Bees fly. They hum.", "It is warm."),
@@ -64,9 +61,6 @@ def test_paragraphs_and_documents(articles: Path) -> None:
         "It rains. It stopped. The sun came.",
     ]
     assert corpus.documents is not None and corpus.documents.tolist() == [0, 1]
-
-
-def test_limit(articles: Path) -> None:
     assert list(load(articles, limit=4).column("text"))[-1] == "It rains."
     assert len(load(articles, unit="document", limit=1)) == 1
 

@@ -227,13 +227,6 @@ def test_permuted_positions_are_the_permuted_row(make):
     close(permuted.layers[1], straight.layers[1][order])
 
 
-def test_padded_rows_refuse_positions_that_collide():
-    encoder = PackedEncoder(randomised(mpnet)[0])
-    ids, positions, offsets = rows([4, 3])
-    with pytest.raises(ValueError, match="positions of a row"):
-        encoder(encoder.word_embeddings(ids), positions.clamp(max=2), offsets)
-
-
 @pytest.mark.parametrize("make", [bert, modernbert])
 def test_bf16_stays_within_its_precision(make):
     model, plain = randomised(make)
@@ -331,7 +324,7 @@ def test_padding_by_request_and_its_reason():
         PackedEncoder(mpnet(), attention="packed")
 
 
-def test_models_that_are_no_text_encoders_are_refused():
+def test_what_is_refused():
     t5 = transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, num_heads=4, num_layers=1)
     with pytest.raises(CseError, match="encoder with a decoder"):
         PackedEncoder(transformers.T5Model(t5))
@@ -340,6 +333,10 @@ def test_models_that_are_no_text_encoders_are_refused():
     )
     with pytest.raises(CseError, match="word embeddings"):
         PackedEncoder(transformers.ViTModel(vit))
+    encoder = PackedEncoder(randomised(mpnet)[0])
+    ids, positions, offsets = rows([4, 3])
+    with pytest.raises(ValueError, match="positions of a row"):
+        encoder(encoder.word_embeddings(ids), positions.clamp(max=2), offsets)
 
 
 def test_bounds():

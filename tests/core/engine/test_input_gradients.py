@@ -124,15 +124,12 @@ def test_a_doubled_token_takes_the_gradient_of_its_source(build: Build) -> None:
     assert bool((push.seen[2].norm(dim=1) > 0).all())
 
 
-def test_a_view_without_gradient_takes_the_anchors(build: Build) -> None:
+def test_gradients_that_differ_are_kept_apart(build: Build) -> None:
     recipe = FRESH + '[views.positive]\nbranch = "ema"\n'
     bench = build(recipe, "model.dropout=0", "branch.ema.mode=eval")
     bench.step(0)
     gradient = bench.part("aug.push").seen[2]
     assert gradient is not None and bool((gradient.norm(dim=1) > 0).all())
-
-
-def test_fresh_and_previous_are_kept_apart(build: Build) -> None:
     recipe = FRESH + '[[aug]]\nuse = "push"\nname = "old"\ngradient = "previous"\n'
     bench = build(recipe, "model.dropout=0")
     bench.step(0)

@@ -55,7 +55,7 @@ def test_a_loss_chooses_its_negatives_of_its_level(build: Build) -> None:
         assert [name for name, _ in blocks(bench)] == expected
 
 
-def test_candidates_of_another_dimension_are_refused(build: Build) -> None:
+def test_another_dimension_is_refused(build: Build) -> None:
     """Unless no loss of their level takes them."""
     bench = build(READY)
     bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
@@ -68,6 +68,13 @@ def test_candidates_of_another_dimension_are_refused(build: Build) -> None:
     bench = build(READY, "loss.infonce.negatives=[ready]")
     bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
     assert [name for name, _ in blocks(bench)] == ["in-batch"]
+    recipe = (
+        '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
+        '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
+    )
+    printed = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
+    with pytest.raises(CseError, match=printed):
+        build(recipe).step(0)
 
 
 def test_masks_of_own_row_same_text_and_same_document(build: Build) -> None:
@@ -125,16 +132,6 @@ def test_views_of_several_texts(build: Build) -> None:
     texts = [f"{t} {w}" for t in bench.columns["text"][:8] for w in ("ba", "do")]
     fresh = build(recipe).assembly.online.encode(texts, torch.device("cpu"))
     torch.testing.assert_close(negatives.vectors[8:].detach(), fresh, rtol=1e-4, atol=1e-5)
-
-
-def test_positives_of_another_dimension_are_refused(build: Build) -> None:
-    recipe = (
-        '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
-        '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
-    )
-    printed = "views.positive.branch: its vectors have 32 dimensions and the anchors 16"
-    with pytest.raises(CseError, match=printed):
-        build(recipe).step(0)
 
 
 TEXTS = ["a b", "c", "a b", "A  b", "d", "e"]

@@ -13,7 +13,7 @@ from cse_cli.training.plan import data_flow
 from cse_core.errors import CseErrors
 from cse_core.recipes.settings import DataOptions
 from cse_core.training.recipe_file import as_recipe
-from tests.fixtures.parts import BERT, chosen, compose, made, paths, refused
+from tests.fixtures.parts import BERT, chosen, compose, made, paths, recipe, refused
 from tests.fixtures.tiny import Known
 
 HARD = {"columns": ("text", "negative")}
@@ -22,12 +22,6 @@ PAIRS = {"columns": ("text", "positive")}
 
 def options(composition: Any, path: str) -> Any:
     return next(part for part in composition.parts if part.path == path).options
-
-
-def recipe(folder: Path, text: str) -> Path:
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return path
 
 
 def lines_of(words: str, **facts: Any) -> list[str]:
@@ -49,13 +43,6 @@ def test_without_a_recipe_the_default_is_composed(tmp_path: Path) -> None:
     assert (other.inference.pool, other.notes) == (None, ()), "recipes do not take this over"
 
 
-def test_another_pooler_encodes_after_training_too() -> None:
-    other = made("--pool cls")
-    assert other.inference_pool is None
-    assert "--pool drops inference.pool = mean of the recipe" in other.notes
-    assert made("--pool +extra").inference_pool is not None
-
-
 def test_a_kind_flag_replaces_adds_and_takes_away() -> None:
     for words, kinds, wanted in (
         ("--loss margin --aug negate,nudge", ["aug", "loss"], "aug.negate aug.nudge loss.margin"),
@@ -70,12 +57,24 @@ def test_a_kind_flag_replaces_adds_and_takes_away() -> None:
         assert paths(made(words), kinds) == wanted.split(), words
     assert "--loss replaces infonce of the recipe" in made("--loss margin --aug negate").notes
     assert not any("replaces" in note for note in made("--loss +infonce:second").notes)
+    other = made("--pool cls")
+    assert other.inference_pool is None
+    assert "--pool drops inference.pool = mean of the recipe" in other.notes
+    assert made("--pool +extra").inference_pool is not None
 
 
-def test_a_name_of_two_distributions_must_be_qualified() -> None:
+def test_names_of_two_distributions_are_qualified(tmp_path: Path) -> None:
     (part,) = made("--aug cse-alpha/repeat").of("aug")
     assert (part.use, part.distribution) == ("repeat", "cse-alpha")
     assert as_recipe(made("--aug cse-alpha/repeat"))["aug"][0]["use"] == "cse-alpha/repeat"
+    written = as_recipe(made("--aug cse-beta/repeat"))
+    assert [item["use"] for item in written["aug"]] == ["cse-beta/repeat"]
+    assert [item["use"] for item in written["loss"]] == ["infonce"]
+    text = '[versions]\ncse-gone = "0.3"\n[[aug]]\nuse = "cse-gone/fade"\n'
+    assert refused(recipe(tmp_path, text)) == [
+        "aug.fade: part of cse-gone 0.3, which is not installed (got 'cse-gone/fade'); "
+        "pip install cse-gone==0.3"
+    ]
 
 
 def test_settings_are_read_by_the_type_of_their_option(tmp_path: Path) -> None:
@@ -100,9 +99,6 @@ def test_settings_are_read_by_the_type_of_their_option(tmp_path: Path) -> None:
     assert (ring.label, ring.branch) == ("2024", None)
     loss = options(typed, "loss.infonce")
     assert (loss.negatives, str(loss.weight)) == (("ring",), "linear(0,1)")
-
-
-def test_flags_of_their_own_stand_before_settings() -> None:
     own = compose(None, "train.seed=3", model="x/y", data=["a", "b"], dev=["d"])
     assert (own.model.name, own.data.path, own.train.dev) == ("x/y", ("a", "b"), ("d",))
     assert compose(None, "model.name=z", model="x/y").model.name == "z"
@@ -157,6 +153,10 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
      ("negatives.ring.view: this run has no such view (got 'twin')",)),
     ("views.positive.branch=emma", {},
      ("views.positive.branch: unknown branch (got 'emma')", "did you mean ema?")),
+    ("--loss ~infonc", {}, ("no loss of this name to remove (got 'infonc')", "mean infonce?")),
+    ("--loss +infonce", {}, ("another loss has this name (got 'infonce')", "+infonce:second")),
+    ("--loss infonec", {}, ("did you mean infonce?",)),
+    ("--aug queue", {}, ("--aug: unknown ", "(got 'queue')")),
     # Poolers and inference
     ("--pool mlp", {}, ("no row pooler turns token states into vectors", "--pool +cls")),
     ("--pool +mean", {}, ("one row pooler, not cls and mean; remove 1, for instance --pool ~cls",)),
@@ -282,16 +282,6 @@ def test_what_does_nothing_is_warned_of() -> None:
 
 
 def test_mistakes_are_told_at_once_with_their_paths(tmp_path: Path) -> None:
-    lines = lines_of("--loss ~infonc,+infonce --pool ~x")
-    assert len(lines) == 3
-    assert "no loss of this name to remove (got 'infonc'); did you mean infonce?" in lines[0]
-    assert "another loss has this name (got 'infonce')" in lines[1]
-    assert "--loss +infonce:second" in lines[1]
-    lines = lines_of("--loss infonec --aug queue")
-    assert lines[0].startswith("--aug: unknown ") and "(got 'queue')" in lines[0]
-    assert "did you mean infonce?" in lines[1]
-    words = "loss.margin.target=nowhere model.max_length=600 --loss margin --pool mlp --aug recase"
-    assert len(lines_of(words)) == 5
     path = recipe(
         tmp_path,
         """
@@ -380,17 +370,6 @@ def test_views_levels_and_groups_that_parts_bring() -> None:
     pooled = made("inference.pool=mean").inference_pool
     assert pooled is not None and pooled.path == "pool.mean"
     assert made("inference.pool=cls").inference_pool is None
-
-
-def test_a_recipe_of_a_run_keeps_whose_parts_it_has(tmp_path: Path) -> None:
-    written = as_recipe(made("--aug cse-beta/repeat"))
-    assert [item["use"] for item in written["aug"]] == ["cse-beta/repeat"]
-    assert [item["use"] for item in written["loss"]] == ["infonce"]
-    text = '[versions]\ncse-gone = "0.3"\n[[aug]]\nuse = "cse-gone/fade"\n'
-    assert refused(recipe(tmp_path, text)) == [
-        "aug.fade: part of cse-gone 0.3, which is not installed (got 'cse-gone/fade'); "
-        "pip install cse-gone==0.3"
-    ]
 
 
 def test_a_branch_is_added_where_its_record_is_asked_for(tmp_path: Path) -> None:

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cse_cli.training.plan import data_flow, plan_dict, plan_lines
+from cse_cli.training.plan import data_flow, plan_dict
 from cse_core.errors import CseError
 from cse_core.recipes.compose import resolve
 from cse_core.records import (
@@ -20,13 +19,7 @@ from cse_core.registry.registry import Registered, Registry
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.training.recipe_file import as_recipe
-from tests.fixtures.parts import BERT, compose, made, made_up_registry
-
-
-def recipe(folder: Path, text: str) -> Path:
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return path
+from tests.fixtures.parts import BERT, made, made_up_registry
 
 
 def test_views_come_only_where_something_needs_them() -> None:
@@ -125,28 +118,6 @@ def test_feeds_say_who_feeds_whom() -> None:
     ), "the views that a loss reads beside its target"
 
 
-def test_notes_of_records_see_options_and_facts() -> None:
-    ring = made("negatives.ring.size=96 --negatives ring")
-    assert "negatives.ring: keeps 96 vectors, 1.5 batches" in ring.notes
-
-
-def test_the_plan_for_machines_is_json(tmp_path: Path) -> None:
-    path = recipe(tmp_path, '[params]\nalpha = 0.5\n[[loss]]\nuse = "infonce"\nweight = "alpha"')
-    ring = compose(path, "inference.pool=mean", kinds={"negatives": ["ring"]})
-    plan = json.loads(json.dumps(plan_dict(ring)))
-    assert plan["recipe"] == "mine"
-    assert plan["params"] == {"alpha": 0.5}
-    assert [part["name"] for part in plan["parts"]][0] == "cls"
-    assert plan["passes"][1] == {
-        "branch": "ema", "model": None, "views": ["positive"], "gradient": False,
-        "why": "negatives.ring",
-    }  # fmt: skip
-    assert plan["inference_pool"] == "mean"
-    assert plan["facts"]["columns"] == ["text"]
-    assert plan["settings"]["negatives"][0]["size"] == 64
-    assert any("params: alpha = 0.5" in line for line in plan_lines(ring))
-
-
 # -- what follows from the run --------------------------------------------------------------------
 
 
@@ -174,9 +145,6 @@ def test_a_part_derives_options_from_the_run_before_its_notes() -> None:
     assert "negatives.ring: size 192" in sized.warnings
     plan = json.loads(json.dumps(plan_dict(sized)))
     assert plan["facts"]["branches"]["ema"]["decay"] == 0.995
-
-
-def test_what_cannot_be_derived_is_refused_in_one_line() -> None:
     with pytest.raises(CseError) as caught:
         resolve(
             _with_ring(resolve_options=_sized),
@@ -185,18 +153,17 @@ def test_what_cannot_be_derived_is_refused_in_one_line() -> None:
             facts=BERT,
         )
     assert caught.value.line() == "negatives.ring: no size for a decay of 1"
+    ring = made("negatives.ring.size=96 --negatives ring")
+    assert "negatives.ring: keeps 96 vectors, 1.5 batches" in ring.notes
 
 
-def test_a_view_that_a_store_makes_is_encoded_by_the_stores_branch() -> None:
+def test_views_of_a_store() -> None:
     registry = _with_ring(provides=("view:kept",))
     kept = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT).view("kept")
     assert kept is not None and (kept.branch, kept.made_by) == ("ema", "negatives.ring")
     sets = ["views.kept.branch=online"]
     other = resolve(registry, kinds={"negatives": ["ring"]}, sets=sets, facts=BERT).view("kept")
     assert other is not None and other.branch == "online"
-
-
-def test_a_store_may_want_several_views_of_its_branch() -> None:
     registry = _with_ring(encodes=lambda options: ("anchor", options.view))
     several = resolve(registry, kinds={"negatives": ["ring"]}, facts=BERT)
     last = several.passes[-1]

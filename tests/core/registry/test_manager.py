@@ -222,15 +222,12 @@ def test_wrappers_that_fail_or_rename(distributions: Distributions, body: str, r
     assert names == ["own-fine", "own-infonce"]
 
 
-def test_attribute_that_the_module_lacks_is_broken(distributions: Distributions) -> None:
+def test_entry_points_of_objects(distributions: Distributions) -> None:
     distributions.module("cse_half", GOOD)
     distributions.metadata("cse-half", "half = cse_half.plugin:Plugin")
     info = distributions.info("cse-half:half")
     assert info.status == "broken"
     assert "has no attribute 'Plugin'" in info.reason
-
-
-def test_plugin_may_be_an_object(distributions: Distributions) -> None:
     source = """
     class Plugin:
         CSE_API_VERSION = 1
@@ -281,21 +278,16 @@ def test_blocked_plugin_is_never_imported(distributions: Distributions, tmp_path
     assert marker.exists()
 
 
-def test_blocked_by_the_environment(distributions: Distributions) -> None:
-    distributions.add("cse-one", plugin(loss("one")))
-    distributions.add("cse-two", plugin(loss("two")))
-    manager = distributions.load(environ={"CSE_DISABLE_PLUGINS": " one, , typo"})
-    assert [info.status for info in manager.infos] == ["blocked", "active", "active"]
-    assert manager.infos[0].reason == "left out by CSE_DISABLE_PLUGINS=one, , typo"
-    assert manager.infos[0].fix == "unset CSE_DISABLE_PLUGINS"
-    assert manager.unmatched == ("typo",)
-
-
-def test_one_of_two_equal_entry_points_is_blocked_by_its_key(distributions: Distributions) -> None:
+def test_plugins_are_blocked_by_key_and_environment(distributions: Distributions) -> None:
     distributions.add("cse-one", plugin(loss("first")), entry_point="same")
     distributions.add("cse-two", plugin(loss("second")), entry_point="same")
     found = statuses(distributions, "cse-two:same")
     assert (found["cse-one:same"], found["cse-two:same"]) == ("active", "blocked")
+    manager = distributions.load(environ={"CSE_DISABLE_PLUGINS": " cse-one, , typo"})
+    assert [info.status for info in manager.infos] == ["blocked", "active", "active"]
+    assert manager.infos[0].reason == "left out by CSE_DISABLE_PLUGINS=cse-one, , typo"
+    assert manager.infos[0].fix == "unset CSE_DISABLE_PLUGINS"
+    assert manager.unmatched == ("typo",)
 
 
 def test_parts_of_one_name_conflict_and_stay(distributions: Distributions) -> None:

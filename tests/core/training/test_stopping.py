@@ -26,9 +26,6 @@ def test_units() -> None:
         ("1epoch", 100, 16, 1),
     ):
         assert Intervals(1, evaluate, 0).evaluations(patience, per_epoch) == wanted
-
-
-def test_others_are_refused() -> None:
     for value in (0, -1, "0 steps", "two epochs", "5 minutes", "2.5 epochs"):
         with pytest.raises(ValidationError, match="must be"):
             TrainOptions(patience=value)
@@ -54,16 +51,13 @@ def test_a_second_interrupt_interrupts_but_not_at_once(monkeypatch: pytest.Monke
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_a_hangup_asks_unless_it_is_ignored() -> None:
+def test_signals_that_ask() -> None:
     for ignored in (False, True):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
         with StopSignals(list) as asked:
             os.kill(os.getpid(), signal.SIGHUP)
             assert asked.asked is not ignored
         signal.signal(signal.SIGHUP, before)
-
-
-def test_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals(list):
         assert signal.getsignal(signal.SIGTERM) != before
