@@ -122,7 +122,9 @@ def test_left_out_by_distribution(bring: Bring, cse: Cse, monkeypatch: pytest.Mo
     refused(cse("count", "a"), "it is left out by CSE_DISABLE_PLUGINS=cse-words")
 
 
-def test_commands_that_cannot_be_loaded(bring: Bring, cse: Cse) -> None:
+def test_commands_that_are_not_there(
+    bring: Bring, cse: Cse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bring("cse-missing", "missing", record="import no_such_module\n" + RECORD)
     bring("cse-renamed", "renamed", record=RECORD.replace("{name}", "other"))
     (bring("cse-words") / "count.py").write_text("import no_such_module")
@@ -133,9 +135,6 @@ def test_commands_that_cannot_be_loaded(bring: Bring, cse: Cse) -> None:
             "pip install no_such_module")  # fmt: skip
     refused(cse("renamed", "a"), "not a CommandSpec of this name")
     assert cse("--help").code == 0 and cse("eval", "--help").code == 0
-
-
-def test_commands_that_are_not_installed(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cse_cli.plugins.installed_commands.find_entry_points", lambda group: ())
     refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
             "pip install cse-evaluation")  # fmt: skip

@@ -96,7 +96,7 @@ class Ears(Reporter):
         self._hear(f"warning {text}")
 
 
-def test_others_hear_from_the_start_on() -> None:
+def test_reporters_beside_the_callers() -> None:
     own, other = Ears(), Ears()
     both = Reporters(own, {"other": lambda: other})
     both.step(1)
@@ -104,9 +104,6 @@ def test_others_hear_from_the_start_on() -> None:
     both.step(2)
     assert own.heard == ["step 1", "start", "step 2"]
     assert other.heard == ["start", "step 2"]
-
-
-def test_one_that_fails_is_left_out_with_one_warning() -> None:
     own, bad, good = Ears(), Ears("step 1"), Ears()
     all_ = Reporters(own, {"bad": lambda: bad, "good": lambda: good})
     all_.start(Path(), {})
@@ -116,10 +113,6 @@ def test_one_that_fails_is_left_out_with_one_warning() -> None:
     assert own.heard == ["start", "step 1", warning, "step 2"]
     assert bad.heard == ["start", "step 1"]
     assert good.heard == ["start", "step 1", "step 2"]
-
-
-def test_one_that_cannot_be_made_is_left_out_but_for_a_mistake_of_the_user() -> None:
-    """What a reporter says it lacks is said before anything is written, not as a warning."""
     own = Ears()
     all_ = Reporters(own, {"none": lambda: Ears(1 / 0)})  # type: ignore[arg-type]
     all_.start(Path(), {})

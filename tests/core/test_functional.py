@@ -20,10 +20,14 @@ def draws(seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
     return torch.rand(14, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def test_unit_vectors_and_a_zero_that_stays_zero() -> None:
+def test_unit_vectors_and_positions() -> None:
     vectors = torch.tensor([[3.0, 4.0], [0.0, -0.5], [0.0, 0.0]], dtype=torch.float64)
     wanted = torch.tensor([[0.6, 0.8], [0.0, -1.0], [0.0, 0.0]], dtype=torch.float64)
     torch.testing.assert_close(unit(vectors), wanted)
+    offsets = offsets_of(torch.tensor([4, 0, 3]))
+    places = torch.tensor([7, 2, 2, 0, 5, 1, 9])
+    assert positions_in_order(places, offsets).tolist() == [3, 1, 2, 0, 1, 0, 2]
+    assert positions_in_order(places[:0], offsets_of(torch.tensor([0]))).tolist() == []
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -40,13 +44,6 @@ def test_the_least_draws_of_each_row_are_taken(dtype: torch.dtype) -> None:
     assert len(sample_in_rows(ROW[:0], count[:0], numbers[:0])) == 0
 
 
-def test_positions_count_anew_in_their_order() -> None:
-    offsets = offsets_of(torch.tensor([4, 0, 3]))
-    places = torch.tensor([7, 2, 2, 0, 5, 1, 9])
-    assert positions_in_order(places, offsets).tolist() == [3, 1, 2, 0, 1, 0, 2]
-    assert positions_in_order(places[:0], offsets_of(torch.tensor([0]))).tolist() == []
-
-
 VALUES = {
     "0.3": (0.3, 0.3, 0.3, 0.3, 0.3),
     "linear(0,0.2)": (0.0, 0.05, 0.1, 0.15, 0.2),
@@ -57,7 +54,7 @@ VALUES = {
 }  # fmt: skip
 
 
-def test_values_at_every_quarter_and_outside() -> None:
+def test_schedules() -> None:
     curves = {**CURVES, "rising": rising}
     for text, wanted in VALUES.items():
         schedule = Schedule.parse(text, curves)
@@ -66,9 +63,6 @@ def test_values_at_every_quarter_and_outside() -> None:
         assert schedule.at(0, 0) == pytest.approx(wanted[-1])
         assert schedule.bounds == pytest.approx((min(wanted), max(wanted)))
         assert str(schedule) == text and Schedule.parse(str(schedule), curves) == schedule
-
-
-def test_what_is_no_schedule() -> None:
     for value in (True, None, "linear(1)", "cosine(a,b)", "nan", math.inf, "linear(0,inf)", "x",
                   "rising(1,0)", "falling(1,0)"):  # fmt: skip
         with pytest.raises(ValueError, match=r"expects|needs a <= b"):

@@ -44,9 +44,6 @@ def test_distributions_describe_themselves() -> None:
         assert not [each for each in own["classifiers"] if each.startswith("License ::")], folder
         package = folder / own["name"].replace("-", "_")
         assert (package / "py.typed").is_file() or folder == ROOT, folder
-
-
-def test_plugins_have_the_version_and_the_range_of_the_toolkit() -> None:
     major, minor, _ = (int(part) for part in __version__.split("."))
     for folder in FOLDERS[1:]:
         own = project(folder)

@@ -73,16 +73,13 @@ def core(tmp_path: Path, wheels: dict[str, Path], others: Path) -> Environment:
     return made
 
 
-def test_every_package_is_in_its_wheel(wheels: dict[str, Path]) -> None:
+def test_what_is_in_the_wheels(wheels: dict[str, Path]) -> None:
     for root in (ROOT, *PLUGINS):
         for package in [*root.glob("cse_*")]:
             name = "cse-toolkit" if root == ROOT else f"cse-{root.name}"
             inside = set(ZipFile(wheels[name]).namelist())
             files = {str(path.relative_to(root)) for path in package.rglob("*.py")}
             assert files <= inside and f"{package.name}/py.typed" in inside, name
-
-
-def test_every_wheel_has_the_licence_and_says_where_it_is_from(wheels: dict[str, Path]) -> None:
     licence = (ROOT / "LICENSE").read_bytes()
     assert len(wheels) == len(PLUGINS) + 1
     for name, wheel in wheels.items():

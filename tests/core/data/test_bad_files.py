@@ -87,7 +87,7 @@ def test_cut_short(ending: str, tmp_path: Path) -> None:
     assert path.name in load_error(path)
 
 
-def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sentences.txt").write_text("a text\n")
     assert "did you mean sentences.txt?" in load_error(tmp_path / "sentence.txt")
     assert f"folder {tmp_path}/nowhere does not exist" in load_error(tmp_path / "nowhere" / "a.txt")
@@ -97,9 +97,7 @@ def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the name is empty" in load_error(" ")
     assert "data.path" in load_error()
     assert "File name too long" in load_error("x" * 5000 + "/a.txt")
-
-
-def test_a_folder(tmp_path: Path) -> None:
-    assert "is a folder, not a file" in load_error(tmp_path)
-    (tmp_path / "a.csv.gz").write_bytes(b"")
-    assert "name a file in it: a.csv.gz" in load_error(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert "is a folder, not a file" in load_error("folder")
+    (tmp_path / "folder/a.csv.gz").write_bytes(b"")
+    assert "name a file in it: a.csv.gz" in load_error("folder")

@@ -24,28 +24,23 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "parts", "set_name"),
-    [
-        ("owner/name", ("owner/name", "", "", ""), "name"),
-        ("o/n:en-de", ("o/n", "en-de", "", ""), "n-en-de"),
-        ("o/n@validation", ("o/n", "", "validation", ""), "n.dev"),
-        ("o/n:c@test#v1.0", ("o/n", "c", "test", "v1.0"), "n-c.test"),
-        (f"o/n#{COMMIT}", ("o/n", "", "", COMMIT), "n"),
-        ("o/n#refs/convert/parquet", ("o/n", "", "", "refs/convert/parquet"), "n"),
-    ],
-)
-def test_the_parts_of_a_name(text: str, parts: tuple[str, ...], set_name: str) -> None:
-    found = HubName.parse(text)
-    assert found == HubName(*parts) and str(found) == text
-    assert found is not None and found.set_name == set_name
+NAMES = {
+    "owner/name": (("owner/name", "", "", ""), "name"),
+    "o/n:en-de": (("o/n", "en-de", "", ""), "n-en-de"),
+    "o/n@validation": (("o/n", "", "validation", ""), "n.dev"),
+    "o/n:c@test#v1.0": (("o/n", "c", "test", "v1.0"), "n-c.test"),
+    f"o/n#{COMMIT}": (("o/n", "", "", COMMIT), "n"),
+    "o/n#refs/convert/parquet": (("o/n", "", "", "refs/convert/parquet"), "n"),
+}
 
 
-@pytest.mark.parametrize(
-    "text", ["name", "a/b/c", "a/b@", "a/b:", "a/b#", "a/b@c:d", "a/b c", "/b"]
-)
-def test_what_is_not_a_name_of_the_hub(text: str) -> None:
-    assert HubName.parse(text) is None
+def test_names_of_the_hub_and_others() -> None:
+    for text, (parts, set_name) in NAMES.items():
+        found = HubName.parse(text)
+        assert found == HubName(*parts) and str(found) == text
+        assert found is not None and found.set_name == set_name
+    for text in ("name", "a/b/c", "a/b@", "a/b:", "a/b#", "a/b@c:d", "a/b c", "/b"):
+        assert HubName.parse(text) is None, text
 
 
 def cached(

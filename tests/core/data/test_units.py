@@ -65,7 +65,7 @@ def test_units_and_limit(articles: Path) -> None:
     assert len(load(articles, unit="document", limit=1)) == 1
 
 
-def test_the_same_id_in_two_files(articles: Path, tmp_path: Path) -> None:
+def test_documents_of_files(articles: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.jsonl"
     again.write_bytes(articles.read_bytes())
     plain = tmp_path / "plain.txt"
@@ -73,9 +73,6 @@ def test_the_same_id_in_two_files(articles: Path, tmp_path: Path) -> None:
     corpus = load(articles, plain, again)
     assert corpus.documents is not None
     assert corpus.documents.tolist() == [0, 0, 0, 1, 1, 1, -1, 2, 2, 2, 3, 3, 3]
-
-
-def test_flat_rows_mark_no_units(tmp_path: Path) -> None:
     flat = tmp_path / "flat.tsv"
     flat.write_text("text\tdocument\na1\ta\nb1\tb\na2\ta\nalone\t\n")
     for unit in ("paragraph", "document"):
@@ -83,9 +80,6 @@ def test_flat_rows_mark_no_units(tmp_path: Path) -> None:
         assert list(corpus.column("text")) == ["a1", "b1", "a2", "alone"]
         assert any(f"it marks no {unit}s" in message for message in corpus.report.messages)
         assert corpus.documents is not None and corpus.documents.tolist() == [0, 1, 0, -1]
-
-
-def test_an_article_without_id(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"paras": [["a", "b"]]}\n{"paras": [["c"]]}\n')
     corpus = load(path)

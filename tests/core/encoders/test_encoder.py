@@ -406,9 +406,6 @@ def test_load_says_what_is_wrong_with_a_folder(folder, tmp_path):
             PackedEncoder.load(damaged, seed=0)
         assert raised.value.where == "model.name"
         assert "\n" not in str(raised.value)
-
-
-def test_load_tokenizer_says_what_is_wrong(folder):
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(CseError, match="tokenizer"):
         load_tokenizer(folder)

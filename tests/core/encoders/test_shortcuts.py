@@ -74,7 +74,7 @@ def test_a_last_layer_that_has_other_modules_now_runs_for_all_tokens():
     close(found.last, encode(plain, LENGTHS).last)
 
 
-def test_a_word_table_that_was_wrapped_is_asked():
+def test_copies_share_what_does_not_train_and_ask_a_wrapped_table():
     encoder = PackedEncoder(randomised(bert)[0].eval())
     ids = torch.arange(5, 15)
     before = encoder.word_embeddings(ids)
@@ -85,9 +85,6 @@ def test_a_word_table_that_was_wrapped_is_asked():
     assert torch.equal(encoder.word_embeddings(ids), before)
     again = copied.copy(share_embeddings=True)
     assert again.model.get_input_embeddings() is copied.model.get_input_embeddings()
-
-
-def test_a_copy_shares_what_does_not_train():
     encoder = PackedEncoder(randomised(bert)[0].eval())
     assert not shared(encoder, encoder.copy())
     encoder.model.requires_grad_(False)

@@ -9,7 +9,7 @@ from cse_core.engine.input_gradients import GradientCapture
 from cse_core.parts import NegativeStore
 from tests.core.engine.test_views_and_levels import encoded, work_of
 from tests.fixtures.small_parts import Queue
-from tests.fixtures.tiny import Build
+from tests.fixtures.tiny import CPU, Build
 
 HEADED = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
 EMA = (
@@ -58,36 +58,30 @@ def test_ema_follows_a_trace_by_hand(copies: str, embeddings: str, build: Build)
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_a_view_of_an_ema_branch_is_detached_and_has_its_mode(mode: str, build: Build) -> None:
+def test_a_branch_and_the_heads_that_it_uses_have_its_mode(mode: str, build: Build) -> None:
     bench = build(EMA, f"branch.momentum.mode={mode}", "model.dropout=0.3")
     vectors = encoded(bench)
     positive = vectors["positive"]["sentence"].vectors
     assert not positive.requires_grad and vectors["anchor"]["sentence"].vectors.requires_grad
     texts = bench.columns["text"][:8]
-    plain = bench.assembly.encoders["momentum"].encode(texts, torch.device("cpu"))
+    plain = bench.assembly.encoders["momentum"].encode(texts, CPU)
     assert torch.allclose(positive, plain, atol=1e-5) == (mode == "eval")
     bench.step(0)
     again = bench.part("branch.momentum").encoder.training
     assert again == (mode == "train") and bench.assembly.online.encoder.training
 
-
-@pytest.mark.parametrize("mode", ["train", "eval"])
-def test_the_online_branch_has_its_mode(mode: str, build: Build) -> None:
-    recipe = HEADED + f'[[branch]]\nuse = "online"\nmode = "{mode}"\n'
-    vectors = encoded(build(recipe, "model.dropout=0.3"))
+    online = HEADED + f'[[branch]]\nuse = "online"\nmode = "{mode}"\n'
+    vectors = encoded(build(online, "model.dropout=0.3"))
     anchor, positive = (vectors[name]["sentence"].vectors for name in ("anchor", "positive"))
     assert anchor.requires_grad
     assert torch.allclose(anchor, positive, atol=1e-5) == (mode == "eval")
 
-
-@pytest.mark.parametrize("mode", ["train", "eval"])
-def test_online_heads_have_the_mode_of_the_branch_that_uses_them(mode: str, build: Build) -> None:
     sets = (f"branch.momentum.mode={mode}", "branch.momentum.copies=encoder", "model.dropout=0")
     bench = build(EMA, *sets)
     head = bench.assembly.online.heads["mlp"]
     head.stages.append(torch.nn.Dropout(0.5).train())
     vectors = encoded(bench)
-    plain = bench.assembly.online.encode(bench.columns["text"][:8], torch.device("cpu"))
+    plain = bench.assembly.online.encode(texts, CPU)
     positive, anchor = (vectors[name]["sentence"].vectors for name in ("positive", "anchor"))
     assert torch.allclose(positive, plain, atol=1e-5) == (mode == "eval")
     assert not torch.allclose(anchor, plain, atol=1e-2)
@@ -115,11 +109,11 @@ def test_frozen_self_never_moves(build: Build) -> None:
     bench = build(recipe, "train.lr=1e-2")
     texts = bench.columns["text"][:8]
     sentence_encoder = bench.assembly.encoders["frozen"]
-    before = sentence_encoder.encode(texts, torch.device("cpu"))
+    before = sentence_encoder.encode(texts, CPU)
     for step in range(3):
         bench.step(step)
-    assert torch.equal(sentence_encoder.encode(texts, torch.device("cpu")), before)
-    online = bench.assembly.online.encode(texts, torch.device("cpu"))
+    assert torch.equal(sentence_encoder.encode(texts, CPU), before)
+    online = bench.assembly.online.encode(texts, CPU)
     assert not torch.allclose(online, before, atol=1e-2)
 
 
@@ -142,7 +136,7 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
         sentence_encoder.heads == {}
         and sentence_encoder.tokenizer is not bench.assembly.online.tokenizer
     )
-    expected = sentence_encoder.encode(bench.columns["text"][:8], torch.device("cpu"))
+    expected = sentence_encoder.encode(bench.columns["text"][:8], CPU)
     torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
     result = bench.step(1)
     assert float(result.parts["infonce.negatives"]) == 7.0

@@ -176,9 +176,6 @@ def test_counts_and_masks_are_those_of_a_slow_loop() -> None:
         assert float(numbers["same_text.masked"]) == again[True] == 9 * (how == "mask")
         assert float(numbers["same_text.seen"]) == again[False] == 9 * (how == "keep")
         assert {name for name in numbers if name.endswith("age")} == {"negatives.queue.age"}
-
-
-def test_weight_zero_is_counted_and_a_block_that_nobody_sees_has_age_zero() -> None:
     given, options = counted_batch(), LossOptions()
     found = negatives_for_loss(given, options, ("queue",))
     weights = found.log_weights.clone()

@@ -319,6 +319,27 @@ def test_search_compares_as_the_folder_says(tmp_path: Path) -> None:
         assert ranked == sorted(ranked, reverse=True) and len(ranked) > 1
 
 
+@pytest.mark.parametrize("inside", ["", "0_Transformer"])
+def test_the_length_is_the_saved_one(inside: str, tmp_path: Path) -> None:
+    """That of the tokenizer, or of a file of older versions, which counts first."""
+    folder, older = tmp_path / "model", Path(inside, "sentence_bert_config.json")
+    make = as_before_version_3 if inside else saved(pooling())
+    make(folder)
+    (folder / older).unlink(missing_ok=True)
+    lengths, vectors = [], []
+    for file, values in (
+        (Path(inside, "tokenizer_config.json"), {"model_max_length": 9}),
+        (older, {"max_seq_length": 5}),
+        (older, {"max_seq_length": 100_000}),
+    ):
+        changed(lambda _: None, str(file), **values)(folder)
+        model = cse.load(folder)
+        lengths.append(model.max_length)
+        vectors.append(model.encode(TEXTS[2:]))
+    assert lengths == [9, 5, model.max_positions], "never longer than the encoder"
+    assert not np.allclose(vectors[0], vectors[1], atol=1e-3)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_another_folder_is_refused_with_the_reason(name: str, tmp_path: Path) -> None:
     make, why = REFUSED[name]

@@ -254,9 +254,6 @@ def test_a_wrong_recipe_is_refused_in_one_line(installed: Path, tmp_path: Path) 
         (printed,) = refused(recipe(tmp_path, text))
         assert line in printed, text
         assert str(tmp_path) in printed or "remove" in printed
-
-
-def test_recipes_that_cannot_be_read_are_refused(installed: Path, tmp_path: Path) -> None:
     assert "did you mean plain?" in refused("plian")[0]
     assert "no such recipe file" in refused(tmp_path / "none.toml")[0]
     assert "is a folder without run.toml" in refused(str(tmp_path))[0]

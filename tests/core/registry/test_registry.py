@@ -80,7 +80,7 @@ def test_data_records_have_getters() -> None:
     assert made.parts() == registry().parts()
 
 
-def test_equal_names_are_an_error_only_when_used_and_qualified_names_pick() -> None:
+def test_equal_names() -> None:
     made = registry(info("cse-ifcl:ifcl", TWINS), info("cse-other:o", TWINS, NEEDY))
     assert made.find("loss", "needy").distribution == "cse-other"
     assert error(made, "loss", "twins", "--loss") == (
@@ -90,17 +90,11 @@ def test_equal_names_are_an_error_only_when_used_and_qualified_names_pick() -> N
     assert made.find("loss", "cse-other/twins").plugin == "cse-other:o"
     assert made.find("loss", "CSE_Other/twins").plugin == "cse-other:o"
     assert made.find("loss", "cse-other:o/twins").plugin == "cse-other:o"
-
-
-def test_a_recipe_means_the_part_of_its_own_distribution() -> None:
     made = registry(info("cse-ifcl:ifcl", TWINS), info("cse-other:o", TWINS))
     assert made.find("loss", "twins", near="cse-other").plugin == "cse-other:o"
     assert made.find("loss", "infonce", near="cse-other").plugin == "cse-toolkit:builtins"
     with pytest.raises(CseError, match="more than one loss"):
         made.find("loss", "twins", near="cse-third")
-
-
-def test_equal_names_in_one_distribution_are_picked_by_key() -> None:
     made = registry(info("cse-x:a", TWINS), info("cse-x:b", TWINS))
     assert "write cse-x:a/twins or cse-x:b/twins" in error(made, "loss", "twins")
     assert "write cse-x:a/twins" in error(made, "loss", "cse-x/twins")

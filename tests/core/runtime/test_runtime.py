@@ -41,15 +41,12 @@ def test_flags_agree_with_the_kernel():
     assert set(precision.cpu_flags()) == {"amx_bf16", "avx512_bf16"} & set(listed)
 
 
-def test_autocast_casts_products_only_where_asked():
+def test_number_formats():
     weight = torch.randn(4, 4)
     with resolve_precision("bf16", CPU).autocast():
         assert (weight @ weight).dtype == torch.bfloat16
     with resolve_precision("fp32", CPU).autocast():
         assert (weight @ weight).dtype == torch.float32
-
-
-def test_an_unknown_format_is_refused():
     with pytest.raises(CseError, match="known: auto, fp32") as raised:
         resolve_precision("fp16", CPU)
     assert raised.value.where == "train.precision"

@@ -106,7 +106,7 @@ def test_batches_are_drawn_anew_each_epoch() -> None:
     assert in_order.at(5).tolist() == [8, 9]
 
 
-def test_pieces_have_so_many_tokens_and_lose_nothing(tokenizer: TextTokenizer) -> None:
+def test_pieces_of_texts(tokenizer: TextTokenizer) -> None:
     corpus = tiny_corpus(columns=("document", "title", "positive"))
     cut = split_texts(corpus, tokenizer, 5)
     lengths = tokenizer.content(cut.column("text")[:]).lengths
@@ -117,9 +117,6 @@ def test_pieces_have_so_many_tokens_and_lose_nothing(tokenizer: TextTokenizer) -
     with pytest.raises(CseError, match="positive") as caught:
         split_texts(corpus, tokenizer, 5, ("positive",))
     assert "data.split_tokens" in str(caught.value)
-
-
-def test_pieces_keep_document_and_title(tokenizer: TextTokenizer) -> None:
     texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
     corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
     cut = split_texts(corpus, tokenizer, 2)
