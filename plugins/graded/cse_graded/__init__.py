@@ -1,0 +1,1 @@
+"""Losses over pairs of texts with scores: CoSENT and AnglE."""

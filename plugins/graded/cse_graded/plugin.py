@@ -1,0 +1,87 @@
+"""The records of the losses over graded pairs; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
+from cse_graded.options import AngleOptions, GradedOptions
+
+COSENT = Paper(
+    "Su: CoSENT, 2022",
+    bibtex=r"""@misc{su-2022-cosent,
+    title = "{CoSENT}: A more effective sentence vector scheme than {Sentence-BERT}",
+    author = "Su, Jianlin",
+    year = "2022",
+    url = "https://kexue.fm/archives/8847",
+}""",
+)
+ANGLE = Paper(
+    "Li and Li: AnglE-optimized Text Embeddings, ACL 2024",
+    bibtex=r"""@inproceedings{li-li-2024-aoe,
+    title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
+    author = "Li, Xianming and Li, Jing",
+    booktitle = "Proceedings of the 62nd Annual Meeting of the Association for Computational
+        Linguistics (Volume 1: Long Papers)",
+    year = "2024",
+    url = "https://aclanthology.org/2024.acl-long.101",
+}""",
+)
+
+
+def _needs(options: GradedOptions) -> tuple[str, ...]:
+    return ("pairs", *(["view:negative"] if options.own_negatives else []))
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return both losses."""
+    return [
+        LossSpec(
+            name=name,
+            summary=summary,
+            factory=factory,
+            options=options,
+            requires=_needs,
+            reads=lambda options: {options.column: "float"} if options.column else {},
+            contrastive=False,
+            paper=paper,
+        )
+        for name, summary, factory, options, paper in (
+            ("cosent", "pairs with higher scores have larger cosines",
+             "cse_graded.cosent:Cosent", GradedOptions, COSENT),
+            ("angle", "pairs with higher scores differ less in their complex angle",
+             "cse_graded.angle:Angle", AngleOptions, ANGLE),
+        )
+    ]  # fmt: skip
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipes of both losses."""
+    return [
+        RecipeSpec(
+            name="cosent",
+            summary="pairs of texts with scores, ranked by their cosines",
+            path="cse_graded:recipes/cosent.toml",
+            paper=COSENT,
+        ),
+        RecipeSpec(
+            name="angle",
+            summary="texts with a positive and a negative, ranked by their complex angles",
+            path="cse_graded:recipes/angle.toml",
+            paper=ANGLE,
+        ),
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the comparison of the losses."""
+    return [
+        StudySpec(
+            name="graded/angle",
+            summary="Losses on labelled sentences of NLI",
+            path="cse_graded:studies/angle.toml",
+            paper=ANGLE,
+        )
+    ]
