@@ -149,7 +149,9 @@ class Session:
         loop = trainer.begin(current, checkpoint)
         loop.engine.builder.tokenise(self._reporter)
         self.trained, self.rows, self.round = loop.optimizer.named, loop.rows, current.number
-        self.losses = tuple(loss.name for loss in loop.engine.objectives.losses)
+        objectives = loop.engine.objectives
+        active = (*objectives.losses, *objectives.token_losses)
+        self.losses = tuple(loss.name for loss in active)
         return loop
 
     @property

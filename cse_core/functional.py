@@ -126,6 +126,24 @@ def sample_in_rows(
     return taken if among is None else taken & among
 
 
+def hashed_uniform(seed: int, *keys: Tensor) -> Tensor:
+    """Return ``[T]`` float32 numbers from [0, 1) that a seed and ``[T]`` integers determine.
+
+    They do not depend on what else is drawn, nor on the order. (SplitMix64's finaliser.)
+    """
+    mixed = torch.full_like(keys[0], _wrapped(seed))
+    for key in keys:
+        mixed = mixed * _wrapped(0x9E3779B97F4A7C15) + key
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            low = (mixed >> shift) & ((1 << (64 - shift)) - 1)  # without its sign
+            mixed = (mixed ^ low) * _wrapped(factor)
+    return (mixed & (2**24 - 1)).float() / 2**24
+
+
+def _wrapped(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def derive_seed(*counters: int | str) -> int:
     """Return a seed of 63 bits from numbers and names, the same on every machine."""
     text = "\x1f".join(f"{type(counter).__name__}:{counter}" for counter in counters)

@@ -124,6 +124,15 @@ class LossOptions(Options):
     """keep: the other segments of the anchor's own sentence are negatives."""
 
 
+class TokenLossOptions(Options):
+    """What every loss on token states accepts; the core handles all of it."""
+
+    view: str = "anchor"
+    """View whose token states it reads."""
+    weight: Schedule = Schedule("constant", 1.0, 1.0)
+    """Weight of this loss in the sum."""
+
+
 class BranchOptions(Options):
     """What every branch accepts."""
 

@@ -28,6 +28,7 @@ from cse_core.types import (
     Round,
     StepContext,
     TokenBatch,
+    TokenSums,
     View,
 )
 
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedModel
 
-    from cse_core.protocols import Corpus, Encoder, Rows, Tokenizer
-    from cse_core.types import Hidden
+    from cse_core.protocols import Corpus, Encoder, MaskedHead, Rows, Tokenizer
+    from cse_core.types import Hidden, TokenStates
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ class Setup:
             ``encode(texts, longest=None)``: ``[N, D]`` vectors of another model, as its folder says
             or by ``cls`` or ``mean`` without heads, or with None of the run's own encoder as it is
             then. ``longest`` are the tokens of a row at most.
+        load_masked_lm: ``load_masked_lm(model=None, option="model")`` is a second encoder, the head
+            that predicts its masked tokens, and its tokenizer; with None those of the run's own
+            model as its folder has them. Errors name that option.
+        branches: Dimension of the vectors of each branch, by its name, where those are made.
         load_texts: ``load_texts(file)`` are the rows of another file.
     """
 
@@ -86,6 +91,8 @@ class Setup:
     load_encoder: Callable[..., tuple[Encoder, Tokenizer]]
     text_encoder: Callable[..., Callable[..., Tensor]]
     load_texts: Callable[[str], Corpus]
+    load_masked_lm: Callable[..., tuple[Encoder, MaskedHead, Tokenizer]]
+    branches: Mapping[str, int]
 
     @contextmanager
     def seeded(self, name: str) -> Iterator[None]:
@@ -290,6 +297,22 @@ class Loss(Part):
         Must take N = 0, any mask and weights, and A = 1.
         """
         raise TypeError(f"{type(self).__name__} has no value")
+
+
+class TokenLoss(Part):
+    """Turns the token states of views into a loss that is a sum over rows, divided by a count.
+
+    The step adds what all chunks and processes return, so that value and gradients are those of
+    one process with the whole batch. Modules of its own are trained, kept in checkpoints, and not
+    part of the saved model.
+    """
+
+    def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
+        """Return what the rows at hand add: some rows of the batch, of this process, or none.
+
+        Called twice for the same rows it returns the same; a row does not depend on others.
+        """
+        raise TypeError(f"{type(self).__name__} has no sums")
 
 
 class Branch(Part):

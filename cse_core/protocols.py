@@ -88,6 +88,22 @@ class Encoder(nn.Module):
         """
 
 
+class MaskedHead(nn.Module):
+    """The head of a masked language model.
+
+    Attributes:
+        pretrained: Whether the model's folder has weights for it; else they are drawn.
+    """
+
+    pretrained: bool
+
+    def tie(self, encoder: Encoder | None) -> None:
+        """Let its matrix be the word embeddings of an encoder; None gives it one of its own."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Return ``[N, V]`` logits of the vocabulary for ``[N, H]`` states."""
+
+
 class Tokenizer(Protocol):
     """A Hugging Face tokenizer: content first, special tokens by wrapping.
 

@@ -22,6 +22,7 @@ from cse_core.options import (
     Options,
     PoolerOptions,
     StoreOptions,
+    TokenLossOptions,
 )
 
 Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
@@ -227,6 +228,19 @@ class LossSpec(ComponentSpec):
 
     options: type[Options] = LossOptions
     contrastive: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenLossSpec(LossSpec):
+    """A loss on the token states of views, which is a sum over their rows divided by a count.
+
+    Attributes:
+        tokens: Views whose token states it reads, all of one branch; or a function of the options.
+    """
+
+    options: type[Options] = TokenLossOptions
+    contrastive: bool = False
+    tokens: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = lambda o: (o.view,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 _OF_TOKENS = ("ids", "positions", "source", "word", "special")
+NO_LABEL = -100
+"""Label of a token that none was left on."""
 _OF_ROWS = ("owner", "slot")
 
 
@@ -28,6 +30,8 @@ class TokenBatch:
         offsets: ``[R + 1]`` where each row begins; the last is T.
         owner: ``[R]`` batch row of the sentence that a row belongs to.
         slot: ``[R]`` which row of its sentence it is (segment number).
+        labels: ``[T]`` ids that an augmenter leaves for losses on token states, ``NO_LABEL`` where
+            there is none; None where nothing left any.
     """
 
     ids: Tensor
@@ -38,6 +42,7 @@ class TokenBatch:
     offsets: Tensor
     owner: Tensor
     slot: Tensor
+    labels: Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -65,7 +70,9 @@ class TokenBatch:
             name: getattr(self, name).to(device, non_blocking=True)
             for name in (*_OF_TOKENS, *_OF_ROWS)
         }
-        return replace(self, **moved)
+        labels = self.labels
+        there = None if labels is None else labels.to(device, non_blocking=True)
+        return replace(self, **moved, labels=there)
 
     def take_tokens(self, index: Tensor, lengths: Tensor) -> TokenBatch:
         """Return the tokens at ``index`` as rows of ``lengths``; positions start again at 0.
@@ -83,6 +90,7 @@ class TokenBatch:
             word=self.word[index],
             special=self.special[index],
             offsets=offsets,
+            labels=None if self.labels is None else self.labels[index],
         )
 
     def keep_tokens(self, keep: Tensor) -> TokenBatch:
@@ -97,11 +105,12 @@ class TokenBatch:
         tokens = ragged_index(self.offsets[:-1][index], lengths)
         taken = {name: getattr(self, name)[tokens] for name in _OF_TOKENS}
         taken |= {name: getattr(self, name)[index] for name in _OF_ROWS}
-        return TokenBatch(offsets=offsets_of(lengths), **taken)
+        labels = None if self.labels is None else self.labels[tokens]
+        return TokenBatch(offsets=offsets_of(lengths), labels=labels, **taken)
 
     @staticmethod
     def join(batches: Sequence[TokenBatch], *, pinned: bool = False) -> TokenBatch:
-        """Lay several batches end to end; owners and slots stay as they are.
+        """Lay several batches end to end; owners and slots stay, labels are left behind.
 
         ``pinned``: into page-locked memory of the host, from which a copy to a GPU waits for
         nothing.

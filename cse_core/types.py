@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from cse_core.capabilities import Role
+from cse_core.token_batch import NO_LABEL as NO_LABEL
 from cse_core.token_batch import TokenBatch as TokenBatch
 from cse_core.token_batch import offsets_of as offsets_of
 from cse_core.token_batch import positions_in_order as positions_in_order
@@ -282,6 +283,42 @@ class LossOutput:
 
 
 @dataclass(frozen=True)
+class TokenStates:
+    """A view as its encoder returns it: rows of this process, or a chunk of them.
+
+    Attributes:
+        tokens: R wrapped rows of T tokens on the device, their ``labels`` among them; ``owner``
+            counts batch rows over all processes.
+        states: ``[T, H]`` last states, with gradient, in the encoder's number format.
+        vectors: ``[R, D]`` vectors of the rows, with gradient.
+        labelled: ``[L]`` places among the tokens of those with a label.
+        place: ``[R]`` of which of the rows at hand each is, on the CPU: its place in
+            ``ctx.texts(column)``.
+    """
+
+    tokens: TokenBatch
+    states: Tensor
+    vectors: Tensor
+    labelled: Tensor
+    place: Tensor
+
+
+@dataclass(frozen=True)
+class TokenSums:
+    """What some rows add to a loss on token states: its value is ``total / count`` over all rows.
+
+    Attributes:
+        total: Scalar, the sum of the terms.
+        count: Scalar without gradient, how many they are; the loss of none is zero.
+        parts: Sums for the log by name, the same names in every call, divided by ``count`` too.
+    """
+
+    total: Tensor
+    count: Tensor
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Round:
     """A round of training that a miner asks for.
 
@@ -322,6 +359,8 @@ class StepContext:
             step and seed; ``generator(name, shared=False)`` differs between processes;
             ``device=`` says where it draws, by default on the CPU. What an augmenter draws differs
             by instance, view and chunk, whatever name it gives.
+        uniform: ``uniform(name, tokens)`` are ``[T]`` draws from [0, 1), one a token of rows at
+            hand, the same whichever process or chunk has the row, where a view has a text a row.
         vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient; by
             the view's own branch where ``branch`` is None, or by another that a record
             ``encodes``.
@@ -329,11 +368,13 @@ class StepContext:
             stores: their ``slot``, and their vectors by each branch of ``StoreSpec.side``.
         gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
             inputs of a view, or None where there is none (yet).
-        texts: ``texts(column)`` are the batch's texts of a column, over all processes; in ``views``
-            and augmenters of texts and tokens, those of the rows at hand.
+        texts: ``texts(column)`` are the batch's texts of a column, over all processes; in
+            ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
         values: ``values(column)`` are ``[B]`` numbers of the same rows, of a column that a record
             ``reads``: float32, or int64 of integers and labels; ``[batch.owner]`` gives those of
             the anchors.
+        tokens: ``tokens(column)`` are the content tokens of the same rows as a TokenBatch, by the
+            run's tokenizer.
         negatives: ``negatives(batch, options)`` are the in-batch negatives of a loss with these
             options, masked as they say; ``negatives(batch, options, given)`` masks others.
         log: ``log(name, value)`` notes a scalar for metrics.jsonl, under this very name (begin it
@@ -347,11 +388,13 @@ class StepContext:
     rows: Tensor
     device: torch.device
     generator: Callable[..., torch.Generator]
+    uniform: Callable[[str, TokenBatch], Tensor]
     vectors: Callable[[str, str | None], Mapping[str, Embeddings]]
     beside: Callable[[str, Embeddings], Mapping[str, Tensor]]
     gradient: Callable[[View, TokenBatch], Tensor | None]
     texts: Callable[[str], list[str]]
     values: Callable[[str], Tensor]
+    tokens: Callable[[str], TokenBatch]
     negatives: Callable[..., Negatives]
     log: Callable[[str, Tensor | float], None]
 

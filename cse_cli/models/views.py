@@ -12,7 +12,7 @@ from cse_core.data import Corpus
 from cse_core.encoders.dropout import DropoutSource
 from cse_core.models.part_factory import PartFactory
 from cse_core.parts import RoundContext
-from cse_core.runtime.seeds import StepPosition, draws
+from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import SENTENCE, StepContext, View
 
@@ -99,11 +99,13 @@ def _context(
         rows=rows,
         device=device,
         generator=draws(seed, StepPosition(step, len(corpus), 0, 0), 0, path, VIEW.name),
+        uniform=uniform_draws(seed, StepPosition(step, len(corpus), 0, 0), 0, path, VIEW.name),
         vectors=_not_here,
         beside=_not_here,
         gradient=lambda view, tokens: None,
         texts=lambda column: corpus.column(column).take(rows.numpy()),
         values=_not_here,
+        tokens=_not_here,
         negatives=_not_here,
         log=lambda name, value: None,
     )

@@ -69,6 +69,8 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
             load_encoder=_load,
             text_encoder=_load,
             load_texts=_load,
+            load_masked_lm=_load,
+            branches={},
         )
         PartCalls()(make_part(choice, setup), "wrap", model)
     return count_trained(model)

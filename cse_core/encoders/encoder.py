@@ -242,7 +242,7 @@ class PackedEncoder(Encoder):
             CseError: What that raises, and if the model is not an encoder.
         """
         with translate_load_errors(str(path)):
-            model = load_model(path, from_scratch=from_scratch, dropout=dropout, seed=seed)
+            model, _ = load_model(path, from_scratch=from_scratch, dropout=dropout, seed=seed)
             return cls(model, attention=attention)
 
     @classmethod

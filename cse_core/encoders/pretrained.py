@@ -12,7 +12,13 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from tokenizers import normalizers
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from cse_core.errors import CseError
@@ -42,20 +48,28 @@ def load_model(
     from_scratch: bool = False,
     dropout: float | None = None,
     seed: int = 0,
-) -> PreTrainedModel:
+    head: bool = False,
+) -> tuple[PreTrainedModel, bool]:
     """Load a Hugging Face encoder in fp32, with its pooling layer where the weights hold one.
+
+    Returns:
+        The model, and whether the weights hold all of it: of an encoder whether its pooling layer,
+        of one with a head whether that.
 
     Args:
         path: A folder with ``config.json`` and safetensors weights.
         from_scratch: Read the configuration alone and draw the weights from ``seed``.
         dropout: Sets every dropout probability of the configuration; None leaves them.
         seed: Seeds weights that are drawn.
+        head: With the head that predicts masked tokens, drawn where the weights hold none.
 
     Raises:
         CseError: If files are missing, cut short or pickled, do not fit, or need remote code.
     """
     folder = model_folder(Path(path), str(path))
     name = str(folder)
+    kind: Any = AutoModelForMaskedLM if head else AutoModel
+    drawn: list[str] = []
     with translate_load_errors(name):
         config = load_config(path)
         if not from_scratch:
@@ -68,9 +82,9 @@ def load_model(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if from_scratch:
-                model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+                model = kind.from_config(config, dtype=torch.float32, trust_remote_code=False)
             else:
-                model, report = AutoModel.from_pretrained(
+                model, report = kind.from_pretrained(
                     name,
                     config=config,
                     dtype=torch.float32,
@@ -80,14 +94,20 @@ def load_model(
                     ignore_mismatched_sizes=True,
                     output_loading_info=True,
                 )
+                if head:
+                    inner = f"{model.base_model_prefix}."
+                    drawn = [k for k in report["missing_keys"] if not k.startswith(inner)]
+                    report["missing_keys"] = {*report["missing_keys"]} - {*drawn}
                 check_fit(report, name)
         check_finite(dict(model.named_parameters()), name)
         for tensor in (*model.parameters(), *model.buffers()):
             tensor.data = tensor.data.clone()  # what is mapped ends the process if its file is cut
-    drawn = from_scratch or any(key.startswith("pooler.") for key in report["missing_keys"])
-    if drawn and getattr(model, "pooler", None) is not None:
+    if head:
+        return model, not (from_scratch or drawn)
+    whole = not from_scratch and not any(k.startswith("pooler.") for k in report["missing_keys"])
+    if not whole and getattr(model, "pooler", None) is not None:
         model.pooler = None
-    return model
+    return model, whole
 
 
 def load_config(path: str | Path) -> Any:

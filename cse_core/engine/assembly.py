@@ -14,6 +14,7 @@ from cse_core.data import Corpus
 from cse_core.encoders.architecture import embedding_layer
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
+from cse_core.encoders.masked_lm import WithHead, load_masked_lm
 from cse_core.encoders.shortcuts import recompute_layers
 from cse_core.engine.part_calls import PartCalls
 from cse_core.errors import CseError
@@ -29,6 +30,7 @@ from cse_core.parts import (
     Part,
     PositiveMiner,
     RowPooler,
+    TokenLoss,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import Kind
@@ -64,6 +66,7 @@ class Assembly:
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
     losses: dict[str, Loss]
+    token_losses: dict[str, TokenLoss]
     metrics: dict[str, Metric]
     parts: dict[str, Part]
     dropout: DropoutSource
@@ -133,13 +136,20 @@ def build(
             named[id(loaded)] = replace(found, finished=True)
         return loaded, own
 
+    def load_headed(name: str | None) -> WithHead:
+        """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
+        folder = resolve_model(model.name if name is None else name)
+        loaded, head, own = load_masked_lm(folder, seed=derive_seed(train.seed, "masked-lm"))
+        loaded.to(device).use_dropout(source)
+        return loaded, head.to(device), own
+
     if model.gradient_checkpointing:
         recompute_layers(encoder.model, source)
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
-        folder=Path(resolve_model(model.name)), named=named,
+        folder=Path(resolve_model(model.name)), named=named, load_masked_lm=load_headed,
     )  # fmt: skip
     calls = PartCalls(device)
     for planned in composition.of("adapter"):
@@ -168,6 +178,8 @@ def build(
         for name, branch in branches.items()
     }
 
+    factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
+
     def made(kind: Kind) -> dict[str, Any]:
         return {planned.name: factory(planned, dimension) for planned in composition.of(kind)}
 
@@ -181,15 +193,17 @@ def build(
         )
         for planned in composition.of("aug")
     ]
+    miners, stores, losses = made("positives"), made("negatives"), made("loss")
     assembly = Assembly(
         composition=composition,
         online=online,
         branches=branches,
         encoders=encoders,
         augmenters=augmenters,
-        miners=made("positives"),
-        stores=made("negatives"),
-        losses=made("loss"),
+        miners=miners,
+        stores=stores,
+        losses={name: loss for name, loss in losses.items() if isinstance(loss, Loss)},
+        token_losses={n: loss for n, loss in losses.items() if isinstance(loss, TokenLoss)},
         metrics=made("metric"),
         parts=factory.made,
         dropout=source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -22,9 +22,10 @@ from cse_core.engine.negatives import (
 )
 from cse_core.engine.row_keys import align
 from cse_core.errors import CseError
-from cse_core.options import LossOptions, MinerOptions, StoreOptions
+from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.recipes.composition import PlannedPart
-from cse_core.runtime.distributed import rank_and_size
+from cse_core.records import TokenLossSpec
+from cse_core.runtime.distributed import all_reduce_total, rank_and_size
 from cse_core.types import (
     SENTENCE,
     Batch,
@@ -34,6 +35,7 @@ from cse_core.types import (
     Negatives,
     Positives,
     StepContext,
+    TokenSums,
 )
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
@@ -41,13 +43,47 @@ ALIGNED_ROLES = ("anchor", "positive")
 
 
 @dataclass(frozen=True)
+class TokenTerm:
+    """A loss on token states over the whole batch.
+
+    Attributes:
+        own: What this process adds to its value, with gradient unless its rows come in chunks.
+        value: Over all processes.
+        count: Of its terms there, at least 1.
+        parts: For the log.
+    """
+
+    own: Tensor
+    value: Tensor
+    count: Tensor
+    parts: Mapping[str, Tensor]
+
+    @staticmethod
+    def of(chunks: Sequence[TokenSums]) -> TokenTerm:
+        """Return the term of what all chunks and processes make."""
+        dtype = torch.promote_types(chunks[0].total.dtype, torch.float32)
+        own = torch.stack([chunk.total.to(dtype) for chunk in chunks]).sum()
+        names = sorted(chunks[0].parts)
+        numbers = [[c.total, c.count, *(c.parts[name] for name in names)] for c in chunks]
+        flat = [torch.stack([each.detach().to(dtype) for each in row]) for row in numbers]
+        total, count, *parts = all_reduce_total(torch.stack(flat).sum(dim=0))
+        count = count.clamp_min(1)
+        shown = {name: part / count for name, part in zip(names, parts, strict=True)}
+        return TokenTerm(own=own / count, value=total / count, count=count, parts=shown)
+
+
+@dataclass(frozen=True)
 class Objective:
     """The weighted sum of the losses, scalars for the log, and the batch at each level.
 
-    Without a loss that had a positive, the sum does not exist.
+    Without a loss that had a positive or token states, the sum does not exist. ``value`` has the
+    gradient of this process, ``loss`` the number over all; ``weights`` are those of losses on
+    token states.
     """
 
     value: Tensor | None
+    loss: Tensor | None
+    weights: dict[str, float]
     parts: dict[str, Tensor]
     batches: dict[str, Batch]
 
@@ -65,7 +101,9 @@ class Objectives:
     def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
         self.assembly = assembly
         run = self.composition = assembly.composition
-        self.losses = [loss for loss in run.of("loss") if active is None or loss.name in active]
+        chosen = [loss for loss in run.of("loss") if active is None or loss.name in active]
+        self.token_losses = tuple(p for p in chosen if isinstance(p.spec, TokenLossSpec))
+        self.losses = [loss for loss in chosen if loss not in self.token_losses]
         self.level_of = {
             planned.path: cast(LossOptions | StoreOptions | MinerOptions, planned.options).level
             for planned in (*self.losses, *run.of("negatives"), *run.of("positives"))
@@ -79,6 +117,7 @@ class Objectives:
         rows: Tensor,
         corpus: CorpusKeys,
         ctx: StepContext,
+        terms: Mapping[str, TokenTerm],
         *,
         count_negatives: bool = False,
     ) -> Objective:
@@ -88,8 +127,9 @@ class Objectives:
         """
         given = (vectors, roles, rows, corpus, ctx)
         batches = {level: self._batch(level, *given) for level in self.levels}
-        total: Tensor | None = None
+        values: list[tuple[Tensor, Tensor]] = []
         parts: dict[str, Tensor] = {}
+        weights: dict[str, float] = {}
         for planned in self.losses:
             name, options = planned.name, cast(LossOptions, planned.options)
             output = self._loss(planned, batches[options.level], ctx, parts, count_negatives)
@@ -98,8 +138,16 @@ class Objectives:
             parts[f"{name}.loss"] = output.value.detach()
             parts.update({f"{name}.{part}": v.detach() for part, v in output.parts.items()})
             weighted = output.value * options.weight.at(ctx.step, ctx.total_steps)
-            total = weighted if total is None else total + weighted
-        return Objective(total, parts, batches)
+            values.append((weighted, weighted.detach()))
+        for planned in self.token_losses:
+            name, term = planned.name, terms[planned.name]
+            parts[f"{name}.loss"] = term.value
+            parts.update({f"{name}.{part}": value for part, value in term.parts.items()})
+            wanted = cast(TokenLossOptions, planned.options)
+            weights[name] = wanted.weight.at(ctx.step, ctx.total_steps)
+            values.append((term.own * weights[name], term.value * weights[name]))
+        total, loss = (sum(each[1:], each[0]) if each else None for each in _apart(values))
+        return Objective(total, loss, weights, parts, batches)
 
     def _batch(
         self,
@@ -179,6 +227,10 @@ class Objectives:
                 others = calls(self.assembly.stores[store], "weigh", others, swapped, ctx)
             backward = calls(loss, "__call__", swapped, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
+
+
+def _apart(values: Sequence[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
+    return [one for one, _ in values], [other for _, other in values]
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from cse_core.types import (
     Positives,
     Round,
     TokenBatch,
+    TokenStates,
+    TokenSums,
     View,
 )
 
@@ -222,6 +224,16 @@ def _lost(part: Part, came: LossOutput, batch: Batch, *_: Any) -> str | None:
     return None
 
 
+def _summed(part: Part, came: TokenSums, views: Mapping[str, TokenStates], *_: Any) -> str | None:
+    for value in (came.total, came.count, *came.parts.values()):
+        if value.shape != ():
+            return f"promised scalar tensors, returned {_kind(value)}"
+    learns = torch.is_grad_enabled() and any(len(v.states) for v in views.values())
+    if learns and not came.total.requires_grad:
+        return "returned a total without gradient: nothing would learn from it"
+    return "returned a count with gradient; detach it" if came.count.requires_grad else None
+
+
 def _committed(part: Part, came: Any, *_: Any) -> str | None:
     """Check that nothing that a part keeps holds the graph of a step."""
     for name, value in vars(part).items():
@@ -256,6 +268,7 @@ _PROMISES: dict[str, tuple[str, Any, Callable[..., str | None]]] = {
     "views": ("a list of View", list, _views),
     "__call__": ("it changed", object, _changed),
     "loss": ("a LossOutput", LossOutput, _lost),
+    "sums": ("TokenSums", TokenSums, _summed),
     "mine": ("groups of Positives by name", Mapping, _mined),
     "candidates": ("Negatives or None", Negatives | None, _candidates),
     "weigh": ("Negatives", Negatives, _weighed),
@@ -297,6 +310,8 @@ def _read(given: tuple[Any, ...]) -> Iterator[Tensor]:
             yield value.log_weights
         elif isinstance(value, TokenBatch):
             yield value.ids
+        elif isinstance(value, Mapping):
+            yield from (view.states for view in value.values() if isinstance(view, TokenStates))
 
 
 def _numbers(came: Any) -> Iterator[Tensor]:
@@ -305,6 +320,8 @@ def _numbers(came: Any) -> Iterator[Tensor]:
         yield came
     elif isinstance(came, LossOutput):
         yield from (came.value, *came.parts.values())
+    elif isinstance(came, TokenSums):
+        yield from (came.total, came.count, *came.parts.values())
     elif isinstance(came, Negatives):
         yield came.vectors
     elif isinstance(came, Mapping):  # groups of positives, or a metric's numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,16 +20,26 @@ from cse_core.engine.input_gradients import (
     look_up,
 )
 from cse_core.engine.negatives import loss_negatives
+from cse_core.engine.objective import TokenTerm
 from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks, number
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.functional import derive_seed
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.recipes.composition import PlannedPass
+from cse_core.recipes.composition import PlannedPart, PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
-from cse_core.runtime.seeds import StepPosition, draws
-from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext, TokenBatch
+from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
+from cse_core.token_batch import NO_LABEL
+from cse_core.types import (
+    INPUT,
+    SENTENCE,
+    Embeddings,
+    StepContext,
+    TokenBatch,
+    TokenStates,
+    TokenSums,
+)
 
 Levels = dict[str, dict[str, Embeddings]]
 """Embeddings by view and level."""
@@ -47,6 +57,11 @@ class RoundSetup:
     train: TrainOptions
     precision: Precision
     input_level: bool
+    token_losses: tuple[PlannedPart, ...] = ()
+
+    def reading(self, names: Collection[str]) -> list[PlannedPart]:
+        """Return the losses that read token states of these views."""
+        return [loss for loss in self.token_losses if not {*loss.token_views}.isdisjoint(names)]
 
 
 class StepPasses:
@@ -99,6 +114,7 @@ class StepPasses:
         self.logged = logged
         self.extra: dict[tuple[str, str], dict[str, Embeddings]] = {}
         self.vectors: Levels = {}
+        self.terms: dict[str, TokenTerm] = {}
         self.leaves: dict[tuple[str, str], Tensor] = {}
 
     def _cut(self, view: PreparedView) -> Pieces:
@@ -135,6 +151,7 @@ class StepPasses:
         """Encode every view by its own branch, and what other branches encode for parts."""
         cached, precision = len(self.chunks) > 1, self.setup.precision
         local: Levels = {}
+        sums: dict[str, list[TokenSums]] = {}
         for planned, names in self.of_the_objective():
             if not planned.gradient and all(name in self.kept for name in names):
                 local.update({name: self.kept[name] for name in names})
@@ -142,7 +159,7 @@ class StepPasses:
             # Weights are cast once for all chunks, which are encoded either with gradient or
             # without: a cast that was made without one carries none back to the weights.
             with torch.set_grad_enabled(planned.gradient and not cached), precision.autocast():
-                calls = [self.call(planned.branch, names, i, capture) for i in self.numbers]
+                calls = [self.call(planned.branch, names, i, capture, sums) for i in self.numbers]
             for name in names:
                 local[name] = join_chunks([call[name] for call in calls], self.keys[name])
                 if not planned.gradient:
@@ -162,6 +179,7 @@ class StepPasses:
         whole = self.gathering({**{(name, ""): levels for name, levels in local.items()}, **also})
         self.vectors = {name: whole[name, ""] for name in local}
         self.extra.update({key: whole[key] for key in also})
+        self.terms = {name: TokenTerm.of(parts) for name, parts in sums.items()}
         return self.vectors
 
     def of_the_objective(self) -> Iterator[tuple[PlannedPass, list[str]]]:
@@ -183,11 +201,13 @@ class StepPasses:
         names: list[str],
         chunk: int,
         capture: GradientCapture,
+        sums: dict[str, list[TokenSums]],
         label: str = "main",
         pieces: Mapping[str, Pieces] | None = None,
     ) -> Levels:
         """Encode a chunk of several views in one encoder call of a branch.
 
+        ``sums`` take what losses on the views' token states make of them, in the ``main`` calls.
         ``label`` names the dropout masks, with the branch; ``pieces`` are the rows of the views
         where they are not those of this step.
         """
@@ -206,8 +226,50 @@ class StepPasses:
         change = partial(self._change, acting, chunk, capture) if seen else None
         known = pieces or self.pieces
         views = {name: known[name][chunk] for name in names}
+        reading = self.setup.reading(names) if label == "main" else []
+        states: dict[str, Tensor] = {}
+        kept = states if reading else None
         with self.setup.precision.autocast():
-            return encode_views(encoder, views, self.device, self.setup.input_level, change)
+            found = encode_views(encoder, views, self.device, self.setup.input_level, change, kept)
+            for loss in reading:
+                made = self._sums(loss, views, found, states, chunk)
+                sums.setdefault(loss.name, []).append(made)
+        return found
+
+    def _sums(
+        self,
+        loss: PlannedPart,
+        views: Mapping[str, PreparedView],
+        levels: Levels,
+        states: Mapping[str, Tensor],
+        chunk: int,
+    ) -> TokenSums:
+        """Return what a loss on token states makes of a chunk's rows."""
+        seed, (start, stop) = self.train.seed, self.chunks[chunk]
+        place = (loss.path, chunk)
+        position = self.position
+        named = (position.round, position.step, "dropout", *place, self.rank)
+        self.assembly.dropout.seed(derive_seed(seed, *named))
+        given = {
+            name: TokenStates(
+                tokens=views[name].tokens.to(self.device),
+                states=states[name],
+                labelled=_labelled(views[name].tokens).to(self.device, non_blocking=True),
+                vectors=levels[name][self.assembly.online.row_level].vectors,
+                place=views[name].tokens.owner - self.first_owner - start,
+            )
+            for name in loss.token_views
+        }
+        ctx = replace(
+            self.context(self.index[start:stop]),
+            generator=draws(seed, position, self.rank, *place),
+            uniform=uniform_draws(seed, position, 0, loss.path),
+            vectors=_not_there,
+        )
+        made: TokenSums = self.assembly.calls(
+            self.assembly.token_losses[loss.name], "sums", given, ctx
+        )
+        return made
 
     def _change(
         self,
@@ -233,6 +295,7 @@ class StepPasses:
                     ctx = replace(
                         self.context(),
                         generator=draws(self.train.seed, self.position, self.rank, *place),
+                        uniform=uniform_draws(self.train.seed, self.position, 0, *place[:2]),
                         gradient=partial(look_up, self.fields, modes, point),
                     )
                     given, watch = piece, not self.off
@@ -270,7 +333,7 @@ class StepPasses:
         unseen, label = GradientCapture(frozenset()), f"extra:{view}"
         with torch.no_grad(), self.setup.precision.autocast():
             calls = [
-                self.call(branch, [view], i, unseen, label, {view: pieces})[view]
+                self.call(branch, [view], i, unseen, {}, label, {view: pieces})[view]
                 for i in self.numbers
             ]
         return join_chunks(calls, keys)
@@ -283,11 +346,13 @@ class StepPasses:
             rows=self.rows,
             device=self.device,
             generator=draws(self.train.seed, self.position, self.rank),
+            uniform=uniform_draws(self.train.seed, self.position, 0),
             vectors=self.vectors_of,
             beside=self._beside,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),
             texts=partial(self.setup.builder.rows.texts, index=seen),
             values=partial(self._values, seen),
+            tokens=partial(self._tokens, seen),
             negatives=loss_negatives,
             log=partial(self.assembly.calls.log, self.logged),
         )
@@ -302,6 +367,10 @@ class StepPasses:
             found[branch] = other.vectors[order[place]]
         return found
 
+    def _tokens(self, index: Tensor, column: str) -> TokenBatch:
+        """Return ``[B]`` rows of a column as content tokens of the run's tokenizer."""
+        return self.setup.builder.rows.content(column, index, self.assembly.online.tokenizer)
+
     def _values(self, index: Tensor, column: str) -> Tensor:
         """Return ``[B]`` numbers of a column with a type."""
         kind = self.assembly.composition.needed_columns.types.get(column, "text")
@@ -313,24 +382,30 @@ class StepPasses:
 
     # -- backward ---------------------------------------------------------------------------
 
-    def backward(self, value: Tensor, capture: GradientCapture) -> None:
+    def backward(
+        self, value: Tensor, capture: GradientCapture, weights: Mapping[str, float]
+    ) -> None:
         """Send the gradient back; chunk by chunk where the vectors are leaves.
 
-        A probe takes it for the inputs alone, and no weight gets one.
+        ``weights`` are those of the losses on token states, by name. A probe takes the gradient for
+        the inputs alone, and no weight of the model gets one.
         """
         inputs_only = bool(self.off)
-        if not value.requires_grad:
-            return
         if len(self.chunks) == 1:
-            found = backward_to_inputs([value], [None], capture.tensors, inputs_only)
-            capture.collect(found)
+            if value.requires_grad:
+                capture.collect(backward_to_inputs([value], [None], capture.tensors, inputs_only))
             return
-        found = backward_to_inputs([value], [None], list(self.leaves.values()), inputs_only)
+        leaves = list(self.leaves.values())
+        found: Sequence[Tensor | None] = [None] * len(leaves)
+        if value.requires_grad:
+            found = backward_to_inputs([value], [None], leaves, inputs_only)
+        elif not self.terms:
+            return
         gradients = dict(zip(self.leaves, found, strict=True))
         for planned, names in self.of_the_objective():
             if planned.gradient:
                 with torch.enable_grad(), self.setup.precision.autocast():
-                    self._backward(planned.branch, names, gradients, capture)
+                    self._backward(planned.branch, names, gradients, capture, weights)
 
     def _backward(
         self,
@@ -338,12 +413,19 @@ class StepPasses:
         names: list[str],
         gradients: Mapping[tuple[str, str], Tensor | None],
         capture: GradientCapture,
+        weights: Mapping[str, float],
     ) -> None:
-        """Encode each chunk again, and send its part of the vectors' gradients back."""
+        """Encode each chunk again, and send its part of the gradients back."""
         done: dict[tuple[str, str], int] = {}
         for chunk in self.numbers:
-            pieces = self.call(branch, names, chunk, capture)
-            roots, seeds = [], []
+            sums: dict[str, list[TokenSums]] = {}
+            pieces = self.call(branch, names, chunk, capture, sums)
+            roots: list[Tensor] = []
+            seeds: list[Tensor | None] = []
+            for name, (made,) in sums.items():
+                if made.total.requires_grad:
+                    roots.append(made.total * (weights[name] / self.terms[name].count))
+                    seeds.append(None)
             for name, levels in pieces.items():
                 for level, rows in levels.items():
                     start = done.get((name, level), 0)
@@ -363,10 +445,12 @@ def encode_views(
     device: torch.device,
     input_level: bool,
     change: Callable[[str, Spans, Tensor], Tensor] | None,
+    states: dict[str, Tensor] | None = None,
 ) -> Levels:
     """Encode views laid end to end, and take them apart again.
 
-    ``change`` sees and changes ``[T, E]`` values at a point; None where nobody does.
+    ``change`` sees and changes ``[T, E]`` values at a point; None where nobody does. ``states``
+    takes the last token states ``[T, H]`` of each view; None where nobody reads them.
 
     Returns:
         The embeddings of each view by level; their keys number the texts of the call.
@@ -388,6 +472,7 @@ def encode_views(
         on_words=None if change is None else partial(change, "word_embeddings", spans),
         on_input=None if change is None else partial(change, "input_embeddings", spans),
         input_level=input_level,
+        on_states=None if states is None else partial(_part, states, views),
     )
     found: Levels = {name: {} for name in views}
     for level, joint in levels.items():
@@ -399,3 +484,20 @@ def encode_views(
             found[name][level] = joint.take(slice(start, stop))
             start = stop
     return found
+
+
+def _part(states: dict[str, Tensor], views: Mapping[str, PreparedView], last: Tensor) -> None:
+    """Take the states of views that lie end to end apart."""
+    lengths = [len(view.tokens.ids) for view in views.values()]
+    states.update(zip(views, torch.split(last, lengths), strict=True))
+
+
+def _labelled(tokens: TokenBatch) -> Tensor:
+    if tokens.labels is None:
+        return torch.zeros(0, dtype=torch.long)
+    return (tokens.labels != NO_LABEL).nonzero().squeeze(1)
+
+
+def _not_there(view: str, branch: str | None) -> Mapping[str, Embeddings]:
+    what = "the vectors of the whole batch are not there yet: vectors has those of the rows at hand"
+    raise RuntimeError(f"a loss on token states asks for view {view}: {what}")

@@ -25,6 +25,7 @@ from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
 from cse_core.engine.passes import Levels, RoundSetup, StepPasses
 from cse_core.engine.views import PreparedView, ViewBuilder
+from cse_core.parts import TokenLoss
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.device import Precision
 from cse_core.runtime.distributed import sum_gradients
@@ -74,7 +75,8 @@ class Engine:
         input_level = INPUT in self.objectives.levels or any(
             (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
         )
-        self.setup = RoundSetup(self.builder, train, precision, input_level)
+        token_losses = self.objectives.token_losses
+        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses)
         self.previous: Fields = {}
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
@@ -110,7 +112,7 @@ class Engine:
         objective = self._objective(vectors, work, count_negatives=count_negatives)
         with record_function("cse.backward"):
             if objective.value is not None:
-                work.backward(objective.value, capture)
+                work.backward(objective.value, capture, objective.weights)
                 self._sum_gradients()
             fields = capture.fields(work.views, self.input_sizes, self.device)
         with record_function("cse.update"):
@@ -118,7 +120,7 @@ class Engine:
         self.previous = fields
         with record_function("cse.commit"):
             self._commit(objective, work)
-        value, calls = objective.value, self.assembly.calls
+        value, calls = objective.loss, self.assembly.calls
         for what, number in (("the sum of the losses", value), ("the gradient", norm)):
             if number is not None:
                 calls.note("train", what, number)
@@ -144,6 +146,7 @@ class Engine:
                 work.rows.to(self.device, non_blocking=True),
                 self.keys,
                 work.context(),
+                work.terms,
                 count_negatives=count_negatives,
             )
 
@@ -160,8 +163,10 @@ class Engine:
         encoding = list(self.assembly.online.encoder.parameters())
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
-            shared = path.startswith(("loss.", "negatives.", "positives."))
-            (objective if shared else encoding).extend(module.parameters())
+            # What sees the gathered vectors has its whole gradient in every process.
+            whole = path.startswith(("loss.", "negatives.", "positives."))
+            whole = whole and not isinstance(module, TokenLoss)
+            (objective if whole else encoding).extend(module.parameters())
         sum_gradients(encoding, objective)
 
     def _points(self, mode: str) -> frozenset[str]:
@@ -175,7 +180,7 @@ class Engine:
         probe, capture = work.gradient_probe(self.off), GradientCapture(self.fresh_points)
         objective = self._objective(probe.encode(capture), probe)
         if objective.value is not None:
-            probe.backward(objective.value, capture)
+            probe.backward(objective.value, capture, objective.weights)
         work.reuse_encodings_from(probe)
         return capture.fields(probe.views, self.input_sizes, self.device)
 

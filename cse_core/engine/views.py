@@ -16,7 +16,7 @@ from cse_core.errors import PartError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
-from cse_core.runtime.seeds import StepPosition, draws
+from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View
 
@@ -131,7 +131,7 @@ class ViewBuilder:
         tokens = encoder.rows(self._content(view, index, ctx, encoder), view.name)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
-                drawing = self._drawing(ctx, augmenter, view)
+                drawing = self._drawing(ctx, augmenter, view, first_owner)
                 tokens = self.augment(augmenter, tokens, tokens, view, drawing)
         return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
 
@@ -156,11 +156,17 @@ class ViewBuilder:
             self._same[path] = seen + 1 if _equal(changed, x) else -1
         return changed
 
-    def _drawing(self, ctx: StepContext, augmenter: BoundAugmenter, view: View) -> StepContext:
+    def _drawing(
+        self, ctx: StepContext, augmenter: BoundAugmenter, view: View, first_owner: int = 0
+    ) -> StepContext:
         seed, rank = self.assembly.composition.train.seed, distributed.rank_and_size()[0]
         position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
         place = (augmenter.planned.path, view.name)
-        return replace(ctx, generator=draws(seed, position, rank, *place))
+        return replace(
+            ctx,
+            generator=draws(seed, position, rank, *place),
+            uniform=uniform_draws(seed, position, first_owner, *place),
+        )
 
     def unchanged(self) -> Mapping[str, int]:
         """Return how often each augmenter that never changed anything was called."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from cse_core.data import Corpus, load_corpus
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
+from cse_core.encoders.masked_lm import WithHead
 from cse_core.encoders.pretrained import check_finite
 from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
@@ -30,7 +31,7 @@ from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 
 
-def _no_second_encoder(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+def _no_second_encoder(name: str | None) -> Any:
     raise RuntimeError(f"a part asked for encoder {name!r} outside training")
 
 
@@ -50,6 +51,8 @@ class PartFactory:
     corpus: Corpus | None = None
     total_steps: int | None = None
     load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]] = _no_second_encoder
+    load_masked_lm: Callable[[str | None], WithHead] = _no_second_encoder
+    branches: Mapping[str, int] = field(default_factory=dict)
     dropout: DropoutSource | None = None
     made: dict[str, Part] = field(default_factory=dict)
     folder: Path | None = None
@@ -86,12 +89,20 @@ class PartFactory:
     ) -> Part:
         """Return a part on the device, which vectors of ``dimension`` reach."""
 
-        def load_encoder(name: str, option: str = "model") -> tuple[PackedEncoder, TextTokenizer]:
+        def named(load: Callable[[Any], Any], name: str | None, option: str) -> Any:
             try:
-                return self.load_encoder(name)
+                return load(name)
             except CseError as error:
                 where = f"{choice.path}.{option}"
                 raise CseError(error.what, where=where, value=name, hint=error.hint) from error
+
+        def load_encoder(name: str, option: str = "model") -> tuple[PackedEncoder, TextTokenizer]:
+            found: tuple[PackedEncoder, TextTokenizer] = named(self.load_encoder, name, option)
+            return found
+
+        def load_masked_lm(name: str | None = None, option: str = "model") -> WithHead:
+            found: WithHead = named(self.load_masked_lm, name, option)
+            return found
 
         def text_encoder(
             model: str | None,
@@ -132,6 +143,8 @@ class PartFactory:
             load_encoder=load_encoder,
             text_encoder=text_encoder,
             load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
+            load_masked_lm=load_masked_lm,
+            branches=self.branches,
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -73,6 +73,12 @@ class SentenceEncoder:
         return int(last.dimension)
 
     @property
+    def vector_size(self) -> int:
+        """Return the size of the vectors of a step."""
+        cut = self.truncate_dim if self.finished else None
+        return min(self.dimension, cut or self.dimension)
+
+    @property
     def row_level(self) -> str:
         """Return the level that has a vector for each row."""
         return SENTENCE if self.slicer is None else self.slicer.level
@@ -122,6 +128,7 @@ class SentenceEncoder:
         on_words: InputHook | None = None,
         on_input: InputHook | None = None,
         input_level: bool = False,
+        on_states: Callable[[Tensor], object] | None = None,
     ) -> dict[str, Embeddings]:
         """Return the vectors of wrapped rows by level, from one encoder call.
 
@@ -133,6 +140,7 @@ class SentenceEncoder:
             on_input: Changes ``[T, H]`` of what enters the first layer.
             input_level: Whether to add level ``input``: the mean of each sentence's input
                 embeddings without special tokens, detached.
+            on_states: Is given the last states ``[T, H]`` of all tokens.
         """
         there = tokens.to(device)
         words = self.encoder.word_embeddings(there.ids)
@@ -144,8 +152,10 @@ class SentenceEncoder:
             tokens.offsets,
             on_input=on_input,
             layers=(*self.pooler.layers, 0) if input_level else self.pooler.layers,
-            read=self.pooler.reads(there),
+            read=None if on_states is not None else self.pooler.reads(there),
         )
+        if on_states is not None:
+            on_states(hidden.last)
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, there)

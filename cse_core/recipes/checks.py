@@ -14,7 +14,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
 from cse_core.recipes.settings import FILLED
-from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 
 
@@ -124,6 +124,19 @@ def _check_contrastive(
         yield CseError(
             what, where="train.batch_size" if size == 1 else "data.path", value=1, hint=hint
         )
+
+
+def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse losses on token states of views that several branches encode, or an untrained one."""
+    branch_of = {view.name: view.branch for view in run.views}
+    trained = {b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable}
+    for loss, _ in run.token_losses():
+        by = {view: branch_of[view] for view in loss.token_views if view in branch_of}
+        words = ", ".join(f"{view} by {branch}" for view, branch in by.items())
+        if len({*by.values()}) > 1 or not trained.issuperset(by.values()):
+            what = "reads token states, and needs its views encoded by one branch that is trained"
+            hint = f"--views.{next(iter(by))}.branch online"
+            yield CseError(what, where=loss.path, value=words, hint=hint)
 
 
 def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -408,7 +421,7 @@ def _how_to_add(registry: Registry, capability: str) -> str:
 
 CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
-    check_positives, check_branches, check_sizes, check_columns, check_round_texts, check_inference,
-    check_prompts,
+    check_positives, check_token_losses, check_branches, check_sizes, check_columns,
+    check_round_texts, check_inference, check_prompts,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

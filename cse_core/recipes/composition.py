@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError, did_you_mean
-from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions
+from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
 from cse_core.recipes.settings import (
     DataOptions,
     InferenceOptions,
@@ -35,6 +35,7 @@ from cse_core.records import (
     RowPoolerSpec,
     SliceSpec,
     StoreSpec,
+    TokenLossSpec,
     ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
@@ -103,8 +104,15 @@ class PlannedPart:
         Without one in its record this is the branch of its options, or None: the view's own.
         """
         own = getattr(self.options, "branch", None)
-        asked = self.spec.declared("encodes", self.options)
+        asked = (*self.token_views, *self.spec.declared("encodes", self.options))
         return tuple((each, own) if isinstance(each, str) else each for each in asked)
+
+    @property
+    def token_views(self) -> tuple[str, ...]:
+        """Return the views whose token states it reads."""
+        if not isinstance(self.spec, TokenLossSpec):
+            return ()
+        return cast(tuple[str, ...], self.spec.declared("tokens", self.options))
 
     @cached_property
     def provides(self) -> tuple[str, ...]:
@@ -223,9 +231,20 @@ class Composition:
         return row, kept, slices[0] if slices and self.inference.slice else None
 
     def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
-        """Yield the losses with their options."""
+        """Yield the losses on vectors with their options."""
         for part in self.of("loss"):
-            yield part, cast(LossOptions, part.options)
+            if not isinstance(part.spec, TokenLossSpec):
+                yield part, cast(LossOptions, part.options)
+
+    def token_losses(self) -> Iterator[tuple[PlannedPart, TokenLossOptions]]:
+        """Yield the losses on token states with their options."""
+        for part in self.of("loss"):
+            if isinstance(part.spec, TokenLossSpec):
+                yield part, cast(TokenLossOptions, part.options)
+
+    def weighted(self) -> Iterator[tuple[PlannedPart, LossOptions | TokenLossOptions]]:
+        """Yield all losses with their options, which have a weight."""
+        yield from chain(self.losses(), self.token_losses())
 
     def stores(self) -> Iterator[tuple[PlannedPart, StoreOptions]]:
         """Yield the negative stores with their options."""
@@ -310,8 +329,8 @@ class Composition:
 
     def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
         """Tell whether a loss sees the negatives of a store."""
-        stored, options = cast(StoreOptions, store.options), cast(LossOptions, loss.options)
-        if stored.level != options.level:
+        stored, options = cast(StoreOptions, store.options), loss.options
+        if not isinstance(options, LossOptions) or stored.level != options.level:
             return False
         if isinstance(options.negatives, tuple):
             return store.name in options.negatives

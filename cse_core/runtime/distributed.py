@@ -156,6 +156,13 @@ def all_reduce_sum(count: int) -> int:
     return int(_reduced(torch.tensor([count]))[0])
 
 
+def all_reduce_total(numbers: Tensor) -> Tensor:
+    """Return ``[N]`` numbers summed over the processes, on their device."""
+    if rank_and_size()[1] > 1:
+        dist.all_reduce(numbers)
+    return numbers
+
+
 def all_reduce_max(numbers: Sequence[int]) -> list[int]:
     """Return of each number below 256 the largest of all processes; no device is waited for."""
     found: list[int] = _reduced(torch.tensor(numbers, dtype=torch.uint8), "MAX").tolist()

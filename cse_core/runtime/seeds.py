@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from cse_core.functional import derive_seed
+from cse_core.functional import derive_seed, hashed_uniform
+from cse_core.token_batch import TokenBatch, positions_of
 
 
 def generator(device: torch.device, *counters: int | str) -> torch.Generator:
@@ -23,6 +25,7 @@ def generator(device: torch.device, *counters: int | str) -> torch.Generator:
 
 
 Draws = Callable[..., torch.Generator]
+Uniform = Callable[[str, TokenBatch], Tensor]
 
 
 @dataclass(frozen=True)
@@ -49,3 +52,15 @@ def draws(seed: int, position: StepPosition, rank: int, *place: str | int) -> Dr
         return generator(torch.device(device), seed, *counters)
 
     return fresh
+
+
+def uniform_draws(seed: int, position: StepPosition, first: int, *place: str) -> Uniform:
+    """Return ``StepContext.uniform`` of a position, of rows whose owners count from ``first``."""
+
+    def drawn(name: str, tokens: TokenBatch) -> Tensor:
+        key = derive_seed(seed, position.round, position.step, "uniform", name, *place)
+        row, device = tokens.row_of_token(), tokens.ids.device
+        places = positions_of(tokens.offsets).to(device, non_blocking=True)
+        return hashed_uniform(key, tokens.owner[row] + first, tokens.slot[row], places)
+
+    return drawn

@@ -346,7 +346,7 @@ class Trainer:
         """
         acting = {
             loss.path
-            for loss, options in self.composition.losses()
+            for loss, options in self.composition.weighted()
             if f"{loss.name}.loss" in seen
             and any(options.weight.at(step, loop.total) for step in range(loop.done))
         }

@@ -172,11 +172,13 @@ def make_context(
         rows=torch.arange(4) if batch is None else batch.rows,
         device=CPU,
         generator=draws,
+        uniform=lambda name, tokens: torch.rand(len(tokens.ids), generator=draws(name)),
         vectors=of_batch,
         beside=lambda view, rows: {"slot": rows.slot},
         gradient=lambda view, tokens: gradient,
         texts=lambda column: list((texts or {})[column]),
         values=lambda column: torch.as_tensor((values or {})[column]),
+        tokens=lambda column: tiny_tokenizer().content(list((texts or {})[column])),
         negatives=lambda *given: _context_of_a_run().negatives(*given),
         log=logged.__setitem__,
     )
@@ -221,6 +223,10 @@ def _text_encoder(model: str | None, pooling: str | None = None, option: str = "
     return encode
 
 
+def _no_masked_lm(model: str | None = None, option: str = "model") -> Any:
+    raise RuntimeError("asks for a masked language model, which a run alone has: test it with Rig")
+
+
 def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **changes: Any) -> Setup:
     """Make a setup without an encoder of the run; second encoders are tiny ones.
 
@@ -247,6 +253,8 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         load_encoder=_load_encoder,
         text_encoder=_text_encoder,
         load_texts=load_texts,
+        load_masked_lm=_no_masked_lm,
+        branches={"online": dimension},
     )
     return dataclasses.replace(setup, **changes)
 

@@ -98,7 +98,7 @@ def graph_kept(engine: Engine, work: StepPasses, capture: GradientCapture, input
     for planned, names in work.of_the_objective():
         with torch.set_grad_enabled(planned.gradient):
             pieces = [
-                work.call(planned.branch, names, number, capture)
+                work.call(planned.branch, names, number, capture, {})
                 for number in range(len(work.chunks))
             ]
         for name in names:

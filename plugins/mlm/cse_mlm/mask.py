@@ -1,0 +1,50 @@
+"""Tokens that are hidden, and their ids as labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from cse_core.parts import Augmenter, Setup
+from cse_core.types import NO_LABEL, StepContext, TokenBatch, View
+from cse_mlm.options import MaskOptions
+
+
+class Mask(Augmenter):
+    """Hides content tokens as BERT's training does (Devlin et al., section 3.1).
+
+    A token is chosen with ``probability``; of those chosen ``masked`` become the mask token,
+    ``random`` a token of the whole vocabulary, and the rest stay. The label of a chosen token is
+    its id. Draws depend on the row alone, not on how rows are shared by processes and chunks.
+    """
+
+    options: MaskOptions
+
+    def __init__(self, options: MaskOptions, setup: Setup) -> None:
+        super().__init__(options, setup)
+        self._mask = int(setup.tokenizer.hf.mask_token_id)
+        self._words = len(setup.tokenizer.hf)
+
+    def __call__(
+        self, x: TokenBatch, tokens: TokenBatch | None, view: View, ctx: StepContext
+    ) -> TokenBatch:
+        """Return the same rows with hidden tokens and ``labels`` ``[T]``."""
+        options, draw = self.options, ctx.uniform("chosen", x)
+        if options.whole_words:
+            draw = draw[_first_of_word(x)]
+        chosen = (draw < options.probability) & ~x.special
+        how, what = ctx.uniform("how", x), ctx.uniform("what", x)
+        other = (what * self._words).long().clamp_max(self._words - 1)
+        ids = torch.where(chosen & (how < options.masked), self._mask, x.ids)
+        swapped = chosen & (how >= options.masked) & (how < options.masked + options.random)
+        ids = torch.where(swapped, other, ids)
+        return replace(x, ids=ids, labels=torch.where(chosen, x.ids, NO_LABEL))
+
+
+def _first_of_word(tokens: TokenBatch) -> torch.Tensor:
+    """Return ``[T]`` the place of the first token of each token's word."""
+    row, place = tokens.row_of_token(), torch.arange(len(tokens.ids))
+    begins = torch.ones(len(place), dtype=torch.bool)
+    begins[1:] = (tokens.word.diff() != 0) | (row.diff() != 0) | (tokens.word[1:] < 0)
+    return torch.where(begins, place, 0).cummax(0).values

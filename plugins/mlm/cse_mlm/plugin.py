@@ -1,0 +1,87 @@
+"""The records of masked language modelling; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, TokenLossSpec, ViewSpec
+from cse_core.run_info import RunInfo
+from cse_mlm.options import MaskOptions, MlmOptions
+
+PAPER = Paper(
+    "Devlin, Chang, Lee and Toutanova: BERT, NAACL 2019",
+    bibtex=r"""@inproceedings{devlin-etal-2019-bert,
+    title = "{BERT}: Pre-training of Deep Bidirectional Transformers for Language Understanding",
+    author = "Devlin, Jacob and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina",
+    booktitle = "Proceedings of the 2019 Conference of the North American Chapter of the Association
+        for Computational Linguistics: Human Language Technologies, Volume 1",
+    year = "2019",
+    url = "https://aclanthology.org/N19-1423",
+}""",
+)
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the augmenter that hides tokens."""
+    return [
+        AugmenterSpec(
+            name="mask",
+            summary="hides tokens behind the mask token, and leaves their ids as labels",
+            factory="cse_mlm.mask:Mask",
+            options=MaskOptions,
+            views=("masked",),
+            requires=("mask-token",),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the loss that predicts them."""
+    return [
+        TokenLossSpec(
+            name="mlm",
+            summary="cross entropy of the tokens that mask has hidden",
+            factory="cse_mlm.loss:Mlm",
+            options=MlmOptions,
+            requires=("mask-token",),
+            plan_warnings=_hides_nothing,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_views() -> list[ViewSpec]:
+    """Return the view that is masked."""
+    return [
+        ViewSpec(
+            name="masked",
+            summary="the sentence once more, for losses on its hidden tokens",
+            column="text",
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="mlm",
+            summary="masked language modelling on texts of a domain, with mean pooling",
+            path="cse_mlm:recipes/mlm.toml",
+            paper=PAPER,
+        )
+    ]
+
+
+def _hides_nothing(options: MlmOptions, info: RunInfo) -> list[str]:
+    """Warn of a view of which nothing is hidden."""
+    if info.views.get(options.view, {}).get("augmenters"):
+        return []
+    return [
+        f"no augmenter changes view {options.view}, so it has no labels and the loss is zero: "
+        f"--aug +mask --aug.mask.views {options.view}"
+    ]
