@@ -20,6 +20,7 @@ CAPABILITY_PREFIXES = {
     "positives": "a group of positives by its name",
     "branch": "a branch by its name",
     "column": "a column of the data",
+    "labels": "labels on the tokens of a view",
 }
 """Prefixes of capabilities with a name, and what they mean."""
 

@@ -31,6 +31,7 @@ from cse_core.records import (
     StoreSpec,
     StudySpec,
     SuiteSpec,
+    TransformSpec,
     ViewSpec,
 )
 
@@ -73,6 +74,19 @@ def cse_poolers() -> Iterable[PoolSpec]:
         def cse_poolers():
             summary = "the largest value of each dimension"
             return [RowPoolerSpec(name="max", summary=summary, factory="my_package.pool:Max")]
+    """
+
+
+@_hookspec
+def cse_transforms() -> Iterable[TransformSpec]:
+    """Return parts that change vectors with sight of the batch and all its views: ``--transform``.
+
+    Example::
+
+        @hookimpl
+        def cse_transforms():
+            summary = "vectors less the mean of the batch"
+            return [TransformSpec(name="centre", summary=summary, factory="my_package.mean:Centre")]
     """
 
 

@@ -6,7 +6,15 @@ import re
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Le, Lt
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from cse_core.schedule import Schedule
@@ -79,6 +87,13 @@ class AdapterOptions(Options):
     """What every adapter accepts."""
 
 
+class TransformOptions(Options):
+    """What every transform accepts."""
+
+    level: str = "sentence"
+    """Level whose vectors it changes."""
+
+
 class MinerOptions(Options):
     """What every positive miner accepts."""
 
@@ -116,12 +131,24 @@ class LossOptions(Options):
     """Negatives to use; names of stores mean the batch and these stores."""
     reduction: Literal["mean", "sum"] = "mean"
     """Mean or sum over the anchors."""
+    dimensions: tuple[Annotated[int, Field(ge=1, le=2**16)], ...] = ()
+    """Sizes that its value is the sum over, each of the first numbers of every vector (Matryoshka);
+    none: the whole vectors."""
+    dimension_weights: tuple[float, ...] = ()
+    """Weights of the sizes, in their order; by default all 1."""
     same_document: Literal["keep", "mask"] = "keep"
     """mask: rows of the anchor's own document are not negatives."""
     same_text: Literal["keep", "mask"] = "mask"
     """mask: other rows with the anchor's very text are not negatives."""
     same_sentence: Literal["keep", "mask"] = "mask"
     """keep: the other segments of the anchor's own sentence are negatives."""
+
+    @model_validator(mode="after")
+    def _a_weight_for_each_size(self) -> LossOptions:
+        weights, sizes = len(self.dimension_weights), len(self.dimensions)
+        if weights not in (0, sizes):
+            raise ValueError(f"{weights} dimension_weights for {sizes} dimensions: give {sizes}")
+        return self
 
 
 class TokenLossOptions(Options):

@@ -266,6 +266,21 @@ class Head(Part):
         return None
 
 
+class Transform(Part):
+    """Changes vectors between the heads and the losses."""
+
+    def __call__(
+        self, views: Mapping[str, Embeddings], ctx: StepContext
+    ) -> Mapping[str, Embeddings]:
+        """Return the views that it changes, with the same rows and keys.
+
+        Args:
+            views: Vectors ``[N, D]`` of each view over all processes, with gradient.
+            ctx: The step; ``ctx.vectors`` gives vectors as they are before any transform.
+        """
+        raise TypeError(f"{type(self).__name__} does not say what it changes")
+
+
 class PositiveMiner(Part):
     """Finds positives."""
 

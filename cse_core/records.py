@@ -23,9 +23,12 @@ from cse_core.options import (
     PoolerOptions,
     StoreOptions,
     TokenLossOptions,
+    TransformOptions,
 )
 
-Kind = Literal["aug", "pool", "positives", "negatives", "loss", "branch", "metric", "adapter"]
+Kind = Literal[
+    "aug", "pool", "transform", "positives", "negatives", "loss", "branch", "metric", "adapter"
+]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study", "view", "schedule"]
 GradientMode = Literal["fresh", "previous"]
@@ -177,6 +180,15 @@ class HeadSpec(PoolSpec):
     """A part that maps vectors to vectors; a run has any number, in recipe order."""
 
     options: type[Options] = HeadOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformSpec(ComponentSpec):
+    """A part that changes the vectors of a whole batch, with sight of all its views."""
+
+    kind: ClassVar[Kind] = "transform"
+
+    options: type[Options] = TransformOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -461,6 +473,7 @@ class RecordKind(NamedTuple):
 RECORD_KINDS = (
     RecordKind(AugmenterSpec, "cse_augmenters", "augmenter"),
     RecordKind(PoolSpec, "cse_poolers", "pooler"),
+    RecordKind(TransformSpec, "cse_transforms", "transform"),
     RecordKind(MinerSpec, "cse_positive_miners", "positive miner"),
     RecordKind(StoreSpec, "cse_negative_stores", "negative store"),
     RecordKind(LossSpec, "cse_losses", "loss"),

@@ -26,8 +26,7 @@ class RunInfo:
         rows: Rows of the data.
         columns: Columns of the data.
         precision: ``train.precision``.
-        views: ``branch``, ``column``, ``role`` and ``augmenters`` (paths, or None) of each view;
-            the composer adds it.
+        views: ``branch``, ``column`` and ``role`` of each view; the composer adds it.
         branches: Options of each branch as plain values; the composer adds it.
         stores: The same of each store.
         heads: Number of its attention heads.

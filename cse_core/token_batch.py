@@ -64,6 +64,11 @@ class TokenBatch:
         counts = torch.zeros(self.rows, dtype=torch.long, device=self.ids.device)
         return counts.index_add_(0, self.row_of_token(), (~self.special).long())
 
+    def with_labels(self) -> tuple[TokenBatch, Tensor]:
+        """Return the batch with labels, where nothing left any too, and ``[L]`` where some are."""
+        labels = torch.full_like(self.ids, NO_LABEL) if self.labels is None else self.labels
+        return replace(self, labels=labels), (labels != NO_LABEL).nonzero().squeeze(1)
+
     def to(self, device: torch.device) -> TokenBatch:
         """Return the batch on a device; the offsets stay on the CPU."""
         moved = {

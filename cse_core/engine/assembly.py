@@ -31,6 +31,7 @@ from cse_core.parts import (
     PositiveMiner,
     RowPooler,
     TokenLoss,
+    Transform,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.records import Kind
@@ -63,6 +64,7 @@ class Assembly:
     branches: dict[str, Branch]
     encoders: dict[str, SentenceEncoder]
     augmenters: list[BoundAugmenter]
+    transforms: dict[str, Transform]
     miners: dict[str, PositiveMiner]
     stores: dict[str, NegativeStore]
     losses: dict[str, Loss]
@@ -193,6 +195,7 @@ def build(
         )
         for planned in composition.of("aug")
     ]
+    transforms = made("transform")
     miners, stores, losses = made("positives"), made("negatives"), made("loss")
     assembly = Assembly(
         composition=composition,
@@ -200,6 +203,7 @@ def build(
         branches=branches,
         encoders=encoders,
         augmenters=augmenters,
+        transforms=transforms,
         miners=miners,
         stores=stores,
         losses={name: loss for name, loss in losses.items() if isinstance(loss, Loss)},

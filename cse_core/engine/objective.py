@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -20,9 +20,11 @@ from cse_core.engine.negatives import (
     negatives_for_reversed,
     reversed_batch,
 )
+from cse_core.engine.part_calls import PartCalls
 from cse_core.engine.row_keys import align
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
+from cse_core.parts import Loss
 from cse_core.recipes.composition import PlannedPart
 from cse_core.records import TokenLossSpec
 from cse_core.runtime.distributed import all_reduce_total, rank_and_size
@@ -39,6 +41,7 @@ from cse_core.types import (
 )
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
+Vectored = TypeVar("Vectored", Embeddings, Positives, Negatives)
 ALIGNED_ROLES = ("anchor", "positive")
 
 
@@ -218,15 +221,62 @@ class Objectives:
             parts.update({f"{planned.name}.{name}": number for name, number in numbers.items()})
         loss = self.assembly.losses[planned.name]
         with _without_encoding(planned, self.assembly.online.encoder):
-            forward: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
+            forward = _of_sizes(options, calls, loss, batch, targets, negatives, ctx)
             if options.directions == "one":
                 return forward
             swapped, anchors = reversed_batch(batch, options.target)
             others = negatives_for_reversed(batch, swapped, options)
             for store in stores:
                 others = calls(self.assembly.stores[store], "weigh", others, swapped, ctx)
-            backward = calls(loss, "__call__", swapped, anchors, others, ctx)
+            backward = _of_sizes(options, calls, loss, swapped, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
+
+
+def _of_sizes(
+    options: LossOptions,
+    calls: PartCalls,
+    loss: Loss,
+    batch: Batch,
+    targets: Positives,
+    negatives: Negatives,
+    ctx: StepContext,
+) -> LossOutput:
+    """Return a loss, or its sum over the sizes that its options name (Matryoshka)."""
+    if not options.dimensions:
+        whole: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
+        return whole
+    most, there = max(options.dimensions), batch.anchors.shape[1]
+    if most > there:
+        hint = f"name sizes of at most {there}, that of the vectors"
+        where = f"{loss.path}.dimensions"
+        raise CseError("is more than the vectors have", where=where, value=most, hint=hint)
+    weights = options.dimension_weights or (1.0,) * len(options.dimensions)
+    values: list[Tensor] = []
+    parts: dict[str, Tensor] = {}
+    for size, weight in zip(options.dimensions, weights, strict=True):
+        given = (_cut(batch, size), _cut_group(targets, size), _cut_group(negatives, size))
+        found: LossOutput = calls(loss, "__call__", *given, ctx)
+        values.append(found.value * weight)
+        parts |= {f"{size}": found.value, **{f"{size}.{n}": v for n, v in found.parts.items()}}
+    return LossOutput(torch.stack(values).sum(), parts)
+
+
+def _cut(batch: Batch, size: int) -> Batch:
+    """Return a batch of the first numbers of each vector."""
+    return replace(
+        batch,
+        anchors=batch.anchors[:, :size],
+        targets={name: _cut_group(group, size) for name, group in batch.targets.items()},
+        stored={name: _cut_group(group, size) for name, group in batch.stored.items()},
+        views={
+            view: {level: _cut_group(rows, size) for level, rows in levels.items()}
+            for view, levels in batch.views.items()
+        },
+    )
+
+
+def _cut_group(group: Vectored, size: int) -> Vectored:
+    return replace(group, vectors=group.vectors[..., :size])
 
 
 def _apart(values: Sequence[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:

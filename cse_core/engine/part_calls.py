@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.errors import PartError, describe
-from cse_core.parts import Head, Part
+from cse_core.parts import Augmenter, Head, Part
 from cse_core.types import (
     Batch,
     Embeddings,
@@ -102,8 +102,9 @@ class PartCalls:
 
     def _see(self, part: Any, method: str, given: tuple[Any, ...], came: Any) -> None:
         """Refuse what the contract does not promise."""
-        of_loss = method == "__call__" and isinstance(given[0], Batch)
-        words, kinds, promise = _PROMISES["loss" if of_loss else method]
+        called = "loss" if isinstance(given[0] if given else None, Batch) else "transform"
+        named = method != "__call__" or isinstance(part, Augmenter)
+        words, kinds, promise = _PROMISES[method if named else called]
         wrong = None if isinstance(came, kinds) else f"promised {words}, returned {_kind(came)}"
         try:
             wrong = wrong or promise(part, came, *given)
@@ -174,6 +175,16 @@ def _changed(part: Part, came: Any, x: Any, *_: Any) -> str | None:
         return f"promised {len(x)} texts, returned {_kind(came)}"
     elif not all(isinstance(text, str) for text in came):
         return "promised texts, returned a list that holds something else"
+    return None
+
+
+def _transformed(
+    part: Part, came: Mapping[str, Embeddings], views: Mapping[str, Embeddings], *_: Any
+) -> str | None:
+    for name, changed in came.items():
+        wanted = list(views[name].vectors.shape) if name in views else "no view"
+        if wanted != list(changed.vectors.shape):
+            return f"promised {wanted}, returned {_kind(changed.vectors)} as {name}"
     return None
 
 
@@ -267,6 +278,7 @@ def _nothing_more(*_: Any) -> None:
 _PROMISES: dict[str, tuple[str, Any, Callable[..., str | None]]] = {
     "views": ("a list of View", list, _views),
     "__call__": ("it changed", object, _changed),
+    "transform": ("Embeddings by view", Mapping, _transformed),
     "loss": ("a LossOutput", LossOutput, _lost),
     "sums": ("TokenSums", TokenSums, _summed),
     "mine": ("groups of Positives by name", Mapping, _mined),
@@ -311,7 +323,8 @@ def _read(given: tuple[Any, ...]) -> Iterator[Tensor]:
         elif isinstance(value, TokenBatch):
             yield value.ids
         elif isinstance(value, Mapping):
-            yield from (view.states for view in value.values() if isinstance(view, TokenStates))
+            yield from (v.states for v in value.values() if isinstance(v, TokenStates))
+            yield from (v.vectors for v in value.values() if isinstance(v, Embeddings))
 
 
 def _numbers(came: Any) -> Iterator[Tensor]:
@@ -325,4 +338,5 @@ def _numbers(came: Any) -> Iterator[Tensor]:
     elif isinstance(came, Negatives):
         yield came.vectors
     elif isinstance(came, Mapping):  # groups of positives, or a metric's numbers
-        yield from (group.vectors for group in came.values() if isinstance(group, Positives))
+        held = (each for each in came.values() if isinstance(each, Positives | Embeddings))
+        yield from (each.vectors for each in held)

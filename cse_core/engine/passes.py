@@ -30,7 +30,6 @@ from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
-from cse_core.token_batch import NO_LABEL
 from cse_core.types import (
     INPUT,
     SENTENCE,
@@ -57,7 +56,8 @@ class RoundSetup:
     train: TrainOptions
     precision: Precision
     input_level: bool
-    token_losses: tuple[PlannedPart, ...] = ()
+    token_losses: tuple[PlannedPart, ...]
+    transformed: Mapping[str, str]
 
     def reading(self, names: Collection[str]) -> list[PlannedPart]:
         """Return the losses that read token states of these views."""
@@ -180,7 +180,21 @@ class StepPasses:
         self.vectors = {name: whole[name, ""] for name in local}
         self.extra.update({key: whole[key] for key in also})
         self.terms = {name: TokenTerm.of(parts) for name, parts in sums.items()}
-        return self.vectors
+        return self._transformed()
+
+    def _transformed(self) -> Levels:
+        """Return the vectors as transforms leave them; parts ask for those before."""
+        found = self.vectors
+        with torch.autocast(self.device.type, enabled=False):
+            for name, part in self.assembly.transforms.items():
+                level = self.setup.transformed[name]
+                views = {view: levels[level] for view, levels in found.items() if level in levels}
+                changed = self.assembly.calls(part, "__call__", views, self.context())
+                found = {
+                    view: {**levels, level: changed[view]} if view in changed else levels
+                    for view, levels in found.items()
+                }
+        return found
 
     def of_the_objective(self) -> Iterator[tuple[PlannedPass, list[str]]]:
         """Yield one pass of each branch, and which of the branch's own views are there."""
@@ -250,16 +264,16 @@ class StepPasses:
         position = self.position
         named = (position.round, position.step, "dropout", *place, self.rank)
         self.assembly.dropout.seed(derive_seed(seed, *named))
-        given = {
-            name: TokenStates(
-                tokens=views[name].tokens.to(self.device),
+        given = {}
+        for name in loss.token_views:
+            tokens, labelled = views[name].tokens.with_labels()
+            given[name] = TokenStates(
+                tokens=tokens.to(self.device),
                 states=states[name],
-                labelled=_labelled(views[name].tokens).to(self.device, non_blocking=True),
                 vectors=levels[name][self.assembly.online.row_level].vectors,
-                place=views[name].tokens.owner - self.first_owner - start,
+                labelled=labelled.to(self.device, non_blocking=True),
+                place=tokens.owner - self.first_owner - start,
             )
-            for name in loss.token_views
-        }
         ctx = replace(
             self.context(self.index[start:stop]),
             generator=draws(seed, position, self.rank, *place),
@@ -490,12 +504,6 @@ def _part(states: dict[str, Tensor], views: Mapping[str, PreparedView], last: Te
     """Take the states of views that lie end to end apart."""
     lengths = [len(view.tokens.ids) for view in views.values()]
     states.update(zip(views, torch.split(last, lengths), strict=True))
-
-
-def _labelled(tokens: TokenBatch) -> Tensor:
-    if tokens.labels is None:
-        return torch.zeros(0, dtype=torch.long)
-    return (tokens.labels != NO_LABEL).nonzero().squeeze(1)
 
 
 def _not_there(view: str, branch: str | None) -> Mapping[str, Embeddings]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
 from cse_core.engine.passes import Levels, RoundSetup, StepPasses
 from cse_core.engine.views import PreparedView, ViewBuilder
+from cse_core.options import TransformOptions
 from cse_core.parts import TokenLoss
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.device import Precision
@@ -76,7 +78,9 @@ class Engine:
             (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
         )
         token_losses = self.objectives.token_losses
-        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses)
+        transforms = assembly.composition.of("transform")
+        levels = {part.name: cast(TransformOptions, part.options).level for part in transforms}
+        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses, levels)
         self.previous: Fields = {}
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
@@ -164,7 +168,7 @@ class Engine:
         objective: list[torch.nn.Parameter] = []
         for path, module in self.assembly.modules():
             # What sees the gathered vectors has its whole gradient in every process.
-            whole = path.startswith(("loss.", "negatives.", "positives."))
+            whole = path.startswith(("loss.", "negatives.", "positives.", "transform."))
             whole = whole and not isinstance(module, TokenLoss)
             (objective if whole else encoding).extend(module.parameters())
         sum_gradients(encoding, objective)

@@ -327,12 +327,7 @@ def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseEr
     facts = replace(
         run.facts,
         views={
-            view.name: {
-                "branch": view.branch,
-                "column": view.column,
-                "role": view.role,
-                "augmenters": ", ".join(view.augmenters) or None,
-            }
+            view.name: {"branch": view.branch, "column": view.column, "role": view.role}
             for view in run.views
         },
         branches={part.name: part.options.model_dump() for part in run.of("branch")},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, TokenLossSpec, ViewSpec
-from cse_core.run_info import RunInfo
 from cse_mlm.options import MaskOptions, MlmOptions
 
 PAPER = Paper(
@@ -30,6 +29,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             factory="cse_mlm.mask:Mask",
             options=MaskOptions,
             views=("masked",),
+            provides=lambda options: tuple(f"labels:{v}" for v in options.views or ("masked",)),
             requires=("mask-token",),
             paper=PAPER,
         )
@@ -45,8 +45,7 @@ def cse_losses() -> list[LossSpec]:
             summary="cross entropy of the tokens that mask has hidden",
             factory="cse_mlm.loss:Mlm",
             options=MlmOptions,
-            requires=("mask-token",),
-            plan_warnings=_hides_nothing,
+            requires=lambda options: ("mask-token", f"labels:{options.view}"),
             paper=PAPER,
         )
     ]
@@ -74,14 +73,4 @@ def cse_recipes() -> list[RecipeSpec]:
             path="cse_mlm:recipes/mlm.toml",
             paper=PAPER,
         )
-    ]
-
-
-def _hides_nothing(options: MlmOptions, info: RunInfo) -> list[str]:
-    """Warn of a view of which nothing is hidden."""
-    if info.views.get(options.view, {}).get("augmenters"):
-        return []
-    return [
-        f"no augmenter changes view {options.view}, so it has no labels and the loss is zero: "
-        f"--aug +mask --aug.mask.views {options.view}"
     ]

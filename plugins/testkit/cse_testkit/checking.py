@@ -14,7 +14,15 @@ from typing import Any
 from cse_cli.api import PluginInfo, Registry
 from cse_core.errors import CseError
 from cse_core.loading import load_factory, package_path
-from cse_core.records import RECORD_KINDS, ComponentSpec, Kind, RecipeSpec, Record, ReporterSpec
+from cse_core.records import (
+    RECORD_KINDS,
+    ComponentSpec,
+    Kind,
+    RecipeSpec,
+    Record,
+    ReporterSpec,
+    TokenLossSpec,
+)
 from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
 from cse_testkit.completion import KINDS, Found, path_of, train_together
 from cse_testkit.encoding_suites import (
@@ -22,6 +30,8 @@ from cse_testkit.encoding_suites import (
     AugmenterSuite,
     BranchSuite,
     PoolerSuite,
+    TokenLossSuite,
+    TransformSuite,
 )
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
 from cse_testkit.part_suite import RecordSuite
@@ -34,6 +44,7 @@ NOUNS: dict[str, str] = {each.record.kind: each.noun for each in RECORD_KINDS}
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
     "pool": PoolerSuite,
+    "transform": TransformSuite,
     "positives": MinerSuite,
     "negatives": StoreSuite,
     "loss": LossSuite,
@@ -56,7 +67,9 @@ def suite_of(
         values: Attributes of the suite, such as ``options``.
     """
     given = {"part": (kind, name), "registry": registry, **values}
-    return type(_class_name(f"{kind} {name}"), (SUITES[kind],), given)
+    spec = (registry or installed_registry()).find(kind, name).spec
+    suite = TokenLossSuite if isinstance(spec, TokenLossSpec) else SUITES[kind]
+    return type(_class_name(f"{kind} {name}"), (suite,), given)
 
 
 def part_suites(

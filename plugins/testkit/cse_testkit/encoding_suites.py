@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -11,9 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.capabilities import Role
-from cse_core.parts import Adapter, Augmenter, Branch, Head, RowPooler, SlicePooler
+from cse_core.parts import (
+    Adapter,
+    Augmenter,
+    Branch,
+    Head,
+    RowPooler,
+    SlicePooler,
+    TokenLoss,
+    Transform,
+)
 from cse_core.records import BranchSpec, HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
-from cse_core.types import Embeddings, TokenBatch, ragged_index
+from cse_core.types import Embeddings, TokenBatch, TokenStates, ragged_index
+from cse_testkit.batches import tiny_tokenizer
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.watching import same, snapshot
@@ -104,6 +115,63 @@ def _special(row: dict[str, list[Any]]) -> list[int]:
 
 def _pairs(row: dict[str, list[Any]], name: str) -> set[tuple[int, int]]:
     return set(zip(row["source"], row[name], strict=True))
+
+
+class TokenLossSuite(PartSuite):
+    """What a loss on token states promises, beside what every part does."""
+
+    base = (TokenLoss,)
+
+    def promise_its_gradient_reaches_the_encoder(self) -> None:
+        """It is called for the views of its record, and some total leads back to their states."""
+        calls = self.trial().calls("sums")
+        assert calls, "nothing called it"
+        assert any(call.result.total.requires_grad for call in calls), "no total has a gradient"
+
+    def promise_no_rows_add_nothing(self) -> None:
+        """Of no rows total and count are zero, and the parts are those of other rows."""
+        call = self.trial().calls("sums")[0]
+        views, ctx = call.arguments
+        none = {name: _no_rows(view) for name, view in views.items()}
+        content = tiny_tokenizer().content([])
+        ctx = replace(ctx, texts=_none, values=_none, tokens=lambda column: content)
+        found = self.trial().part.sums(none, ctx)
+        assert not float(found.total.detach()), f"the total of no rows is {float(found.total)}"
+        assert not float(found.count), f"the count of no rows is {float(found.count)}"
+        assert found.parts.keys() == call.result.parts.keys(), "has other parts for no rows"
+
+
+def _none(column: str) -> Any:
+    return []
+
+
+def _no_rows(view: TokenStates) -> TokenStates:
+    return TokenStates(
+        tokens=view.tokens.take_rows(torch.zeros(0, dtype=torch.long)),
+        states=view.states[:0],
+        vectors=view.vectors[:0],
+        labelled=view.labelled[:0],
+        place=view.place[:0],
+    )
+
+
+class TransformSuite(PartSuite):
+    """What a transform promises, beside what every part does."""
+
+    base = (Transform,)
+
+    def promise_it_keeps_rows_and_gradients(self) -> None:
+        """Rows keep their keys, and what it changes leads back to the vectors it was given."""
+        calls = self.trial().calls("call")
+        assert calls, "nothing called it"
+        for call in calls:
+            views = call.arguments[0]
+            for name, changed in call.result.items():
+                given = views[name]
+                assert torch.equal(changed.owner, given.owner), f"changes the owners of {name}"
+                assert torch.equal(changed.slot, given.slot), f"changes the slots of {name}"
+                learns = not given.vectors.requires_grad or changed.vectors.requires_grad
+                assert learns, f"cuts the gradient of {name}"
 
 
 class PoolerSuite(PartSuite):

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from cse_core.functional import derive_seed
-from cse_core.parts import Loss, Part, Setup
+from cse_core.parts import Loss, Part, Setup, TokenLoss
 from cse_core.protocols import Encoder
 from cse_core.types import StepContext
 from cse_testkit.doors import doors
@@ -22,7 +22,7 @@ from cse_testkit.doors import doors
 ANOTHER_SEED = 7
 PURE = ("views", "__call__", "mine", "candidates", "weigh", "pool", "slices", "join")
 """Methods that must be pure."""
-GIVEN = ("after_step", "content", "reads", "forward", "next_round")
+GIVEN = ("sums", "after_step", "content", "reads", "forward", "next_round")
 """Further ones, which may return something else when they are called twice, as by dropout."""
 _BY_IDENTITY = (
     *(Encoder, Setup, BaseModel, ModuleType, type),
@@ -175,8 +175,9 @@ class Watch:
         """
         self.online = online
         for part in parts:
+            loss = isinstance(part, Loss | TokenLoss)
             for name in (*PURE, *GIVEN):
-                if hasattr(part, name) and not (name == "forward" and isinstance(part, Loss)):
+                if hasattr(part, name) and not (name == "forward" and loss):
                     setattr(part, name, self._around(part, name))
 
     def _around(self, part: Part, method: str) -> Callable[..., Any]:

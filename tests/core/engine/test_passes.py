@@ -133,7 +133,7 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called() -> None:
     shout = BoundAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
     texts, sentence_encoder = ["anna paints", "ben"], assembly.online
     given = View(view.name, view.role, "online", texts, sentence_encoder.tokenizer.content(texts))
-    ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 8)
+    ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 10)
     for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
         assembly.augmenters[:] = augmenters
         found = builder.prepare(given, torch.arange(2), 0, ctx, sentence_encoder).tokens

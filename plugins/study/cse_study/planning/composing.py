@@ -42,9 +42,10 @@ them, but for the rounding of a device."""
 _GONE = {"dropout_bits": 16}
 """Options of ``train`` that are gone, with the value of every run that was made before: it is
 found again by its key."""
-_NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop"}
-"""Options of poolers, heads, the data and the saved model that came later, each with the value that
-changes nothing: a run that was made before is found again by its key."""
+_NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "dimensions": (),
+        "dimension_weights": ()}  # fmt: skip
+"""Options of poolers, heads, losses, the data and the saved model that came later, each with the
+value that changes nothing: a run that was made before is found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
 

@@ -1,0 +1,5 @@
+"""Every promise that the kit asks of the distribution and its parts."""
+
+from cse_testkit import part_suites
+
+globals().update(part_suites("cse-mlm", {"aug.mask": {"variants": ({"whole_words": True},)}}))
