@@ -47,15 +47,24 @@ def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse) -> None:
     refused(said, "unknown option --learning_rate; cse calls it --train.lr")
 
 
-def test_all_unknown_flags_are_named_at_once_beside_other_mistakes(cse: Cse) -> None:
-    said = cse("train", "--output_dir", "out", "--fp16", "--batch_sise=32", "--nothing",
-               "--train.lrr", "3", "--data", "nothere.txt", "--dry-run")  # fmt: skip
-    assert (said.code, len(said.errors)) == (2, 6)
+def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
+    said = cse(
+        "train", "--output_dir", "out", "--fp16", "--batch_sise=32", "--nothing", "--aug", "fgmm",
+        "--train.lrr", "3", "--train.lr", "fast", "--data", "nothere.txt", "--dev", "nodev.tsv",
+        "--train.batch_size", "0", "--model", "./nomodel", "--loss.infonce.temp", "1", "--dry-run",
+    )  # fmt: skip
+    assert (said.code, len(said.errors)) == (2, 12)
     for words in ("--output_dir; cse calls it --out DIR", "--fp16; cse calls it --train.precision",
                   "--batch_sise; did you mean --train.batch_size?",
                   "--nothing; see cse train --help", "did you mean lr?",
-                  "nothere.txt: no such"):  # fmt: skip
+                  "nothere.txt: no such", "./nomodel", "'fast'", "integer >= 1",
+                  "did you mean fgsm?", "did you mean temperature?", "nodev.tsv"):  # fmt: skip
         assert words in said.err, words
+    # A mistake in the options of data looks for no other file.
+    refused(cse("train", "--data", "nothere.txt", "--data.limit", "0", "--dry-run"), "data.limit")
+    said = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help-all")
+    assert said.code == 0, "help of a wrong choice shows what it can"
+    assert "--loss.infonce.temperature" in said.out
     refused(
         cse("train", "--train.learning_rate", "1e-4"), "(got '1e-4'); cse calls it --train.lr 3e-5"
     )
@@ -64,24 +73,6 @@ def test_all_unknown_flags_are_named_at_once_beside_other_mistakes(cse: Cse) -> 
     refused(cse("train", "-x"), "unknown option -x")
     refused(cse("train", "texts.txt"), "unexpected argument (got 'texts.txt')", "--data texts.txt")
     refused(cse("train", "--resume"), "option '--resume' requires an argument")
-
-
-def test_all_mistakes_are_named_at_once(cse: Cse) -> None:
-    said = cse(
-        "train", "--aug", "fgmm", "--train.lrr", "3", "--train.lr", "fast", "--data", "nothere.txt",
-        "--dev", "nodev.tsv", "--train.batch_size", "0", "--model", "./nomodel",
-        "--loss.infonce.temp", "1", "--dry-run",
-    )  # fmt: skip
-    assert said.code == 2
-    for words in ("./nomodel", "'fast'", "did you mean lr?", "integer >= 1", "did you mean fgsm?",
-                  "did you mean temperature?", "nothere.txt", "nodev.tsv"):  # fmt: skip
-        assert words in said.err, words
-    assert len(said.errors) == 8
-    # A mistake in the options of data looks for no other file.
-    refused(cse("train", "--data", "nothere.txt", "--data.limit", "0", "--dry-run"), "data.limit")
-    said = cse("train", "--loss", "infonce", "--aug", "nothing-of-this-name", "--help-all")
-    assert said.code == 0, "help of a wrong choice shows what it can"
-    assert "--loss.infonce.temperature" in said.out
 
 
 def test_the_plan_says_model_parts_views_passes_and_steps(cse: Cse, sentences: Path) -> None:
@@ -144,11 +135,6 @@ def test_evaluation_and_folder_of_the_plan(cse: Cse, sentences: Path, tmp_path: 
     assert planned(said, "folder") == out
     said = cse(*words, "--dev", str(file), "--train.eval_steps", "0").out
     assert planned(said, "checkpoint") == "the last step is kept: train.eval_steps is 0"
-
-
-def test_the_plan_of_evaluation_for_machines(cse: Cse, sentences: Path, tmp_path: Path) -> None:
-    file = tmp_path / "mine.dev.tsv"
-    file.write_text(PAIRS, encoding="utf-8")
     words = ("train", "--dry-run", "--json", "--data", str(sentences), "--train.batch_size", "2")
     said = json.loads(cse(*words, "--dev", str(file), "--dev", str(file)).out)
     assert said["evaluation"] == {

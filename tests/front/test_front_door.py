@@ -94,6 +94,15 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
     for name in ("data", "dev"):
         with pytest.raises(cse.CseError, match=f"{name}: is an empty list"):
             cse.plan("simcse", **{name: []})
+    for keywords, words in (
+        ({"pairs": "nothere.tsv"}, ["--pairs", "nothere.tsv"]),
+        ({"data": "nothere"}, ["--data", "nothere"]),
+    ):
+        with pytest.raises(cse.CseError) as found:
+            cse.evaluate("starter", **keywords)
+        assert cse_command("eval", "starter", *words).err.strip() == f"error: {found.value}"
+    with pytest.raises(cse.CseError, match="unknown option.*did you mean suite"):
+        cse.evaluate("starter", suit="sts")
 
 
 def test_a_run_is_that_of_the_command(
@@ -151,18 +160,6 @@ def test_an_interrupted_run_goes_on(
     for wrong in ({"resume": "yes"}, {"out": None}, {"force": True}):
         with pytest.raises(cse.CseError, match="resume"):
             cse.train("simcse", **{**again, **wrong})
-
-
-def test_an_evaluation_refuses_what_the_command_refuses(cse_command: Cse) -> None:
-    for keywords, words in (
-        ({"pairs": "nothere.tsv"}, ["--pairs", "nothere.tsv"]),
-        ({"data": "nothere"}, ["--data", "nothere"]),
-    ):
-        with pytest.raises(cse.CseError) as found:
-            cse.evaluate("starter", **keywords)
-        assert cse_command("eval", "starter", *words).err.strip() == f"error: {found.value}"
-    with pytest.raises(cse.CseError, match="unknown option.*did you mean suite"):
-        cse.evaluate("starter", suit="sts")
 
 
 @pytest.mark.slow

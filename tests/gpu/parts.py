@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from cse_core.registry.registry import Registry
-from tests.device.cases import CASES, JOINED, Case, composed, cpu_generators, draws_dropout
-from tests.device.cases import named as name_of
+from tests.device.cases import CASES, JOINED, Case, composed, cpu_generators, draws_dropout, named
 from tests.gpu.setting import Setting, exact
 
 FAR = 1e-4
@@ -47,10 +46,7 @@ class DrawnHere(TorchFunctionMode):
 
 @contextmanager
 def watched(setting: Setting, waits: list[str]) -> Iterator[None]:
-    """Note the lines that wait for the device, as torch's own watch sees them.
-
-    Torch warns of the watch itself too, once in a process.
-    """
+    """Note the lines that wait for the device; torch warns of its own watch too, once."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         if not setting.small:
@@ -75,11 +71,11 @@ def run(setting: Setting) -> None:
     exact()
     registry = installed_registry()
     for case in CASES:
-        if setting.small and name_of(case) not in FEW:
+        if setting.small and named(case) not in FEW:
             continue
-        with setting.trying("losses", part=name_of(case)):
+        with setting.trying("losses", part=named(case)):
             losses(setting, case, registry)
-        with setting.trying("waits", part=name_of(case)):
+        with setting.trying("waits", part=named(case)):
             steps(setting, case, registry)
 
 
@@ -94,7 +90,7 @@ def losses(setting: Setting, case: Case, registry: Registry) -> None:
     # Dropout of a head draws other numbers on every device: its first losses are near at most.
     ok = all(map(math.isfinite, found[1])) if drawn else far <= FAR
     facts = {"cpu": found[0], "there": found[1], "far": far, "dropout": drawn}
-    setting.keep("losses", ok, part=name_of(case), **facts)
+    setting.keep("losses", ok, part=named(case), **facts)
 
 
 def steps(setting: Setting, case: Case, registry: Registry) -> None:
@@ -106,4 +102,4 @@ def steps(setting: Setting, case: Case, registry: Registry) -> None:
     with watched(setting, waits):
         for _ in range(2):
             session.step()
-    setting.keep("waits", not waits or name_of(case) in JOINED, part=name_of(case), waits=waits)
+    setting.keep("waits", not waits or named(case) in JOINED, part=named(case), waits=waits)

@@ -14,12 +14,7 @@ import torch
 
 @dataclass
 class Setting:
-    """What a section is given.
-
-    Attributes:
-        device: ``cuda``, or ``cpu``, where everything is small and only shows that it runs.
-        found: Its findings, each printed as a line of JSON as soon as it is there.
-    """
+    """The device, ``cpu`` for a small trial, and a section's findings, printed as they come."""
 
     device: str
     found: list[dict[str, Any]] = field(default_factory=list)
@@ -37,10 +32,7 @@ class Setting:
 
     @contextmanager
     def trying(self, check: str, **facts: Any) -> Iterator[None]:
-        """Write an error down instead of raising it, so that the next check runs.
-
-        Memory that is full is a fact, no failure.
-        """
+        """Write an error down, so that the next check runs; memory that is full is no failure."""
         try:
             yield
         except torch.OutOfMemoryError:
@@ -54,11 +46,7 @@ class Setting:
 
 
 class Section(NamedTuple):
-    """A section; the docstring of ``run`` is its text on the page.
-
-    Attributes:
-        seconds: Its share of ten minutes; what is left when these are over is cut.
-    """
+    """The docstring of ``run`` is its text on the page, ``seconds`` its share of ten minutes."""
 
     name: str
     title: str

@@ -63,17 +63,13 @@ def test_python_versions_are_those_that_are_tested() -> None:
     assert project(ROOT)["requires-python"] == f">={lowest}"
 
 
-def test_addresses_are_named_everywhere_or_nowhere() -> None:
+def test_citation_addresses_and_changelog() -> None:
     urls = project(ROOT).get("urls", {})
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert all(url.startswith("https://") for url in urls.values())
     assert citation.get("repository-code") == urls.get("Repository")
     assert ("repo_url:" in site) == ("Repository" in urls)
-
-
-def test_citation_and_changelog_have_the_version() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0"
     assert str(citation["version"]) == __version__
     assert citation["license"] == project(ROOT)["license"]

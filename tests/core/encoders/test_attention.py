@@ -15,31 +15,17 @@ from torch._subclasses import FakeTensorMode
 
 from cse_core.encoders import attention
 from cse_core.encoders.attention import RowLayout
+from tests.gpu.kernels import by_hand
 
 LENGTHS = (3, 1, 7, 4)
 HEADS, SIZE = 4, 8
 
 
-def by_hand(
-    q: Tensor, k: Tensor, v: Tensor, begins: tuple[Tensor, Tensor], longest: tuple[int, int],
-    scale: float, window: int,
-) -> Tensor:  # fmt: skip
-    """Attend row by row, ``[T, heads, d]``; ``window`` is the largest distance, -1 for none.
-
-    What the kernels require of offsets is checked: int32, as many rows, and the longest of them.
-    """
+def check(begins: tuple[Tensor, Tensor], longest: tuple[int, int], query: Tensor) -> None:
+    """Check what the kernels require of offsets: int32, as many rows, and the longest of them."""
     for at, most in zip(begins, longest, strict=True):
         assert (at.dtype, len(at), int(at.diff().max())) == (torch.int32, len(LENGTHS) + 1, most)
-    assert int(begins[0][-1]) == len(q)
-    rows = []
-    for row in range(len(begins[0]) - 1):
-        (q0, q1), (k0, k1) = ((int(at[row]), int(at[row + 1])) for at in begins)
-        scores = torch.einsum("qhd,khd->hqk", q[q0:q1], k[k0:k1]) * scale
-        far = (torch.arange(q1 - q0)[:, None] - torch.arange(k1 - k0)[None, :]).abs()
-        if window >= 0:
-            scores = scores.masked_fill(far > window, float("-inf"))
-        rows.append(torch.einsum("hqk,khd->qhd", scores.softmax(-1), v[k0:k1]))
-    return torch.cat(rows)
+    assert int(begins[0][-1]) == len(query)
 
 
 def flash(
@@ -49,8 +35,10 @@ def flash(
 ) -> tuple[Tensor, None]:  # fmt: skip
     assert (dropout_p, is_causal, return_debug_mask) == (0.0, False, False)
     assert window_size_left == window_size_right
-    begins, longest = (cum_seq_q, cum_seq_k), (max_q, max_k)
-    return by_hand(query, key, value, begins, longest, scale, window_size_left), None
+    begins = cum_seq_q, cum_seq_k
+    check(begins, (max_q, max_k), query)
+    window = window_size_left, window_size_right
+    return by_hand(query, key, value, *begins, scale=scale, window=window), None
 
 
 def efficient(
@@ -59,9 +47,10 @@ def efficient(
     dropout_p: float, custom_mask_type: int, compute_log_sumexp: bool, *, scale: float,
 ) -> tuple[Tensor, None]:  # fmt: skip
     assert (bias, dropout_p, custom_mask_type, compute_log_sumexp) == (None, 0.0, 0, True)
-    begins, longest = (cu_seqlens_q, cu_seqlens_k), (max_seqlen_q, max_seqlen_k)
+    begins = cu_seqlens_q, cu_seqlens_k
     rows = [each.squeeze(0) for each in (query, key, value)]
-    return by_hand(*rows, begins, longest, scale, -1).unsqueeze(0), None
+    check(begins, (max_seqlen_q, max_seqlen_k), rows[0])
+    return by_hand(*rows, *begins, scale=scale).unsqueeze(0), None
 
 
 KERNELS: dict[str, Callable[..., Tensor]] = {

@@ -28,7 +28,7 @@ def test_losses_are_weighted_and_added(build: Build) -> None:
         assert float(result.loss) == pytest.approx(float(wanted), rel=1e-6)
 
 
-def test_both_directions_are_the_mean_of_the_two(build: Build) -> None:
+def test_both_directions(build: Build) -> None:
     texts, others = sentences(24), sentences(24, seed=1)
 
     def loss(columns: dict[str, list[str]], directions: str) -> float:
@@ -40,6 +40,16 @@ def test_both_directions_are_the_mean_of_the_two(build: Build) -> None:
     one, other = loss(there, "one"), loss(back, "one")
     assert one != pytest.approx(other, rel=1e-5)
     assert loss(there, "both") == pytest.approx((one + other) / 2, rel=2e-6)
+    recipe = CLS + '[[negatives]]\nuse = "watching"\n[[loss]]\nuse = "infonce"\n'
+    sets = ("loss.infonce.in_batch=both", "loss.infonce.directions=both")
+    bench = build(recipe, *sets)
+    bench.step(0)
+    (view, forward), (turned, backward) = bench.part("negatives.watching").seen
+    assert (view, turned) == ("anchor", "positive")
+    assert dict(forward.views) == {"in-batch": "positive", "anchors": "anchor"}
+    assert dict(backward.views) == {"in-batch": "anchor", "anchors": "positive"}
+    for negatives in (forward, backward):
+        assert negatives.slot.tolist() == [0] * 16 and negatives.row.tolist() == [*range(8)] * 2
 
 
 def test_a_store_is_asked_at_its_own_level_alone(build: Build) -> None:
@@ -93,19 +103,6 @@ def test_numbers_and_labels_of_the_batch(build: Build) -> None:
     grades = torch.tensor([float(COLUMNS["score"][row]) for row in rows])
     cosines = torch.cosine_similarity(anchors, others)
     assert value == pytest.approx(float((cosines - grades).square().mean()), rel=1e-4)
-
-
-def test_both_directions_are_weighed_and_columns_say_where_they_are_of(build: Build) -> None:
-    recipe = CLS + '[[negatives]]\nuse = "watching"\n[[loss]]\nuse = "infonce"\n'
-    sets = ("loss.infonce.in_batch=both", "loss.infonce.directions=both")
-    bench = build(recipe, *sets)
-    bench.step(0)
-    (view, forward), (turned, backward) = bench.part("negatives.watching").seen
-    assert (view, turned) == ("anchor", "positive")
-    assert dict(forward.views) == {"in-batch": "positive", "anchors": "anchor"}
-    assert dict(backward.views) == {"in-batch": "anchor", "anchors": "positive"}
-    for negatives in (forward, backward):
-        assert negatives.slot.tolist() == [0] * 16 and negatives.row.tolist() == [*range(8)] * 2
 
 
 def test_a_round_may_go_on_with_the_learning_rate(build: Build) -> None:

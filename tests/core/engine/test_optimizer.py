@@ -59,9 +59,6 @@ def test_an_ema_branch_shares_the_frozen_weights(build: Build) -> None:
     bench.step()
     for (one, other), before in zip(pairs, start, strict=True):
         torch.testing.assert_close(other, (before + one) / 2 if one.requires_grad else before)
-
-
-def test_a_run_has_one_adapter(build: Build) -> None:
     with pytest.raises(CseError, match="a run has one adapter, not biases and more; remove 1"):
         build(f'{ADAPTED}[[adapter]]\nuse = "biases"\nname = "more"\n')
 

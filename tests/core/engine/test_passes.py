@@ -58,7 +58,7 @@ def test_calls_are_those_of_a_plan(
     assert made == shown
 
 
-def test_views_of_equal_rows_have_the_very_same_keys(build: Build) -> None:
+def test_keys_of_rows_and_texts(build: Build) -> None:
     work = work_of(build(CUT + LOCAL))
     anchor, positive = work.keys["anchor"], work.keys["positive"]
     assert set(anchor) == {"segment", "sentence", "input"}
@@ -68,9 +68,6 @@ def test_views_of_equal_rows_have_the_very_same_keys(build: Build) -> None:
     keys, owner, slot = KeysOnDevice(torch.device("cpu")), torch.arange(3), torch.zeros(3).long()
     assert keys.of(owner, slot) is keys.of(owner.clone(), slot.clone())
     assert keys.of(owner, slot) is not keys.of(owner, slot + 1)
-
-
-def test_texts_of_one_batch_row_have_slots_of_their_own() -> None:
     table = TokenTable(torch.arange(6), torch.zeros(6).long(), torch.tensor([0, 2, 3, 6]))
     rows = table.rows(torch.arange(3))
     view = PreparedView.of(View("more", "aux", "online"), rows, torch.tensor([4, 1, 4]), 10)

@@ -72,7 +72,7 @@ def counted() -> Iterator[list[int]]:
     total.append(sum(kept.values()))
 
 
-def test_less_is_kept_and_a_copy_is_its_own(encoder: str) -> None:
+def test_less_is_kept_and_a_copy_is_its_own(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words, positions = torch.randn(40, 32, requires_grad=True), torch.arange(8).repeat(5)
     offsets = torch.arange(0, 41, 8)
     found = []
@@ -91,9 +91,6 @@ def test_less_is_kept_and_a_copy_is_its_own(encoder: str) -> None:
             assert own(words, positions, offsets).last.any()
         found += kept
     assert found[1] < found[0] / 2
-
-
-def test_unknown_layers_are_refused(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cse_core.encoders.shortcuts.transformer_layers", lambda model: [])
     with pytest.raises(CseError, match="layers of BertModel are not known"):
         loaded, _ = PackedEncoder.load_with_tokenizer(encoder, seed=1)

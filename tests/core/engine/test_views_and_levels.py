@@ -129,8 +129,6 @@ def test_segments_of_two_views_are_joined_by_key(build: Build) -> None:
     negatives = sum(owners[i] != owners[j] for i in range(len(common)) for j in range(len(common)))
     assert float(result.parts["local.negatives"]) == pytest.approx(negatives / len(common))
 
-
-def test_align_of_keys_in_another_order() -> None:
     def of(owner: list[int], slot: list[int]) -> Embeddings:
         keys = torch.tensor(owner), torch.tensor(slot)
         values = (keys[0] * 10 + keys[1]).unsqueeze(1).float()

@@ -39,7 +39,7 @@ def refused(name: str) -> str:
     return caught.value.line()
 
 
-def test_facts_of_a_folder(tmp_path: Path) -> None:
+def test_facts_of_folders(tmp_path: Path) -> None:
     path = model(tmp_path / "m", tokenizer_config={"do_lower_case": True, "mask_token": "[MASK]"})
     facts = model_facts(str(path), made_up_registry())
     assert (facts.model, facts.family, facts.hidden, facts.embedding) == (
@@ -50,55 +50,6 @@ def test_facts_of_a_folder(tmp_path: Path) -> None:
     )  # fmt: skip
     (path / "config.json").write_text('{"model_type": "distilbert", "n_heads": 12}')
     assert model_facts(str(path), made_up_registry()).heads == 12
-
-
-@pytest.mark.parametrize(
-    ("config", "hidden", "embedding", "layers", "positions"),
-    [
-        ({"model_type": "roberta", "hidden_size": 768, "num_hidden_layers": 12,
-          "max_position_embeddings": 514, "pad_token_id": 1}, 768, 768, 12, 512),
-        ({"model_type": "xlm-roberta", "hidden_size": 8, "max_position_embeddings": 514},
-         8, 8, None, 512),
-        ({"model_type": "distilbert", "dim": 768, "n_layers": 6, "max_position_embeddings": 512},
-         768, 768, 6, 512),
-        ({"model_type": "electra", "hidden_size": 256, "embedding_size": 128,
-          "num_hidden_layers": 12, "max_position_embeddings": 512}, 256, 128, 12, 512),
-        ({"model_type": "t5", "d_model": 512}, 512, 512, None, None),
-        ({}, None, None, None, None),
-    ],
-)  # fmt: skip
-def test_sizes_of_families(
-    tmp_path: Path, config: Any, hidden: Any, embedding: Any, layers: Any, positions: Any
-) -> None:
-    facts = model_facts(str(model(tmp_path / "m", config)), made_up_registry())
-    assert (facts.hidden, facts.embedding, facts.layers, facts.positions) == (
-        hidden, embedding, layers, positions,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("files", "cased", "mask"),
-    [
-        ({}, None, None),
-        ({"tokenizer_config": {"do_lower_case": False, "mask_token": None}}, True, False),
-        ({"tokenizer_config": {}, "tokenizer": {"normalizer": None}}, True, False),
-        ({"tokenizer": {"normalizer": {"type": "BertNormalizer", "lowercase": True},
-                        "added_tokens": [{"content": "[MASK]"}]}}, False, True),
-        ({"tokenizer": {"normalizer": {"type": "BertNormalizer", "lowercase": False}}},
-         True, False),
-        ({"tokenizer": {"normalizer": {"type": "Sequence", "normalizers": [
-            {"type": "NFC"}, {"type": "Lowercase"}]}}}, False, False),
-        ({"tokenizer": {"normalizer": None, "pre_tokenizer": {"type": "ByteLevel"},
-                        "added_tokens": [{"content": "<mask>"}]}}, True, True),
-        ({"special_tokens_map": {"mask_token": {"content": "<mask>"}}}, None, True),
-    ],
-)  # fmt: skip
-def test_vocabularies(tmp_path: Path, files: Any, cased: Any, mask: Any) -> None:
-    facts = model_facts(str(model(tmp_path / "m", **files)), made_up_registry())
-    assert (facts.cased, facts.mask_token) == (cased, mask)
-
-
-def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "latest"
     model(run / "model")
     for origin in ("starter", None):
@@ -112,6 +63,42 @@ def test_a_run_and_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
         json.dumps([{"path": "0_Transformer", "type": "x.Transformer"}])
     )
     assert model_facts(str(outer), made_up_registry()).family == "bert"
+
+
+SIZES: tuple[tuple[dict[str, Any], Any, Any, Any, Any], ...] = (
+    ({"model_type": "roberta", "hidden_size": 768, "num_hidden_layers": 12,
+      "max_position_embeddings": 514, "pad_token_id": 1}, 768, 768, 12, 512),
+    ({"model_type": "xlm-roberta", "hidden_size": 8, "max_position_embeddings": 514},
+     8, 8, None, 512),
+    ({"model_type": "distilbert", "dim": 768, "n_layers": 6, "max_position_embeddings": 512},
+     768, 768, 6, 512),
+    ({"model_type": "electra", "hidden_size": 256, "embedding_size": 128,
+      "num_hidden_layers": 12, "max_position_embeddings": 512}, 256, 128, 12, 512),
+    ({"model_type": "t5", "d_model": 512}, 512, 512, None, None),
+    ({}, None, None, None, None),
+)  # fmt: skip
+VOCABULARIES: tuple[tuple[dict[str, Any], Any, Any], ...] = (
+    ({}, None, None),
+    ({"tokenizer_config": {"do_lower_case": False, "mask_token": None}}, True, False),
+    ({"tokenizer_config": {}, "tokenizer": {"normalizer": None}}, True, False),
+    ({"tokenizer": {"normalizer": {"type": "BertNormalizer", "lowercase": True},
+                    "added_tokens": [{"content": "[MASK]"}]}}, False, True),
+    ({"tokenizer": {"normalizer": {"type": "BertNormalizer", "lowercase": False}}}, True, False),
+    ({"tokenizer": {"normalizer": {"type": "Sequence", "normalizers": [
+        {"type": "NFC"}, {"type": "Lowercase"}]}}}, False, False),
+    ({"tokenizer": {"normalizer": None, "pre_tokenizer": {"type": "ByteLevel"},
+                    "added_tokens": [{"content": "<mask>"}]}}, True, True),
+    ({"special_tokens_map": {"mask_token": {"content": "<mask>"}}}, None, True),
+)  # fmt: skip
+
+
+def test_sizes_and_vocabularies_of_families(tmp_path: Path) -> None:
+    for number, (config, *sizes) in enumerate(SIZES):
+        facts = model_facts(str(model(tmp_path / f"sized-{number}", config)), made_up_registry())
+        assert [facts.hidden, facts.embedding, facts.layers, facts.positions] == sizes, config
+    for number, (files, *wanted) in enumerate(VOCABULARIES):
+        facts = model_facts(str(model(tmp_path / f"words-{number}", **files)), made_up_registry())
+        assert [facts.cased, facts.mask_token] == wanted, files
 
 
 def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

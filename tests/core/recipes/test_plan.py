@@ -22,7 +22,7 @@ from cse_core.training.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, made, made_up_registry
 
 
-def test_views_come_only_where_something_needs_them() -> None:
+def test_views_and_their_columns() -> None:
     views = made("--loss +margin --aug negate,nudge").views
     assert [(v.name, v.role, v.column, v.made_by, v.augmenters) for v in views] == [
         ("anchor", "anchor", "text", None, ()),
@@ -30,9 +30,6 @@ def test_views_come_only_where_something_needs_them() -> None:
         ("identical", "positive", "text", None, ()),
         ("soft_negative", "aux", None, "aug.negate", ("aug.negate",)),
     ]
-
-
-def test_columns_of_views() -> None:
     columns = ("text", "positive", "negative", "fraternal")
     for words, wanted in (
         ("", [("anchor", "anchor", "text"), ("positive", "positive", "positive")]),
@@ -202,7 +199,7 @@ def contract_registry() -> Registry:
     return Registry([*everything, *parts])
 
 
-def test_a_grade_needs_the_pair_that_it_is_of() -> None:
+def test_a_grade_and_a_teacher() -> None:
     registry, there = contract_registry(), ("text", "positive", "score")
     facts = replace(BERT, columns=there)
     run = resolve(registry, kinds={"loss": ["graded"]}, facts=facts)
@@ -215,9 +212,6 @@ def test_a_grade_needs_the_pair_that_it_is_of() -> None:
         resolve(registry, kinds={"loss": ["graded", "+ordinal"]}, facts=facts)
     with pytest.raises(CseError, match=r"needs the column 'score'"):
         resolve(registry, kinds={"loss": ["graded"]}, facts=replace(BERT, columns=there[:2]))
-
-
-def test_what_a_loss_encodes_stands_in_the_plan() -> None:
     run = resolve(contract_registry(), kinds={"loss": ["teacher"]}, facts=BERT)
     assert [(each.branch, each.views, each.why) for each in run.passes] == [
         ("online", ("anchor", "positive"), "the objective"),

@@ -291,30 +291,20 @@ def test_plugins_are_blocked_by_key_and_environment(distributions: Distributions
 
 
 def test_parts_of_one_name_conflict_and_stay(distributions: Distributions) -> None:
+    distributions.add("cse-ant", plugin(loss("infonce"), loss("other")))
     distributions.add("cse-one", plugin(loss("twins"), loss("own")))
+    store = 'StoreSpec(name="twins", summary="s", factory="m:C")'
+    distributions.add("cse-stores", plugin(store, hook="cse_negative_stores"))
     distributions.add("cse-two", plugin(loss("twins")), version="0.2")
-    one, own, two = distributions.load().infos
+    ant, one, stores, own, two = distributions.load().infos
     assert (one.status, own.status, two.status) == ("conflicting", "active", "conflicting")
     assert one.reason == "loss twins is also in cse-two 0.2"
     assert one.fix == "write cse-one/twins to use this one"
     assert two.reason == "loss twins is also in cse-one 0.1.0"
     assert one.loaded and [part.name for part in one.parts] == ["twins", "own"]
-
-
-def test_a_name_of_the_toolkit_is_refused(
-    distributions: Distributions,
-) -> None:
-    distributions.add("cse-ant", plugin(loss("infonce"), loss("other")))
-    ant, own = distributions.load().infos
-    assert (ant.status, ant.parts, own.status) == ("broken", (), "active")
+    assert stores.status == "active", "a name of another kind"
+    assert (ant.status, ant.parts) == ("broken", ()), "the toolkit keeps its names"
     assert ant.reason == "loss 'infonce' has the name of a part of cse-toolkit: choose another"
-
-
-def test_parts_of_one_name_in_two_kinds_do_not_conflict(distributions: Distributions) -> None:
-    store = 'StoreSpec(name="twins", summary="s", factory="m:C")'
-    distributions.add("cse-one", GOOD)
-    distributions.add("cse-two", plugin(store, hook="cse_negative_stores"))
-    assert set(statuses(distributions).values()) == {"active"}
 
 
 def test_left_overs_of_an_uninstallation_are_passed_over(

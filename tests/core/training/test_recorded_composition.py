@@ -40,7 +40,15 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
     assert composed > len(recipes)
 
 
-def test_parts_derive_after_a_change_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_and_columns_of_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, record = installed_registry(), tmp_path / "run.toml"
+    kinds = {"pool": ["mean"], "loss": ["infonce"]}
+    first = resolve(registry, kinds=kinds, lookup=lambda _: Known(("text", "positive"), 60))
+    record.write_text(dump_recipe(first), encoding="utf-8")
+    positive = resolve(registry, recipe=record).view("positive")
+    assert positive is not None and positive.column == "positive"
+    with pytest.raises(CseError, match="column"):
+        resolve(registry, recipe=record, lookup=lambda _: Known(("text",), 60))
     registry, record, said = installed_registry(), tmp_path / "run.toml", compose._said
     first = resolve(registry, recipe="simcse")
     record.write_text(dump_recipe(first) + '[versions]\ntorch = "2"\n', encoding="utf-8")
@@ -50,14 +58,3 @@ def test_parts_derive_after_a_change_alone(tmp_path: Path, monkeypatch: pytest.M
     assert "resolve_options" not in asked
     resolve(registry, recipe=record, sets=["train.seed=1"])
     assert "resolve_options" in asked
-
-
-def test_a_pair_file_without_a_recipe_stays_a_pair_file(tmp_path: Path) -> None:
-    registry, record = installed_registry(), tmp_path / "run.toml"
-    kinds = {"pool": ["mean"], "loss": ["infonce"]}
-    first = resolve(registry, kinds=kinds, lookup=lambda _: Known(("text", "positive"), 60))
-    record.write_text(dump_recipe(first), encoding="utf-8")
-    positive = resolve(registry, recipe=record).view("positive")
-    assert positive is not None and positive.column == "positive"
-    with pytest.raises(CseError, match="column"):
-        resolve(registry, recipe=record, lookup=lambda _: Known(("text",), 60))

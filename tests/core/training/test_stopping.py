@@ -31,27 +31,12 @@ def test_units() -> None:
             TrainOptions(patience=value)
 
 
-def test_sigterm_asks_however_often_it_comes() -> None:
+def test_signals_that_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     with StopSignals(list) as asked:
         assert not asked.asked
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGTERM)
         assert asked.asked
-
-
-def test_a_second_interrupt_interrupts_but_not_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(signals.time, "monotonic", lambda: now)
-    with StopSignals(list) as asked:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert asked.asked
-        os.kill(os.getpid(), signal.SIGINT)
-        now += 1.5
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_signals_that_ask() -> None:
     for ignored in (False, True):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
         with StopSignals(list) as asked:
@@ -62,3 +47,12 @@ def test_signals_that_ask() -> None:
     with StopSignals(list):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
+    now = 100.0
+    monkeypatch.setattr(signals.time, "monotonic", lambda: now)
+    with StopSignals(list) as asked:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked.asked
+        os.kill(os.getpid(), signal.SIGINT)
+        now += 1.5
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
