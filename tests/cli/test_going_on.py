@@ -17,6 +17,7 @@ from cse_cli.training.running import _new_folder
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose
+from tests.fixtures.tiny import metrics
 
 QUICK = ("--train.batch_size", "6", "--train.max_steps", "4", "--train.log_steps", "1",
          "--train.lr", "1e-3", "--model.max_length", "16", "--train.device", "cpu")  # fmt: skip
@@ -27,11 +28,6 @@ def stopped_after(cse: Cse, patch: pytest.MonkeyPatch, step: int, *words: str) -
         stop = lambda self, done: done == step and signal.raise_signal(signal.SIGTERM)  # noqa: E731
         inside.setattr(LineReporter, "step", stop)
         assert cse(*words).code == 130
-
-
-def numbers(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").open(encoding="utf-8")]
-    return [{k: v for k, v in line.items() if "per_second" not in k} for line in lines]
 
 
 @pytest.fixture
@@ -54,9 +50,9 @@ def test_losses_go_on_as_if_nothing_had_happened(
     stopped_after(cse, monkeypatch, 2, *words, str(halted))
     assert (halted / "checkpoints" / "step-2").is_dir()
     assert cse("train", "--resume", str(halted)).code == 0
-    assert numbers(halted) == numbers(whole)
+    assert metrics(halted) == metrics(whole)
     assert cse("train", "--recipe", str(halted), "--out", str(again)).code == 0
-    assert numbers(again) == numbers(whole)
+    assert metrics(again) == metrics(whole)
 
 
 def test_what_a_run_reads_may_not_change(

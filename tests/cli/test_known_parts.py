@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cse_cli.plugins.directory import known_commands, known_parts
@@ -12,7 +14,7 @@ from cse_core.evaluation.dev_sets import DEV
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
-from cse_core.registry.plugin_info import KnownPart, PluginInfo, Status
+from cse_core.registry.plugin_info import KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
 from tests.docs.pages import ROOT
 
@@ -40,20 +42,12 @@ def test_the_list_is_what_the_distributions_bring() -> None:
     assert known_commands().items() <= commands.items()
 
 
-def info(key: str, *parts: ComponentSpec, status: Status = "active") -> PluginInfo:
+def info(key: str, *parts: ComponentSpec, **state: Any) -> PluginInfo:
     distribution, _, name = key.partition(":")
     return PluginInfo(
-        key=key,
-        name=name,
-        distribution=distribution,
-        version="0.1.0",
-        summary="",
-        module="m",
-        status=status,
-        reason="" if status == "active" else "ImportError: x",
-        fix="" if status == "active" else f"pip install -U {distribution}",
-        parts=parts,
-    )
+        key=key, name=name, distribution=distribution, version="0.1.0", summary="", module="m",
+        parts=parts, **state,
+    )  # fmt: skip
 
 
 NEGATION = AugmenterSpec(
@@ -73,7 +67,8 @@ def test_parts_of_a_known_paper() -> None:
     assert error("aug", "cse-mocose/fgsm").endswith(": pip install cse-mocose")
     assert "did you mean fgsm? it is a part of cse-mocose" in error("aug", "fgms")
     assert "it is a part of cse-mocose, not installed" in error("aug", "cse-mocos/fgsm")
-    assert error("aug", "fgsm", info("cse-mocose:mocose", status="broken")).endswith(
+    broken = {"status": "broken", "reason": "ImportError: x", "fix": "pip install -U cse-mocose"}
+    assert error("aug", "fgsm", info("cse-mocose:mocose", **broken)).endswith(
         "it is a part of cse-mocose 0.1.0, broken (ImportError: x): pip install -U cse-mocose"
     )
     queue = StoreSpec(name="queue", summary="s", factory="m:C")

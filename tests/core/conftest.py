@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from cse_core.tokenization.tokenizer import TextTokenizer
 from tests.fixtures.tiny import Bench, Build, make_encoder
 
 
@@ -29,3 +30,16 @@ def folder(tmp_path: Path) -> Path:
 def build(encoder: str, tmp_path: Path) -> Build:
     """Return what makes a bench of the tiny encoder."""
     return partial(Bench, encoder, tmp_path)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    calls: list[list[str]] = []
+    plain = TextTokenizer._encodings
+
+    def encodings(self: TextTokenizer, texts: list[str], longest: int | None) -> object:
+        calls.append(list(texts))
+        return plain(self, texts, longest)
+
+    monkeypatch.setattr(TextTokenizer, "_encodings", encodings)
+    return calls

@@ -25,7 +25,6 @@ from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
 from tests.fixtures.packages import installed
 
-HERE = Path(__file__).parent
 NAME = "cse-adapter"
 PARTS: dict[Any, str] = {"branch": "adapter", "aug": "frequent-words"}
 """What it brings beside a recipe, by kind; no other plugin has a branch that trains."""

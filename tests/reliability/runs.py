@@ -14,6 +14,7 @@ from typing import Any
 from cse_testkit import tiny_corpus, write_corpus
 from cse_testkit.tiny import tiny_encoder
 
+from tests.fixtures.tiny import metrics
 from tests.reliability.faults import Fault
 from tests.reliability.outcomes import Answer
 from tests.reliability.server import Server
@@ -126,11 +127,6 @@ def difference(run: Path, whole: Path) -> str | None:
     return None
 
 
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{k: v for k, v in line.items() if "per_second" not in k} for line in lines]
-
-
 def _without(*names: str) -> Callable[[Path], dict[str, Any]]:
     def read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text())
@@ -140,7 +136,7 @@ def _without(*names: str) -> Callable[[Path], dict[str, Any]]:
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {
-    "metrics.jsonl": _metrics,
+    "metrics.jsonl": lambda path: metrics(path.parent),
     "result.json": _without("seconds"),
     "checksums.json": _without("metrics.jsonl"),
 }

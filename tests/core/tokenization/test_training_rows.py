@@ -23,19 +23,6 @@ def tokenizer() -> TextTokenizer:
     return TextTokenizer(load_tokenizer(shared_encoder()))
 
 
-@pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    calls: list[list[str]] = []
-    plain = TextTokenizer._encodings
-
-    def encodings(self: TextTokenizer, texts: list[str], longest: int | None) -> object:
-        calls.append(list(texts))
-        return plain(self, texts, longest)
-
-    monkeypatch.setattr(TextTokenizer, "_encodings", encodings)
-    return calls
-
-
 def test_each_text_is_tokenised_once(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
     rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
     rows.tokenise("text", tokenizer, Reporter())

@@ -94,10 +94,6 @@ def same(one: Trainer, other: Trainer) -> None:
         assert torch.equal(value, second[name]), name
 
 
-def unmeasured(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in line.items() if "per_second" not in k} for line in lines]
-
-
 def dev() -> Scorer:
     return dev_scorer(sentences(60))
 
@@ -119,7 +115,7 @@ def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(encoder: str, folde
     outcome = resumed.run(Checkpoint.read(found))
     same(whole, resumed)
     assert outcome.steps == 16
-    one, other = (unmeasured(metrics(folder / name)) for name in ("whole", "again"))
+    one, other = (metrics(folder / name) for name in ("whole", "again"))
     assert [line["step"] for line in other] == [3, 6, 9, 12, 15, 16]
     assert one == other
     ema, mine = (run.assembly.parts["branch.ema"].state_dict() for run in (whole, resumed))
@@ -179,7 +175,7 @@ def test_a_resumed_round_mines_once(
         resumed.run(Checkpoint.read(halted.folder.checkpoints()[-1]))
         assert TwoRounds.mined == 3 - where[0]
         same(whole, resumed)
-        assert unmeasured(metrics(folder / "whole")) == unmeasured(metrics(folder / out))
+        assert metrics(folder / "whole") == metrics(folder / out)
 
 
 def test_damaged_best_weights_are_refused_before_the_first_step(encoder: str, folder: Path) -> None:
