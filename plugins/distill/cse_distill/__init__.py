@@ -1,0 +1,1 @@
+"""Losses that teach a model the vectors, margins or distributions of another."""

@@ -1,0 +1,71 @@
+"""Options of the losses of a teacher."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from cse_core.options import LossOptions, Temperature
+
+
+class TaughtOptions(LossOptions):
+    """What each of the losses accepts."""
+
+    teacher: str = "frozen"
+    """Branch of the teacher; its model is an option of the branch: branch.frozen.model."""
+    level: Literal["sentence"] = "sentence"
+    """A teacher reads whole texts."""
+    directions: Literal["one"] = "one"
+    """The teacher says what holds for both."""
+    negatives: Literal["none"] = "none"
+    """What a text is compared with, candidates says."""
+
+    @field_validator("teacher")
+    @classmethod
+    def _is_another(cls, value: str) -> str:
+        if value == "online":
+            raise ValueError("must be another branch: online is the model in training")
+        return value
+
+
+class MseOptions(TaughtOptions):
+    """Options of ``mse``."""
+
+    sides: Literal["both", "anchor"] = "both"
+    """Texts whose vectors are taught: anchors and targets, or anchors alone."""
+    metric: Literal["mse", "cosine"] = "mse"
+    """Distance of two vectors: the mean of their squared differences, or 1 - cosine."""
+    dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
+    """Dimensions of the teacher where they are not the model's: a linear layer, trained with the
+    loss and not saved with the model, maps to as many."""
+
+
+class ListOptions(TaughtOptions):
+    """What ``margin-mse`` and ``kl`` accept."""
+
+    similarity: Literal["cosine", "dot"] = "dot"
+    """Similarity of two vectors, for model and teacher."""
+    candidates: Literal["own", "batch"] = "own"
+    """What a text is compared with beside its positive: its own texts of views of role negative,
+    or all positives and negatives of the batch."""
+    scores: tuple[str, ...] = ()
+    """Columns with the teacher's scores, in place of its branch: that of the positive, then one for
+    each view of ``views``. A single column of margin-mse holds margins."""
+    views: tuple[str, ...] = ()
+    """Views of negatives that are compared; by default all of the run."""
+
+    @model_validator(mode="after")
+    def _scores_are_of_own_texts(self) -> ListOptions:
+        if self.scores and self.candidates == "batch":
+            raise ValueError("scores are those of a text's own candidates: candidates = own")
+        return self
+
+
+class KlOptions(ListOptions):
+    """Options of ``kl``."""
+
+    temperature: Temperature = 1.0
+    """The model's similarities are divided by it; the loss is multiplied by its square."""
+    teacher_temperature: Temperature | None = None
+    """The teacher's are divided by it; by default by ``temperature``."""

@@ -1,0 +1,113 @@
+"""The records of the losses of a teacher; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import LossSpec, Paper, RecipeSpec
+from cse_core.run_info import RunInfo
+from cse_distill.options import KlOptions, ListOptions, MseOptions, TaughtOptions
+
+VECTORS = Paper(
+    "Reimers and Gurevych: Knowledge Distillation, EMNLP 2020",
+    bibtex=r"""@inproceedings{reimers-gurevych-2020-making,
+    title = "Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation",
+    author = "Reimers, Nils and Gurevych, Iryna",
+    booktitle = "Proceedings of the 2020 Conference on Empirical Methods in Natural Language
+        Processing",
+    year = "2020",
+    url = "https://aclanthology.org/2020.emnlp-main.365",
+}""",
+)
+MARGINS = "Hofstaetter et al.: Cross-Architecture Knowledge Distillation, 2020"
+SOFT = "Hinton, Vinyals and Dean: Distilling the Knowledge in a Neural Network, 2015"
+
+
+def _of_vectors(options: MseOptions) -> tuple[tuple[str, str], ...]:
+    views = ("anchor", options.target) if options.sides == "both" else ("anchor",)
+    return tuple((view, options.teacher) for view in views)
+
+
+def _of_lists(options: ListOptions) -> tuple[tuple[str, str], ...]:
+    views = () if options.scores else ("anchor", options.target, *options.views)
+    return tuple((view, options.teacher) for view in views)
+
+
+def _needs(options: ListOptions) -> tuple[str, ...]:
+    needs = () if options.scores else (f"branch:{options.teacher}",)
+    return (*needs, "view:negative") if options.candidates == "own" else needs
+
+
+def _with_views(options: ListOptions, facts: RunInfo) -> ListOptions:
+    """Name the views of negatives, and refuse scores that are not as many."""
+    found = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
+    views, count = options.views or found, len(options.scores)
+    margins = not isinstance(options, KlOptions) and count == 1
+    if count and not margins and count != 1 + len(views):
+        names = ", ".join(("positive", *views))
+        raise ValueError(f"scores = {list(options.scores)}: one column each for {names}")
+    return options.model_copy(update={"views": views})
+
+
+def _taught_by_itself(options: TaughtOptions, facts: RunInfo) -> list[str]:
+    """Warn of a teacher that is the model in training, as it starts."""
+    name = options.teacher
+    if facts.branches.get(name, {}).get("model") != "self" or getattr(options, "scores", ()):
+        return []
+    return [f"its teacher is {facts.model} itself: --branch.{name}.model MODEL names another"]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the losses."""
+    return [
+        LossSpec(
+            name="mse",
+            summary="vectors near those of a teacher",
+            factory="cse_distill.vectors:Mse",
+            options=MseOptions,
+            requires=lambda options: (f"branch:{options.teacher}",),
+            encodes=_of_vectors,
+            contrastive=False,
+            plan_warnings=_taught_by_itself,
+            paper=VECTORS,
+        ),
+        LossSpec(
+            name="margin-mse",
+            summary="a teacher's margins between positives and negatives",
+            factory="cse_distill.lists:MarginMse",
+            options=ListOptions,
+            requires=_needs,
+            reads=lambda options: dict.fromkeys(options.scores, "float"),
+            encodes=_of_lists,
+            contrastive=False,
+            resolve_options=_with_views,
+            plan_warnings=_taught_by_itself,
+            paper=MARGINS,
+        ),
+        LossSpec(
+            name="kl",
+            summary="a teacher's distributions over a text's candidates",
+            factory="cse_distill.lists:Kl",
+            options=KlOptions,
+            requires=_needs,
+            reads=lambda options: dict.fromkeys(options.scores, "float"),
+            encodes=_of_lists,
+            contrastive=False,
+            resolve_options=_with_views,
+            plan_warnings=_taught_by_itself,
+            paper=SOFT,
+        ),
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="distill",
+            summary="a small model learns the vectors of a teacher",
+            path="cse_distill:recipes/distill.toml",
+            paper=VECTORS,
+        )
+    ]
