@@ -120,8 +120,8 @@ class Session:
         """Read an encoder and its tokenizer, or copy those that another session read."""
         if self._models is None:
             return PackedEncoder.load_with_tokenizer(folder, **how)
-        files = [(str(path), path.stat()) for path in sorted(Path(folder).rglob("*"))]
-        stamps = [(path, stat.st_mtime_ns, stat.st_size) for path, stat in files]
+        files = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+        stamps = [(path, path.stat().st_mtime_ns, path.stat().st_size) for path in files]
         key = (folder, *stamps, *sorted(how.items()))
         if key not in self._models:
             self._models[key] = PackedEncoder.load_with_tokenizer(folder, **how)

@@ -161,11 +161,13 @@ def build(
     )
     dimension = online.dimension
     inference_pool = None
-    if composition.inference_pool is not None:
-        planned = composition.inference_pool
+    if (chosen := composition.inference_pool) is not None:
         apart = replace(factory, made={})  # it is not part of the training
-        inference_pool = cast(RowPooler, apart(planned, encoder.hidden_size))
-        _refuse_untrained(inference_pool, planned)
+        inference_pool = cast(RowPooler, apart(chosen, encoder.hidden_size))
+        if isinstance(inference_pool, nn.Module) and [*inference_pool.parameters()]:
+            what = "has weights of its own, which this run would not train"
+            hint = f"train with it: --pool {chosen.use}, or choose another for inference.pool"
+            raise CseError(what, where="inference.pool", value=chosen.use, hint=hint)
     branches: dict[str, Branch] = {}
     for planned in composition.of("branch"):
         branch = cast(Branch, factory(planned, dimension, dict(online.heads)))
@@ -219,11 +221,3 @@ def build(
     for part in factory.made.values():
         calls.watch(part)
     return assembly
-
-
-def _refuse_untrained(pooler: RowPooler, planned: PlannedPart) -> None:
-    """Refuse a row pooler of the saved model that has weights and is not in the training."""
-    if isinstance(pooler, nn.Module) and next(pooler.parameters(), None) is not None:
-        what = "has weights of its own, which this run would not train"
-        hint = f"train with it: --pool {planned.use}, or choose another for inference.pool"
-        raise CseError(what, where="inference.pool", value=planned.use, hint=hint)

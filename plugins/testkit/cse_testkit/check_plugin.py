@@ -67,11 +67,7 @@ def check_plugin(
 
 
 def _of_this_folder() -> str:
-    """Return the distribution whose ``pyproject.toml`` is in the working folder.
-
-    Raises:
-        CseError: If there is none, or it has no name.
-    """
+    """Return the distribution whose ``pyproject.toml`` is in the working folder."""
     try:
         return str(tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -86,10 +82,8 @@ def _show(part: str, asked: list[Asked]) -> None:
         line += f" ({refused} refused with a reason)"
     if count["broken"]:
         line += f", {count['broken']} broken, {count['not asked']} not asked until it is fixed"
-    unasked: dict[str, int] = {}
-    for each in asked:
-        if each.status == "not meant" and each.detail.startswith("an option has no default"):
-            unasked[each.detail] = unasked.get(each.detail, 0) + 1
+    unset = "an option has no default"
+    unasked = Counter(each.detail for each in asked if each.detail.startswith(unset))
     echo("; ".join([line, *(f"{count} not asked: {why}" for why, count in unasked.items())]))
     for each in asked:
         if each.status == "broken":

@@ -174,7 +174,8 @@ def of_record(
     part, module = f"{NOUNS[record.kind]} {record.name}", _file(_module, info.module)
     if isinstance(record, ComponentSpec):
         suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
-        factory, options = _file(load_factory, record.factory), _file(_same, record.options)
+        factory = _file(load_factory, record.factory)
+        options = _file(lambda made: made, record.options)
         own = declared_options(info.distribution, f"{record.kind}.{record.name}")
         given = {"options": own} if own else {}
         for each in _of(suite, part, factory or module, **given):
@@ -225,10 +226,6 @@ def _module(name: str) -> Path:
     """Return the file of an entry point's module, which is not imported."""
     spec = find_spec(name.partition(":")[0])
     return Path(spec.origin or "") if spec is not None else Path()
-
-
-def _same(made: type) -> type:
-    return made
 
 
 def _file(find: Callable[[Any], Any], name: Any) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from cse import Composition
-from cse_cli.api import Registered, Registry
+from cse_cli.api import Registered, Registry, as_typed
 from cse_core.capabilities import Requirement, flatten
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.protocols import Corpus
@@ -179,7 +178,8 @@ class Needed:
         self.kinds["loss"] = _list(losses)
         for part in self.parts:
             given = self.options.get((part.spec.kind, part.name), {})
-            self.sets += [f"{part.spec.kind}.{part.name}.{k}={_text(v)}" for k, v in given.items()]
+            path = path_of(part)
+            self.sets += [f"{path}.{name}={as_typed(value)}" for name, value in given.items()]
 
     def _parts_of(self, kind: Kind) -> list[Found]:
         return [part for part in self.parts if part.spec.kind == kind]
@@ -193,13 +193,6 @@ def _list(names: Sequence[str]) -> list[str]:
     """Return names as flags that replace a kind's list: the first alone, the others added."""
     first, *others = dict.fromkeys(names)
     return [first, *(f"+{name}" for name in others)]
-
-
-def _text(value: Any) -> str:
-    """Return a value as it is typed behind ``--set NAME=``."""
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def path_of(part: Found) -> str:

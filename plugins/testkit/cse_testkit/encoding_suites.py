@@ -59,10 +59,7 @@ class AugmenterSuite(PartSuite):
 
 
 def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> None:
-    """Check that most rows are more like what they were than like another row.
-
-    Likeness is the share of common words (or tokens) among all of both.
-    """
+    """Check that most rows are more like what they were than like another row."""
     moved = []
     for row, words in enumerate(after):
         like = [_likeness(words, other) for other in before]
@@ -73,6 +70,7 @@ def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]
 
 
 def _likeness(one: Sequence[Any], other: Sequence[Any]) -> float:
+    """Return the share of common words or tokens among all of both."""
     together = set(one) | set(other)
     return len(set(one) & set(other)) / len(together) if together else 1.0
 

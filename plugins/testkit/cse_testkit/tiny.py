@@ -136,11 +136,7 @@ def declared_options(name: str, part: str) -> Mapping[str, Any]:
 
 
 def _declared(name: str) -> tuple[Path, dict[str, Any]]:
-    """Return ``[tool.cse]`` of a distribution, and the file that has it.
-
-    It is that of the folder that the distribution is installed from, or of the working folder; a
-    wheel has none.
-    """
+    """Return the file and ``[tool.cse]`` of where a distribution is installed from, or of here."""
     try:
         origin = json.loads(distribution(name).read_text("direct_url.json") or "{}").get("url", "")
     except PackageNotFoundError:

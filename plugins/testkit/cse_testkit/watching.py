@@ -150,10 +150,8 @@ class Call:
 class Watch:
     """Sees what parts do in a run; what must be pure is called twice and compared.
 
-    Args:
-        compare: False only sees: nothing is called twice.
-
     Attributes:
+        compare: Whether it calls twice and compares; False only sees.
         calls: Every call so far.
         online: The encoder in training, whose weights the optimiser alone moves.
     """
