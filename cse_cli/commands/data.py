@@ -11,7 +11,7 @@ import typer
 from cse_cli.commands.fetch import fetch, fetchable
 from cse_cli.commands.pairs import show_pairs
 from cse_cli.options.completion import complete_data, complete_model
-from cse_cli.plugins.installed import Installed, installed
+from cse_cli.plugins.installed import Installed, about, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_cli.texts.given import ColumnsOption, named_columns
 from cse_core.errors import CseError, did_you_mean
@@ -58,16 +58,7 @@ def list_data(
         raise CseError("is not a folder", where=origin, value=str(folder), hint=hint)
     suites = _suite_files(folder, plugins)
     if json:
-        shown = [
-            {
-                "name": each.name,
-                "summary": each.spec.summary,
-                "synthetic": each.spec.synthetic,
-                "distribution": each.distribution,
-                "version": each.version,
-            }
-            for each in registry.datasets()
-        ]
+        shown = [about(each, "synthetic") for each in registry.datasets()]
         places = {
             suite: {name: str(path) if path else None for name, path in files.items()}
             for suite, files in suites.items()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.plugins.installed import installed
+from cse_cli.plugins.installed import about, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 
 
@@ -17,17 +17,7 @@ def list_recipes(
     """List the installed recipes."""
     recipes = installed(context).registry.recipes()
     if json:
-        found = [
-            {
-                "name": each.name,
-                "summary": each.spec.summary,
-                "paper": each.spec.paper,
-                "distribution": each.distribution,
-                "version": each.version,
-            }
-            for each in recipes
-        ]
-        say_json({"recipes": found})
+        say_json({"recipes": [about(each, "paper") for each in recipes]})
         return
     if not recipes:
         echo("no recipe is installed; cse train works without one, or with a TOML file of your own")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
     from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
-    from cse_core.registry.registry import Registry
+    from cse_core.registry.registry import Registered, Registry
     from cse_core.suites import Suite, SuiteFiles
 
 OWN_COMMANDS = (
@@ -145,6 +145,12 @@ class Installed:
 def installed(context: typer.Context) -> Installed:
     """Return the plugins of a command's context."""
     return cast(Installed, context.find_object(Installed) or Installed())
+
+
+def about(found: Registered[Any], field: str) -> dict[str, Any]:
+    """Return what a record is, with one field of its own, and who brings it, as for JSON."""
+    own = {"name": found.name, "summary": found.spec.summary, field: getattr(found.spec, field)}
+    return {**own, "distribution": found.distribution, "version": found.version}
 
 
 def facts(info: PluginInfo) -> dict[str, Any]:

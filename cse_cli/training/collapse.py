@@ -35,19 +35,6 @@ WEAK_DECAY = 0.5
 _MOST_ROWS = 128
 
 
-def spread(anchors: Tensor) -> dict[str, float]:
-    """Return mean cosine and effective rank of a batch's vectors ``[A, D]``, of the first 128.
-
-    They are those of training, with dropout and heads. It waits for the device.
-    """
-    vectors = unit(anchors[:_MOST_ROWS].float().cpu().numpy())
-    cosine = mean_cosine(vectors)
-    if cosine is None:
-        return {}
-    rank = effective_rank(singular_values(vectors))
-    return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
-
-
 class CollapseDetector(Callback):
     """Says when a set of sentences looks collapsed, once for each set."""
 
@@ -57,8 +44,16 @@ class CollapseDetector(Callback):
         self._best: dict[str, float] = {}
 
     def numbers(self, anchors: Tensor) -> dict[str, float]:
-        """Return how far the vectors of a batch are spread; waits for the device."""
-        return spread(anchors)
+        """Return mean cosine and effective rank of a batch's vectors ``[A, D]``, of the first 128.
+
+        They are those of training, with dropout and heads. It waits for the device.
+        """
+        vectors = unit(anchors[:_MOST_ROWS].float().cpu().numpy())
+        cosine = mean_cosine(vectors)
+        if cosine is None:
+            return {}
+        rank = effective_rank(singular_values(vectors))
+        return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
 
     def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
         """Yield a warning for each set that looks collapsed for the first time."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from cse_cli.training.collapse import BATCH, CollapseDetector, advice, spread
+from cse_cli.training.collapse import BATCH, CollapseDetector, advice
 from cse_core.data import Corpus
 from cse_core.training.selection import Scorer
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
@@ -83,7 +83,9 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     assert printed and "the score fell below half of its best, 60.00 (collapse)" in printed
 
 
-def test_spread_of_a_batch() -> None:
+def test_spread_of_a_batch(encoder: str, folder: Path) -> None:
+    composition = composed(encoder, PULL, folder=folder, rows=240)
+    spread = CollapseDetector(composition).numbers
     assert spread(torch.ones(1, 4)) == {}
     same = spread(torch.ones(200, 4))
     assert same[f"{BATCH}.mean_cosine"] == pytest.approx(1)
