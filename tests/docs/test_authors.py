@@ -36,6 +36,7 @@ SECTIONS = {
     "cse_losses": ("A loss: the whole package", 'use = "cse-dcl/decoupled"'),
     "cse_augmenters": ("An augmenter", "rate = 0.2"),
     "cse_poolers": ("A pooler", 'use = "cse-max-pooling/max"'),
+    "cse_transforms": ("A transform", 'use = "cse-centre/centre"'),
     "cse_positive_miners": ("A positive miner", 'name = "neighbours"'),
     "cse_negative_stores": ("A negative store", "size = 512"),
     "cse_branches": ("A branch", "every = 2"),

@@ -1,0 +1,99 @@
+"""SimCSE's own code with masked language modelling gave these numbers; the loss gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_mlm.loss import Mlm
+from cse_mlm.options import MlmOptions
+from cse_testkit import make_context, make_setup
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, cross_entropy
+from transformers import BertConfig, BertForMaskedLM, RobertaConfig, RobertaForMaskedLM
+
+from cse_core.encoders.encoder import PackedEncoder
+from cse_core.encoders.masked_lm import Head
+from cse_core.types import TokenBatch, TokenStates, offsets_of, positions_of
+from tests.shared import golden, tensor
+
+
+def fill(named: Iterator[tuple[str, nn.Parameter]], seed: int) -> None:
+    """Give parameters the numbers that the file describes."""
+    for place, (name, parameter) in enumerate(sorted(named)):
+        drawn = np.random.RandomState(seed + place).standard_normal(tuple(parameter.shape))
+        norm = "norm" in name.lower() and name.endswith("weight")
+        parameter.data = tensor(1 + 0.4 * (0.25 * drawn) if norm else 0.25 * drawn)
+
+
+def rows(ids: list[list[int]], mask: list[list[int]], labels: list[list[int]]) -> TokenBatch:
+    lengths = torch.tensor(mask).sum(dim=1)
+    kept = torch.tensor(mask).bool()
+    flat, offsets = torch.tensor(ids)[kept], offsets_of(lengths)
+    none = torch.zeros(len(flat), dtype=torch.long)
+    owner = torch.arange(len(ids))
+    return TokenBatch(flat, positions_of(offsets), none, none, none.bool(), offsets, owner,
+                      torch.zeros_like(owner), torch.tensor(labels)[kept])  # fmt: skip
+
+
+def encoded(encoder: PackedEncoder, tokens: TokenBatch) -> Tensor:
+    words = encoder.word_embeddings(tokens.ids)
+    return encoder(words, tokens.positions, tokens.offsets).last
+
+
+def model_of(case: dict[str, Any]) -> Any:
+    bert = case["encoder"] == "bert"
+    special = {"pad_token_id": case["pad_token_id"]}
+    config = (BertConfig if bert else RobertaConfig)(**case["config"], **special)
+    return (BertForMaskedLM if bert else RobertaForMaskedLM)(config).double().eval()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_losses_and_gradients(number: int) -> None:
+    given = golden("goldA")["mlm"]
+    case = given["cases"][number]
+    whole = model_of(case)
+    inner = getattr(whole, whole.base_model_prefix)
+    fill(inner.named_parameters(), case["weight_seed"])
+    encoder, head = PackedEncoder(inner), Head(whole, True)
+    tied = case["head_matrix_is_the_word_embedding"]
+    setup = make_setup(dimension=8, encoder=encoder, load_masked_lm=lambda: (None, head, None))
+    loss = Mlm(MlmOptions(tied=tied), setup)
+    own = {name: value for name, value in head.named_parameters()
+           if value is not encoder.model.get_input_embeddings().weight}  # fmt: skip
+    wanted = case["head_names_in_order_of_seeds"]
+    short = {
+        max((w for w in wanted if name.endswith(w)), key=len): value for name, value in own.items()
+    }
+    assert sorted(short) == wanted
+    fill(iter(short.items()), case["weight_seed"] + 700)
+    mlp = nn.Linear(8, 8).double()
+    fill(mlp.named_parameters(), case["weight_seed"] + 500)
+
+    mask, tokens = case["attention_mask"], case["mlm_input_ids"]
+    masked = rows(tokens, mask, case["mlm_labels"])
+    labelled = masked.with_labels()[1]
+    assert len(labelled) == case["label_count"]
+    view = TokenStates(masked, encoded(encoder, masked), torch.zeros(len(mask), 8), labelled,
+                       masked.owner)  # fmt: skip
+    sums = loss.sums({"masked": view}, make_context())
+    value = sums.total / sums.count
+    atol = given["suggested_atol"]
+    assert float(value.detach()) == pytest.approx(case["mlm_loss"], abs=atol)
+
+    plain = rows(case["input_ids"], mask, case["mlm_labels"])
+    vectors = torch.tanh(mlp(encoded(encoder, plain)[plain.offsets[:-1]]))
+    one, two = vectors[::2], vectors[1::2]
+    scores = cosine_similarity(one[:, None], two[None], dim=-1) / case["temp"]
+    both = cross_entropy(scores, torch.arange(len(one))) + case["mlm_weight"] * value
+    assert float(both.detach()) == pytest.approx(case["loss"], abs=atol)
+    both.backward()
+    table = encoder.model.get_input_embeddings().weight
+    for found, name in (
+        (table.grad, "grad_word_embeddings"),
+        (short["bias"].grad, "grad_head_bias"),
+    ):
+        assert torch.allclose(found, tensor(case[name]), rtol=0, atol=atol), name
