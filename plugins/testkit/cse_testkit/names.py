@@ -21,9 +21,10 @@ from cse_testkit.tiny import shared_encoder, tiny_corpus, tiny_encoder, write_co
 
 __all__ = [
     "ENCODERS", "AdapterSuite", "AugmenterSuite", "BranchSuite", "LossSuite", "MetricSuite",
-    "MinerSuite", "NotMeant", "PluginSuite", "PoolerSuite", "RecipeSuite", "ReporterSuite", "Rig",
-    "StoreSuite", "SuiteSuite", "TokenLossSuite", "TransformSuite", "complete", "compose",
-    "failures", "installed_registry", "make_batch", "make_context", "make_part", "make_setup",
-    "pairs", "part_suites", "recipe_suites", "run_steps", "settings_of", "shared_encoder", "suite_of", "tiny_corpus",
-    "tiny_encoder", "tiny_tokenizer", "train_together", "write_corpus",
+    "MinerSuite", "NotMeant", "PluginSuite", "PoolerSuite", "RecipeSuite", "ReporterSuite",
+    "Rig", "StoreSuite", "SuiteSuite", "TokenLossSuite", "TransformSuite", "complete",
+    "compose", "failures", "installed_registry", "make_batch", "make_context", "make_part",
+    "make_setup", "pairs", "part_suites", "recipe_suites", "run_steps", "settings_of",
+    "shared_encoder", "suite_of", "tiny_corpus", "tiny_encoder", "tiny_tokenizer",
+    "train_together", "write_corpus",
 ]  # fmt: skip
