@@ -81,11 +81,7 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     assert look(0.5, 30.0, 6.0, "c") is look(0.5, 30.0, 1.0, "c") is None  # may be chance
     printed = look(0.5, 30.0, 20.0, "b")
     assert printed and "the score fell below half of its best, 60.00 (collapse)" in printed
-
-
-def test_spread_of_a_batch(encoder: str, folder: Path) -> None:
-    composition = composed(encoder, PULL, folder=folder, rows=240)
-    spread = CollapseDetector(composition).numbers
+    spread = CollapseDetector(composed(encoder, PULL, folder=folder, rows=240)).numbers
     assert spread(torch.ones(1, 4)) == {}
     same = spread(torch.ones(200, 4))
     assert same[f"{BATCH}.mean_cosine"] == pytest.approx(1)

@@ -26,7 +26,7 @@ OF_MEMORY = (
 BUGS = (FileNotFoundError(errno.ENOENT, "x"), RuntimeError("shapes"), ValueError(), KeyError())
 
 
-def test_a_refusal_of_the_machine_says_what_to_do() -> None:
+def test_what_the_machine_refuses(tmp_path: Path) -> None:
     for error in OF_MEMORY:
         said = refusal(error, ["train", "--data", "x"])
         assert said is not None and said.line().startswith("cse train: out of memory; ")
@@ -36,9 +36,6 @@ def test_a_refusal_of_the_machine_says_what_to_do() -> None:
     said = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
     assert said is not None and said.line() == "a/file: No space left on device"
     assert [refusal(error, ["train"]) for error in BUGS] == [None] * len(BUGS)
-
-
-def test_metadata_that_cannot_be_read_names_its_distribution(tmp_path: Path) -> None:
     (folder := tmp_path / "zz-1.0.dist-info").mkdir()
     (folder / "METADATA").write_text("Name: zz\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text("[cse]\nno equals sign\n")

@@ -138,13 +138,10 @@ def test_parse_notices_mistakes() -> None:
     assert list(unknown_options("cse train --train.lrr 1".split())) == ["option train.lrr"]
 
 
-def test_generated_tables_are_up_to_date() -> None:
+def test_options_and_tables() -> None:
     assert not generate.outdated(), "run: python docs/generate.py"
     for name in generate.TABLES:
         assert any(f"<!-- generated: {name} -->" in page.text for page in PAGES.values()), name
-
-
-def test_every_option_of_the_core_is_described() -> None:
     models = [*CORE_OPTIONS.values(), ViewOptions, *(r.options for r in COMPONENT_SPECS.values())]
     for options in (*models, HeadOptions):
         for option in options.model_fields:

@@ -40,12 +40,19 @@ def test_the_seed_alone_decides():
     assert source.next_seed() == expected < 2**63
 
 
-def test_neighbours_are_independent():
+def test_neighbours_and_extremes():
     out = dropout(torch.ones(400_000), 0.5, DropoutSource())
     kept = (out != 0).double()
     for lag in (1, 2, 3, 4, 8):
         together = (kept[lag:] * kept[:-lag]).mean().item()
         assert abs(together - 0.25) < 0.005, lag
+    values = torch.randn(50)
+    source = DropoutSource()
+    assert torch.equal(dropout(values, 0.0, source), values)
+    assert torch.equal(dropout(values, 1e-9, source), values)
+    assert torch.count_nonzero(dropout(values, 1.0, source)) == 0
+    assert dropout(torch.empty(0, 3), 0.5, source).shape == (0, 3)
+    assert torch.count_nonzero(dropout(values, 0.5, None)) < 50
 
 
 @pytest.mark.parametrize("contiguous", [True, False])
@@ -56,16 +63,6 @@ def test_gradient_uses_the_same_mask(contiguous):
     factor = torch.randn_like(out)
     (gradient,) = torch.autograd.grad((out * factor).sum(), values)
     torch.testing.assert_close(gradient, torch.where(out == 0, 0.0, factor * out / values))
-
-
-def test_extremes():
-    values = torch.randn(50)
-    source = DropoutSource()
-    assert torch.equal(dropout(values, 0.0, source), values)
-    assert torch.equal(dropout(values, 1e-9, source), values)
-    assert torch.count_nonzero(dropout(values, 1.0, source)) == 0
-    assert dropout(torch.empty(0, 3), 0.5, source).shape == (0, 3)
-    assert torch.count_nonzero(dropout(values, 0.5, None)) < 50
 
 
 def test_replacing_the_dropouts_of_a_model():

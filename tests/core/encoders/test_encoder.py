@@ -179,15 +179,6 @@ def test_one_token_a_row_is_read_as_if_all_were(make):
             assert ours.grad is None, name
 
 
-def test_the_last_layer_is_whole_where_more_is_wanted():
-    encoder = PackedEncoder(randomised(bert)[0].eval())
-    offsets = rows(LENGTHS)[2]
-    assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).selected_only
-    assert not encode(encoder, LENGTHS).selected_only
-    read = torch.tensor([0, 3])
-    assert not encode(encoder, [3, 0], read=read).selected_only  # an empty row has nothing to read
-
-
 @pytest.mark.parametrize("make", [bert, electra, distilbert, modernbert, albert, mpnet])
 def test_on_input_sees_and_replaces_what_enters_the_first_layer(make):
     model, plain = randomised(make)
@@ -313,7 +304,7 @@ def test_a_copy_works_by_itself_and_is_saved_as_a_plain_model(tmp_path):
     close(padded_forward(again, LENGTHS)[-1], encode(encoder, LENGTHS).last)
 
 
-def test_padding_by_request_and_its_reason():
+def test_padding_by_request_and_the_last_layer():
     model, plain = randomised(bert)
     encoder = PackedEncoder(model.eval(), attention="padded")
     assert not encoder.packed and encoder.why_padded == "padding was requested"
@@ -322,6 +313,12 @@ def test_padding_by_request_and_its_reason():
     assert "attention interface" in (PackedEncoder(mpnet()).why_padded or "")
     with pytest.raises(CseError, match="cannot be packed"):
         PackedEncoder(mpnet(), attention="packed")
+    encoder = PackedEncoder(randomised(bert)[0].eval())
+    offsets = rows(LENGTHS)[2]
+    assert not encode(encoder, LENGTHS, read=offsets[:-1], layers=[3]).selected_only
+    assert not encode(encoder, LENGTHS).selected_only
+    read = torch.tensor([0, 3])
+    assert not encode(encoder, [3, 0], read=read).selected_only  # an empty row has nothing to read
 
 
 def test_what_is_refused():

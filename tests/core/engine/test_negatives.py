@@ -100,7 +100,7 @@ def test_masks_of_own_row_same_text_and_same_document(build: Build) -> None:
     assert torch.equal(kept.seen[0].mask, torch.eye(8).bool())  # type: ignore[attr-defined]
 
 
-def test_rows_of_another_rounds_texts_are_unknown(build: Build) -> None:
+def test_whose_rows_are_unknown_and_what_is_weighed(build: Build) -> None:
     texts = sentences(24)
     pairs = {"text": texts[:12], "positive": texts[12:]}
     bench = build(READY, columns={"text": texts}, pairs=pairs)
@@ -109,9 +109,6 @@ def test_rows_of_another_rounds_texts_are_unknown(build: Build) -> None:
     }  # fmt: skip
     blocks(bench)
     assert not bench.seen[0].mask[:, 8:].any()  # type: ignore[attr-defined]
-
-
-def test_a_store_weighs_what_a_loss_sees(build: Build) -> None:
     recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "watching"\n'
     bench = build(recipe)
     assert [name for name, _ in blocks(bench)] == ["in-batch"]

@@ -15,7 +15,7 @@ CLS = '[[pool]]\nuse = "cls"\n'
 PLAIN = ("model.dropout=0",)
 
 
-def test_losses_are_weighted_and_added(build: Build) -> None:
+def test_losses_are_weighted_and_added_and_stores_asked_at_their_level(build: Build) -> None:
     recipe = CLS + (
         '[[loss]]\nuse = "infonce"\n[[loss]]\nuse = "infonce"\nname = "second"\n'
         'temperature = 0.5\nweight = "linear(0,1)"\n'
@@ -26,6 +26,17 @@ def test_losses_are_weighted_and_added(build: Build) -> None:
         parts = result.parts
         wanted = parts["infonce.loss"] + step / 20 * parts["second.loss"]
         assert float(result.loss) == pytest.approx(float(wanted), rel=1e-6)
+    recipe = CLS + (
+        '[[pool]]\nuse = "cut"\n[[negatives]]\nuse = "queue"\n[[loss]]\nuse = "infonce"\n'
+        '[[loss]]\nuse = "infonce"\nname = "local"\nlevel = "segment"\n'
+    )
+    bench = build(recipe)
+    asked: list[str] = []
+    store = bench.part("negatives.queue")
+    plain = store.candidates
+    store.candidates = lambda batch, ctx: asked.append(batch.level) or plain(batch, ctx)  # type: ignore[func-returns-value]
+    bench.step()
+    assert set(asked) == {"sentence"}
 
 
 def test_both_directions(build: Build) -> None:
@@ -50,20 +61,6 @@ def test_both_directions(build: Build) -> None:
     assert dict(backward.views) == {"in-batch": "anchor", "anchors": "positive"}
     for negatives in (forward, backward):
         assert negatives.slot.tolist() == [0] * 16 and negatives.row.tolist() == [*range(8)] * 2
-
-
-def test_a_store_is_asked_at_its_own_level_alone(build: Build) -> None:
-    recipe = CLS + (
-        '[[pool]]\nuse = "cut"\n[[negatives]]\nuse = "queue"\n[[loss]]\nuse = "infonce"\n'
-        '[[loss]]\nuse = "infonce"\nname = "local"\nlevel = "segment"\n'
-    )
-    bench = build(recipe)
-    asked: list[str] = []
-    store = bench.part("negatives.queue")
-    plain = store.candidates
-    store.candidates = lambda batch, ctx: asked.append(batch.level) or plain(batch, ctx)  # type: ignore[func-returns-value]
-    bench.step()
-    assert set(asked) == {"sentence"}
 
 
 def test_equal_tokens_have_gradients_of_their_own(build: Build) -> None:

@@ -31,7 +31,7 @@ def encoded(bench: Bench, step: int = 0) -> Any:
     return work_of(bench, step).encode(GradientCapture(frozenset()))
 
 
-def test_text_and_token_augmenters_change_their_views_alone(build: Build) -> None:
+def test_augmenters_change_their_views_alone(build: Build) -> None:
     recipe = CLS + (
         '[[aug]]\nuse = "drop-word"\nviews = ["anchor"]\n'
         '[[aug]]\nuse = "double"\nviews = ["anchor", "positive"]\n[[aug]]\nuse = "shuffle"\n'
@@ -58,6 +58,15 @@ def test_text_and_token_augmenters_change_their_views_alone(build: Build) -> Non
     assert not torch.equal(positive.positions, positive.take_rows(torch.arange(8)).positions * 0)
     assert anchor.source.tolist() != positive.source.tolist()
     assert bench.step(0).loss.isfinite()
+    bench = build(CLS + '[[aug]]\nuse = "noise"\n', "model.dropout=0")
+    vectors = encoded(bench)
+    plain = build(CLS, "model.dropout=0")
+    expected = encoded(plain)
+    assert torch.equal(
+        vectors["anchor"]["sentence"].vectors, expected["anchor"]["sentence"].vectors
+    )
+    moved = vectors["positive"]["sentence"].vectors - expected["positive"]["sentence"].vectors
+    assert bool((moved.norm(dim=1) > 1e-4).all())
 
 
 def test_long_rows_are_clipped_and_keep_their_order_of_positions(build: Build) -> None:
@@ -197,15 +206,3 @@ def test_groups_of_a_miner_and_a_group_that_comes_later(build: Build) -> None:
     before = {n: p.clone() for n, p in alone.optimizer.named.items()}
     assert float(alone.step(0).loss) == 0.0
     assert all(torch.equal(p, before[n]) for n, p in alone.optimizer.named.items())
-
-
-def test_embedding_augmenters_act_on_their_view(build: Build) -> None:
-    bench = build(CLS + '[[aug]]\nuse = "noise"\n', "model.dropout=0")
-    vectors = encoded(bench)
-    plain = build(CLS, "model.dropout=0")
-    expected = encoded(plain)
-    assert torch.equal(
-        vectors["anchor"]["sentence"].vectors, expected["anchor"]["sentence"].vectors
-    )
-    moved = vectors["positive"]["sentence"].vectors - expected["positive"]["sentence"].vectors
-    assert bool((moved.norm(dim=1) > 1e-4).all())

@@ -215,7 +215,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
 """Words of the command line, facts that differ, and what the one line says."""
 
 
-def test_what_cannot_be_is_refused_in_one_line() -> None:
+def test_what_is_refused_accepted_and_warned_of() -> None:
     for words, facts, said in REFUSED:
         lines = lines_of(words, **facts)
         assert len(lines) == 1, words
@@ -223,6 +223,14 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
             assert part in lines[0], (words, lines[0])
         for library in ("pydantic", "http", "Input"):
             assert library not in lines[0], words
+    for words, facts in ACCEPTED:
+        assert made(words, **facts).passes, words
+    for words, facts, said in WARNED:
+        assert any(said in line for line in made(words, **facts).warnings), words
+    for words, facts in (("--positives pairs", {}), ("--negatives hard", HARD)):
+        assert made(words, **facts).warnings == (), words
+    used = made("loss.infonce.target=neighbours --positives near")
+    assert not any("serves no loss" in line for line in used.warnings)
 
 
 ACCEPTED: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -253,11 +261,6 @@ ACCEPTED: tuple[tuple[str, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
-def test_what_can_be_is_not_refused() -> None:
-    for words, facts in ACCEPTED:
-        assert made(words, **facts).passes, words
-
-
 WARNED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("loss.infonce.target=identical --aug nudge", {},
      "view positive is encoded only because aug.nudge changes it"),
@@ -270,15 +273,6 @@ WARNED: tuple[tuple[str, dict[str, Any], str], ...] = (
      "--loss +infonce:more --loss.more.target neighbours adds one"),
     ("", HARD, "--set views.negative.column=negative"),
 )  # fmt: skip
-
-
-def test_what_does_nothing_is_warned_of() -> None:
-    for words, facts, said in WARNED:
-        assert any(said in line for line in made(words, **facts).warnings), words
-    for words, facts in (("--positives pairs", {}), ("--negatives hard", HARD)):
-        assert made(words, **facts).warnings == (), words
-    used = made("loss.infonce.target=neighbours --positives near")
-    assert not any("serves no loss" in line for line in used.warnings)
 
 
 def test_mistakes_are_told_at_once_with_their_paths(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_a_recipe_extends_another_with_its_when_blocks(installed: Path) -> None:
     assert (base.name, base.overlay, top.name, top.overlay) == ("plain", False, "layered", True)
 
 
-def test_extends_a_file_beside_it_and_refuses_cycles(tmp_path: Path) -> None:
+def test_files_extend_others_and_runs_are_recipes(tmp_path: Path) -> None:
     recipe(tmp_path, "[train]\nlr = 0.5", "base.toml")
     made = compose(recipe(tmp_path, 'extends = "base.toml"\n[train]\nseed = 7', "top.toml"))
     assert (made.train.lr, made.train.seed, made.recipe) == (0.5, 7, "top")
@@ -219,6 +219,16 @@ def test_extends_a_file_beside_it_and_refuses_cycles(tmp_path: Path) -> None:
     assert (
         "installed recipes: layered, plain" in refused(recipe(tmp_path, 'extends = "gone.toml"'))[0]
     )
+    recipe(
+        tmp_path,
+        '[train]\nseed = 5\n[[aug]]\nuse = "nudge"\n[run]\ndevice = "cpu"\n'
+        '[versions]\ncse-alpha = "0.0.9"\ncse-toolkit = "0.1.0"\n',
+        "run.toml",
+    )
+    made = compose(str(tmp_path))
+    assert (made.train.seed, made.recipe) == (5, tmp_path.name)
+    assert compose(tmp_path / "run.toml").recipe == tmp_path.name
+    assert made.warnings == ("cse-alpha was 0.0.9 in that run, and is 0.1.0",)
 
 
 WRONG = (
@@ -259,19 +269,6 @@ def test_a_wrong_recipe_is_refused_in_one_line(installed: Path, tmp_path: Path) 
     assert "is a folder without run.toml" in refused(str(tmp_path))[0]
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     assert "is not UTF-8 text" in refused(tmp_path / "latin.toml")[0]
-
-
-def test_a_run_is_a_recipe_whose_records_are_ignored_but_for_versions(tmp_path: Path) -> None:
-    recipe(
-        tmp_path,
-        '[train]\nseed = 5\n[[aug]]\nuse = "nudge"\n[run]\ndevice = "cpu"\n'
-        '[versions]\ncse-alpha = "0.0.9"\ncse-toolkit = "0.1.0"\n',
-        "run.toml",
-    )
-    made = compose(str(tmp_path))
-    assert (made.train.seed, made.recipe) == (5, tmp_path.name)
-    assert compose(tmp_path / "run.toml").recipe == tmp_path.name
-    assert made.warnings == ("cse-alpha was 0.0.9 in that run, and is 0.1.0",)
 
 
 ROUND_TRIPS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -226,7 +226,7 @@ def test_a_loss_of_nan_keeps_the_checkpoint_before(save: str, encoder: str, fold
     assert all(bool(v.isfinite().all()) for v in found.tensors.values() if v.is_floating_point())
 
 
-def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Path) -> None:
+def test_what_a_run_warns_of(encoder: str, folder: Path) -> None:
     recipe = (
         '[[pool]]\nuse = "cls"\n[[aug]]\nuse = "double"\nrate = 0.0\n'
         '[[aug]]\nuse = "push"\ngradient = "previous"\n'
@@ -236,6 +236,10 @@ def test_a_dead_augmenter_is_told_and_a_late_one_is_not(encoder: str, folder: Pa
     assert [w for w in notes.warnings if "changed nothing" in w] == [
         "aug.double changed nothing in 10 calls: is its rate too low?"
     ]
+    run, notes = begin(encoder, folder, "", "run", "train.batch_size=50", "train.epochs=3", rows=5)
+    outcome = run.run()
+    assert outcome.steps == 3 and any("5 rows" in warning for warning in notes.warnings)
+    assert [line["infonce.negatives"] for line in metrics(folder / "run")] == [4.0] * 3
 
 
 def test_a_loss_that_waits_is_named(
@@ -251,13 +255,6 @@ def test_a_loss_that_waits_is_named(
     assert [w for w in notes.warnings if "computed" in w] == [
         "loss.late was never computed: no step had any 'near'"
     ]
-
-
-def test_a_batch_larger_than_the_data(encoder: str, folder: Path) -> None:
-    run, notes = begin(encoder, folder, "", "run", "train.batch_size=50", "train.epochs=3", rows=5)
-    outcome = run.run()
-    assert outcome.steps == 3 and any("5 rows" in warning for warning in notes.warnings)
-    assert [line["infonce.negatives"] for line in metrics(folder / "run")] == [4.0] * 3
 
 
 def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) -> None:
