@@ -183,8 +183,6 @@ def test_an_output_onto_an_input(cse: Cse, tmp_path: Path, monkeypatch: pytest.M
         assert before == {p: p.read_bytes() for p in before}, words
     with pytest.raises(CseError, match=read):
         evaluate("starter", pairs="p.tsv", pairs_out="hard.tsv", no_baselines=True)
-    assert (
-        cse("eval", "starter", "--pairs", "p.tsv", "--no-baselines", "--pairs-out", "x.tsv").code
-        == 0
-    )
+    words = ("--pairs", "p.tsv", "--no-baselines", "--pairs-out", "x.tsv")
+    assert cse("eval", "starter", *words).code == 0
     assert Path("x.tsv").is_file() and before == {p: p.read_bytes() for p in before}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from cse_cli.commands import data
 from cse_cli.main import build_app
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
 from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.distributions import Distributions
 
 RECORD = """
 from cse_core.records import CommandSpec
@@ -34,33 +34,25 @@ Bring = Callable[..., Path]
 @pytest.fixture
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
     """Install distributions that bring a command, in a folder of their own."""
-    packages: list[str] = []
+    made = Distributions(tmp_path)
 
     def write(distribution: str, name: str = "count", record: str = RECORD) -> Path:
         package = distribution.replace("-", "_")
-        packages.append(package)
+        made.modules.append(package)
         folder = tmp_path / package
         folder.mkdir()
         (folder / "__init__.py").touch()
         (folder / "commands.py").write_text(record.format(name=name, package=package))
         (folder / "count.py").write_text(FUNCTION.format(package=package))
-        info = tmp_path / f"{package}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.4\nName: {distribution}\nVersion: 1.0\n"
-            f"Summary: Words of {package}\n"
-        )
-        point = name.replace(" ", ".")
-        entry = f"[cse.commands]\n{point} = {package}.commands:COUNT\n"
-        (info / "entry_points.txt").write_text(entry)
-        importlib.invalidate_caches()
+        point = f"{name.replace(' ', '.')} = {package}.commands:COUNT"
+        made.metadata(distribution, point, version="1.0", group="cse.commands")
         plugins_of.cache_clear()
         return folder
 
     monkeypatch.syspath_prepend(str(tmp_path))
     yield write
     plugins_of.cache_clear()
-    for module in [name for name in sys.modules if name.partition(".")[0] in packages]:
+    for module in [name for name in sys.modules if name.partition(".")[0] in made.modules]:
         del sys.modules[module]
 
 
@@ -82,7 +74,7 @@ def test_help_imports_no_command(bring: Bring, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "Words of cse_words" in done.stdout and "Measure training" in done.stdout
+    assert "Plugin cse-words" in done.stdout and "Measure training" in done.stdout
 
 
 def test_a_command_alone_and_in_groups(bring: Bring, cse: Cse) -> None:
@@ -93,7 +85,7 @@ def test_a_command_alone_and_in_groups(bring: Bring, cse: Cse) -> None:
     for name in ("data count", "words count", "words deep count"):
         package = f"cse_{name.replace(' ', '_')}s"
         assert cse(*name.split(), "a b").out == f"{package} 2\n"
-        assert f"Words of {package}" in cse(*name.split()[:-1], "--help").out
+        assert f"Plugin {package.replace('_', '-')}" in cse(*name.split()[:-1], "--help").out
         help_ = cse(*name.split(), "--help")
         assert "Count the words of a text." in help_.out and "--twice" in help_.out
     assert cse("data", "list").code == 0

@@ -40,7 +40,7 @@ def by_hand(*layers: int) -> list[list[float]]:
     return rows
 
 
-def test_each_pools_what_it_says() -> None:
+def test_poolers_and_weights_of_heads() -> None:
     first = TOKENS.offsets[:-1]
     pooled = {
         "cls": (Cls(PoolerOptions(), SETUP), LAYERS[2][first].tolist()),
@@ -52,9 +52,6 @@ def test_each_pools_what_it_says() -> None:
         found = pooler.pool(HIDDEN, TOKENS)
         assert torch.equal(found, found.double()), name
         torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64))
-
-
-def test_weights_of_a_head_follow_the_runs_seed_alone() -> None:
     made = []
     for noise in (0, 1):
         torch.manual_seed(noise)

@@ -54,7 +54,7 @@ def matched(names: str, mapping: dict[str, str], reading: Reading) -> str:
     return " ".join(f"{target}={source}" for target, source in match.items())
 
 
-def test_usual_names_and_names_that_are_given() -> None:
+def test_usual_names_given_names_and_scripts() -> None:
     for names, expected in USUAL.items():
         reading = Reading("a.csv")
         assert matched(names, {}, reading) == expected
@@ -63,9 +63,6 @@ def test_usual_names_and_names_that_are_given() -> None:
         assert all(message.startswith("a.csv: ") for message in reading.messages)
     for names, mapping, expected in GIVEN:
         assert matched(names, mapping, Reading("a.csv")) == expected
-
-
-def test_scripts_without_spaces_are_told_by_most_letters() -> None:
     for text, wanted in {"一只鸟": True, "鸟 bird": False, "鸟鸟鸟 bi": True, "鸟鸟 birds": False,
                          "いぬ": True, "": False, "123": False}.items():  # fmt: skip
         assert lacks_word_spaces([text]) is wanted, text

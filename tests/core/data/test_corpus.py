@@ -54,7 +54,7 @@ def load(*names: str, **settings: Any) -> Corpus:
     return load_corpus(DataOptions(path=names, **settings), registry=INSTALLED)
 
 
-def test_columns_stay_in_arrow() -> None:
+def test_columns_stay_in_arrow_and_equal_texts_have_one_id() -> None:
     texts = [f"text {number}" for number in range(25_000)]
     corpus = Corpus.from_columns({"text": texts})
     column = corpus.column("text")
@@ -75,9 +75,6 @@ def test_columns_stay_in_arrow() -> None:
     for columns in none:
         with pytest.raises(CseError):
             Corpus.from_columns(columns)
-
-
-def test_text_ids() -> None:
     draw = random.Random(0)
     texts = [str(draw.randrange(3000)) for _ in range(30_000)]
     first: dict[str, int] = {}
@@ -90,10 +87,8 @@ def test_fingerprint(tmp_path: Path) -> None:
     same = write(tmp_path / "same.tsv", "text", "a", "bc", "d")
     base = load(one).fingerprint
     assert base == load(same).fingerprint
-    assert (
-        base
-        == load(write(tmp_path / "x.txt", "a"), write(tmp_path / "y.txt", "bc", "d")).fingerprint
-    )
+    parts = write(tmp_path / "x.txt", "a"), write(tmp_path / "y.txt", "bc", "d")
+    assert base == load(*parts).fingerprint
     others = [
         load(write(tmp_path / "b.txt", "ab", "c", "d")),
         load(write(tmp_path / "c.txt", "bc", "a", "d")),

@@ -132,10 +132,8 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     queue = bench.part("negatives.queue")
     assert queue.vectors[-8:].shape == (8, 16)
     sentence_encoder = bench.assembly.encoders["frozen"]
-    assert (
-        sentence_encoder.heads == {}
-        and sentence_encoder.tokenizer is not bench.assembly.online.tokenizer
-    )
+    assert sentence_encoder.heads == {}
+    assert sentence_encoder.tokenizer is not bench.assembly.online.tokenizer
     expected = sentence_encoder.encode(bench.columns["text"][:8], CPU)
     torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
     result = bench.step(1)

@@ -20,7 +20,7 @@ def optimizer(build: Build, *sets: str) -> Optimizer:
     return Optimizer(bench.assembly, bench.composition.train, 20)
 
 
-def test_rates_rise_over_the_warmup_and_fall_from_there(build: Build) -> None:
+def test_rates_and_decay(build: Build) -> None:
     for warmup in ("0.2", "4"):
         linear = optimizer(build, f"train.warmup={warmup}", "train.schedule=linear")
         assert [linear.rate(step) for step in (0, 1, 3, 4, 12, 20)] == pytest.approx(
@@ -28,9 +28,6 @@ def test_rates_rise_over_the_warmup_and_fall_from_there(build: Build) -> None:
         )
     constant = optimizer(build, "train.warmup=0", "train.schedule=constant")
     assert [constant.rate(step) for step in (0, 19)] == [1, 1]
-
-
-def test_biases_and_norms_do_not_decay_and_heads_have_their_own_rate(build: Build) -> None:
     sets = ("train.weight_decay=0.1", "train.lr=1e-3", "train.head_lr=2e-3")
     made = optimizer(build, *sets)
     names = {parameter: name for name, parameter in made.named.items()}

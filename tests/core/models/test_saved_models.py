@@ -28,10 +28,8 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
     save_model(bench.assembly, folder / "model", about={})
     model = load(str(folder / "model"), registry())
     torch.testing.assert_close(torch.from_numpy(model.encode(texts)), trained)
-    assert (
-        not model.sentence_encoder.pooler.training
-        and not model.sentence_encoder.heads["mlp"].training
-    )
+    made = model.sentence_encoder
+    assert not made.pooler.training and not made.heads["mlp"].training
     weights = folder / "model" / HEADS
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(CseError, match="heads.safetensors is not what was written"):

@@ -216,9 +216,8 @@ def test_files_extend_others_and_runs_are_recipes(tmp_path: Path) -> None:
     assert (made.train.lr, made.train.seed, made.recipe) == (0.5, 7, "top")
     circle = recipe(tmp_path, 'extends = "circle.toml"', "circle.toml")
     assert "extends itself" in refused(circle)[0]
-    assert (
-        "installed recipes: layered, plain" in refused(recipe(tmp_path, 'extends = "gone.toml"'))[0]
-    )
+    gone = recipe(tmp_path, 'extends = "gone.toml"')
+    assert "installed recipes: layered, plain" in refused(gone)[0]
     recipe(
         tmp_path,
         '[train]\nseed = 5\n[[aug]]\nuse = "nudge"\n[run]\ndevice = "cpu"\n'
