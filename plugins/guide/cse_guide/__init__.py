@@ -1,0 +1,1 @@
+"""False negatives that a guide finds, removed under every contrastive loss (GISTEmbed)."""

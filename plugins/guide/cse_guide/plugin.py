@@ -1,0 +1,76 @@
+"""The records of the guide; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import Paper, RecipeSpec, StoreSpec
+from cse_core.run_info import RunInfo
+from cse_guide.options import GuideOptions
+
+PAPER = Paper(
+    "Solatorio: GISTEmbed, 2024",
+    bibtex=r"""@misc{solatorio-2024-gistembed,
+    title = "{GISTEmbed}: Guided In-sample Selection of Training Negatives for Text Embedding
+        Fine-tuning",
+    author = "Solatorio, Aivin V.",
+    year = "2024",
+    eprint = "2402.16829",
+    archivePrefix = "arXiv",
+}""",
+)
+
+
+def _encoded(options: GuideOptions) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(("anchor", options.view, *options.views)))
+
+
+def _with_views(options: GuideOptions, facts: RunInfo) -> GuideOptions:
+    """Name the views of hard negatives."""
+    found = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
+    return options.model_copy(update={"views": options.views or found})
+
+
+def _warnings(options: GuideOptions, facts: RunInfo) -> list[str]:
+    """Warn of a positive that is the anchor's own text, and of a guide that is the model."""
+    columns = [facts.views.get(name, {}).get("column") for name in ("anchor", options.view)]
+    found = []
+    if columns[0] is not None and columns[0] == columns[1] and options.margin <= 0:
+        found.append(
+            f"anchor and {options.view} are one text, so that nothing is more similar: "
+            "margin = 0.1 removes what has a cosine above 0.9"
+        )
+    if facts.branches.get(str(options.branch), {}).get("model") == "self":
+        line = f"its guide is {facts.model} itself: --branch.{options.branch}.model MODEL"
+        found.append(f"{line} names another")
+    return found
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return the store that weighs."""
+    return [
+        StoreSpec(
+            name="guide",
+            summary="removes negatives that a guide finds more similar than the positive",
+            factory="cse_guide.guide:Guide",
+            options=GuideOptions,
+            encodes=_encoded,
+            side=lambda options: (options.branch,) if options.stored else (),
+            resolve_options=_with_views,
+            plan_warnings=_warnings,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="gist",
+            summary="labelled pairs, whose false negatives a guide removes",
+            path="cse_guide:recipes/gist.toml",
+            paper=PAPER,
+        )
+    ]
