@@ -48,16 +48,13 @@ def test_every_name_is_there_and_importing_it_imports_nothing_heavy() -> None:
         cse.trian  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_a_plan_is_that_of_the_dry_run(cse_command: Cse, sentences: Path) -> None:
+def test_plans_and_options(cse_command: Cse, sentences: Path) -> None:
     chosen: Any = {"aug": "fgsm", "negatives": ["queue"], "loss": "+twins", "seed": 7}
     plan = cse.plan("simcse", data=sentences, options=SHORT, **chosen)
     words = ["train", "-r", "simcse", "--aug", "fgsm", "--negatives", "queue", "--loss", "+twins",
              "--seed", "7", "--data", str(sentences), *FLAGS, "--dry-run"]  # fmt: skip
     assert str(plan).split("\n") == cse_command(*words).out.rstrip("\n").split("\n")
     assert plan.to_dict() == json.loads(cse_command(*words, "--json").out)
-
-
-def test_options_are_paths_or_tables(sentences: Path) -> None:
     given: tuple[dict[str, Any], ...] = (
         {"train": {"lr": 3e-5, "dev": ["none"]}, "loss.infonce.temperature": 0.07},
         {"train.lr": np.float64(3e-5), "train.dev": "none", "data.limit": None,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
@@ -307,27 +308,21 @@ def test_parts_of_one_name_conflict_and_stay(distributions: Distributions) -> No
     assert ant.reason == "loss 'infonce' has the name of a part of cse-toolkit: choose another"
 
 
-def test_left_overs_of_an_uninstallation_are_passed_over(
-    distributions: Distributions,
+def test_left_overs_are_passed_over_and_what_is_there_twice_is_loaded_once(
+    distributions: Distributions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (distributions.add("cse-gone", GOOD) / "METADATA").unlink()
     (distributions.add("cse-odd", GOOD) / "METADATA").write_bytes(b"\xff\xfe")
     distributions.add("cse-good", GOOD)
-    assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
-
-
-def test_what_is_installed_twice_is_loaded_once(
-    distributions: Distributions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from importlib.metadata import distributions as search
-
-    distributions.add("cse-good", GOOD)
+    active = {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
+    assert statuses(distributions) == active
     distributions.metadata("cse-good", "good = cse_good.plugin", version="0.2.0")
+    paths = [str(tmp_path), f"{tmp_path}/."]
     monkeypatch.setattr(
         "cse_core.registry.discovery.distributions",
-        lambda: search(path=[str(tmp_path), f"{tmp_path}/."]),
+        lambda: importlib.metadata.distributions(path=paths),
     )
-    assert statuses(distributions) == {"cse-good:good": "active", "cse-toolkit:fake_core": "active"}
+    assert statuses(distributions) == active
 
 
 def test_one_module_under_two_names_is_loaded_once(distributions: Distributions) -> None:
