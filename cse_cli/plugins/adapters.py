@@ -27,6 +27,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
     from cse_core.encoders.architecture import (
         count_trained,
         embedding_layer,
+        freeze_all_but,
         take_pooler,
         word_table,
     )
@@ -47,6 +48,8 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
         config = load_config(name)
         model = AutoModel.from_config(config, trust_remote_code=False)
     take_pooler(model)
+    if composition.model.train_layers:
+        freeze_all_but(model, composition.model.train_layers)
     if composition.model.freeze_embeddings:
         embedding_layer(model).requires_grad_(False)
     seed = composition.train.seed

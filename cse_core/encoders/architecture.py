@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -93,6 +94,37 @@ def position_range(model: PreTrainedModel) -> tuple[int, int]:
             first = 0 if module.padding_idx is None else module.padding_idx + 1
             return first, module.num_embeddings - first
     return 0, int(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)
+
+
+def freeze_all_but(model: PreTrainedModel, layers: Sequence[int]) -> None:
+    """Let the layers of these numbers train, and nothing else of the model.
+
+    Raises:
+        CseError: If the model has no such layer, or its layers are not known.
+    """
+    blocks = transformer_layers(model)
+    wrong = [number for number in layers if not -len(blocks) <= number < len(blocks)]
+    if wrong:
+        what = f"the model has no such layer: it has {len(blocks)}"
+        hint = f"name layers from 0 to {len(blocks) - 1}" if blocks else "train all of it"
+        raise CseError(what, where="model.train_layers", value=wrong[0], hint=hint)
+    model.requires_grad_(False)
+    for number in layers:
+        blocks[number].requires_grad_(True)
+
+
+def layer_depths(model: PreTrainedModel) -> dict[str, int]:
+    """Return how many layers lie above each parameter, by its name; of the last layer none do."""
+    blocks = {id(block): number for number, block in enumerate(transformer_layers(model))}
+    depth, inside = {}, {}
+    for name, module in model.named_modules():
+        if id(module) in blocks:
+            inside[name] = len(blocks) - 1 - blocks[id(module)]
+    embeddings = {id(parameter) for parameter in embedding_layer(model).parameters()}
+    for name, parameter in model.named_parameters():
+        own = [above for start, above in inside.items() if name.startswith(f"{start}.")]
+        depth[name] = own[0] if own else len(blocks) if id(parameter) in embeddings else 0
+    return depth
 
 
 def transformer_layers(model: PreTrainedModel) -> list[nn.Module]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from cse_core.data import Corpus
-from cse_core.encoders.architecture import embedding_layer
+from cse_core.encoders.architecture import embedding_layer, freeze_all_but
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.masked_lm import WithHead, load_masked_lm
@@ -147,6 +147,8 @@ def build(
 
     if model.gradient_checkpointing:
         recompute_layers(encoder.model, source)
+    if model.train_layers:
+        freeze_all_but(encoder.model, model.train_layers)
     if model.freeze_embeddings:
         embedding_layer(encoder.model).requires_grad_(False)
     factory = PartFactory(

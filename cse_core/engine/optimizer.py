@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_core.encoders.architecture import layer_depths
 from cse_core.engine.assembly import Assembly
 from cse_core.recipes.settings import TrainOptions
 from cse_core.schedule import Schedule
@@ -25,17 +26,18 @@ class Optimizer:
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
-        groups: list[dict[str, Any]] = [
-            {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
-            for rate in (options.lr, head_lr)
-            for decay in (options.weight_decay, 0.0)
-        ]
+        above = layer_depths(assembly.online.encoder.model) if options.layer_decay < 1 else {}
+        groups: dict[tuple[int, bool], dict[str, Any]] = {}
         for name, parameter in self.named.items():
+            own = name.startswith("encoder.")
+            depth = above.get(name.removeprefix("encoder.model."), 0) if own else -1
             bare = parameter.ndim < 2 or name.endswith("bias")
-            group = groups[(0 if name.startswith("encoder.") else 2) + (1 if bare else 0)]
-            group["params"].append(parameter)
-        groups = [group for group in groups if group["params"]]
-        self.adamw = torch.optim.AdamW(groups, betas=options.betas, eps=options.eps, fused=True)
+            rate = options.lr * options.layer_decay**depth if own else head_lr
+            decay = 0.0 if bare else options.weight_decay
+            new = {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
+            groups.setdefault((-depth, bare), new)["params"].append(parameter)
+        ordered = [groups[place] for place in sorted(groups)]
+        self.adamw = torch.optim.AdamW(ordered, betas=options.betas, eps=options.eps, fused=True)
         self.adamw.zero_grad(set_to_none=True)
 
     def rate(self, step: int) -> float:

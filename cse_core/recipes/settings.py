@@ -56,6 +56,9 @@ class ModelOptions(Options):
     """Dropout of the encoder in training; by default as in its configuration."""
     freeze_embeddings: bool = False
     """Do not train the embedding layer: words, positions, types and their norm."""
+    train_layers: tuple[int, ...] = ()
+    """Layers that are trained, by number from 0, or from -1 at the end; the others are not, nor are
+    the embeddings. None named: all."""
     from_scratch: bool = False
     """Start from random weights, with the model's configuration."""
     attention: Literal["auto", "packed", "padded"] = "auto"
@@ -96,6 +99,8 @@ class TrainOptions(Options):
     """Peak learning rate of AdamW."""
     head_lr: float | None = Field(default=None, ge=0, le=1)
     """Peak learning rate of heads and other new parameters; by default that of the encoder."""
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    """Each layer's learning rate is that of the layer above it times this."""
     betas: tuple[_Decay, _Decay] = (0.9, 0.999)
     """Decay rates of AdamW's moments."""
     eps: float = Field(default=1e-8, gt=0, le=1)

@@ -271,8 +271,17 @@ class Prepared:
         for line in report.lines:
             message(line)
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
-        for adapter in self.composition.of("adapter"):
+        layers = self.composition.model.train_layers
+        by = [adapter.path for adapter in self.composition.of("adapter")]
+        if by or layers:
             trained, every = count_trained(encoder)
-            message(f"{adapter.path} trains {trained:,} of {every:,} parameters of the encoder")
+            who = by[0] if by else f"model.train_layers = {list(layers)}"
+            message(f"{who} trains {trained:,} of {every:,} parameters of the encoder")
+        shared = {id(parameter) for parameter in encoder.parameters()}
+        for path, module in self.assembly.modules():
+            own = [p for p in module.parameters() if p.requires_grad and id(p) not in shared]
+            if own and path.startswith("loss."):
+                count = sum(parameter.numel() for parameter in own)
+                message(f"{path} trains {count:,} parameters of its own, which are not saved")
         if not encoder.packed:
             self.reporter.warning(f"rows are padded: {encoder.why_padded}")

@@ -142,7 +142,7 @@ def settings_of(composition: Composition) -> Settings:
     found: Settings = {}
     for table in ("model", "data", "train", "inference"):
         values = getattr(composition, table).model_dump(mode="json")
-        found.update({f"{table}.{name}": value for name, value in values.items()})
+        found.update({f"{table}.{name}": value for name, value in values.items() if value != []})
     for part in composition.parts:
         found[part.path] = part.use
         values = part.options.model_dump(mode="json", exclude={"weights"})  # the model says it

@@ -42,6 +42,32 @@ def test_rates_and_decay(build: Build) -> None:
         assert pair == (1e-3 if name.startswith("encoder.") else 2e-3, 0.0 if bare else 0.1), name
 
 
+def test_each_layer_has_the_rate_of_the_layer_above_times_the_decay(build: Build) -> None:
+    made = optimizer(build, "train.lr=1e-3", "train.head_lr=2e-3", "train.layer_decay=0.5")
+    rates = {
+        name: group["peak"]
+        for group in made.adamw.param_groups
+        for parameter in group["params"]
+        for name in [next(n for n, p in made.named.items() if p is parameter)]
+    }
+    expected = {"layer.1.": 1e-3, "layer.0.": 5e-4, "embeddings.": 2.5e-4, "pool.mlp": 2e-3}
+    for part, rate in expected.items():
+        found = [value for name, value in rates.items() if part in name]
+        assert found and found == [pytest.approx(rate)] * len(found), part
+
+
+def test_named_layers_alone_train(build: Build) -> None:
+    bench = build(HEADED, "model.train_layers=[-1]")
+    encoder = bench.assembly.online.encoder
+    trained = {name for name, p in encoder.named_parameters() if p.requires_grad}
+    assert trained and all("layer.1." in name for name in trained)
+    bench.step()
+    assert not [name for name in trained if not bool(bench.gradients[f"encoder.{name}"].any())
+                and "key.bias" not in name]  # fmt: skip
+    with pytest.raises(CseError, match=r"model.train_layers.*no such layer: it has 2 .*got 2"):
+        build(HEADED, "model.train_layers=[0,2]")
+
+
 HEADS = '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\n'
 ADAPTED = f'{HEADS}[[loss]]\nuse = "infonce"\n[[adapter]]\nuse = "biases"\n'
 EMA = f'{ADAPTED}[[negatives]]\nuse = "queue"\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'

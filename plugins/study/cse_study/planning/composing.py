@@ -42,10 +42,10 @@ them, but for the rounding of a device."""
 _GONE = {"dropout_bits": 16}
 """Options of ``train`` that are gone, with the value of every run that was made before: it is
 found again by its key."""
-_NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "dimensions": (),
-        "dimension_weights": ()}  # fmt: skip
-"""Options of poolers, heads, losses, the data and the saved model that came later, each with the
-value that changes nothing: a run that was made before is found again by its key."""
+_NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "dimensions": [],
+        "dimension_weights": [], "train_layers": [], "layer_decay": 1.0}  # fmt: skip
+"""Options that came later, each with the value that changes nothing: a run that was made before is
+found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
 """Options of ``model`` that save memory and change no bit of a weight."""
 
@@ -358,8 +358,8 @@ def key_of(
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
-    content["pool"] = [_as_before(each) for each in content["pool"]]
-    content |= {name: _as_before(content[name]) for name in ("inference", "data")}
+    content |= {kind: [_as_before(each) for each in content[kind]] for kind in ("pool", "loss")}
+    content |= {n: _as_before(content[n]) for n in ("inference", "data", "train", "model")}
     # Views that follow from the rest, which the recipe of a run names too, identify nothing.
     del content["views"]
     if composition.view_options:
