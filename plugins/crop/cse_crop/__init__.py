@@ -1,0 +1,1 @@
+"""Two spans of one text as its views."""

@@ -1,0 +1,61 @@
+"""The records of cropping; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import AugmenterSpec, Paper, RecipeSpec
+from cse_core.run_info import RunInfo
+from cse_crop.options import CropOptions
+
+VIEWS = ("anchor", "positive")
+PAPER = Paper(
+    "Gonzalez-Marquez, Berens and Kobak: Cropping, 2025",
+    bibtex=r"""@misc{gonzalez-marquez-etal-2025-cropping,
+    title = "Cropping outperforms dropout as an augmentation strategy for self-supervised training
+        of text embeddings",
+    author = "Gonz{\'a}lez-M{\'a}rquez, Rita and Berens, Philipp and Kobak, Dmitry",
+    year = "2025",
+    eprint = "2508.03453",
+    archivePrefix = "arXiv",
+}""",
+)
+
+
+def _of_other_texts(options: CropOptions, facts: RunInfo) -> list[str]:
+    """Warn where its views are not of one text, so that its spans are not either."""
+    names = options.views or VIEWS
+    columns = {name: facts.views[name]["column"] for name in names if name in facts.views}
+    if len({*columns.values()}) < 2:
+        return []
+    texts = ", ".join(f"{name} of column {column}" for name, column in columns.items())
+    return [f"its views are no spans of one text: {texts}; --set views.positive.column=text"]
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the augmenter."""
+    return [
+        AugmenterSpec(
+            name="crop",
+            summary="another span of the text for each view",
+            factory="cse_crop.crop:Crop",
+            options=CropOptions,
+            views=VIEWS,
+            point="text",
+            plan_warnings=_of_other_texts,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="crop",
+            summary="two spans of a text are its views; for texts of several sentences",
+            path="cse_crop:recipes/crop.toml",
+            paper=PAPER,
+        )
+    ]
