@@ -151,6 +151,17 @@ class Part:
     def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """See the rows of a round before its first step, on resume too, after state is restored."""
 
+    def order(
+        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
+    ) -> Tensor | None:
+        """Return the rows of a round in the order in which an epoch takes them, ``size`` a step.
+
+        ``[rows]``, each once; None leaves the order as it is. One part of a run may say it. It is
+        asked before each epoch, and on resume again: it depends on the rows, on what
+        ``begin_round`` found and on ``draws(name)``, generators of the epoch, alone.
+        """
+        return None
+
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round of training, or None when there are no more."""
         return None

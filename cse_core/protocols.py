@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from cse_core.records import ColumnType
     from cse_core.types import CorpusKeys, Hidden, TokenBatch
 
 
@@ -191,3 +192,8 @@ class Rows(Protocol):
 
     def texts(self, column: str, index: Tensor) -> list[str]:
         """Return rows ``[B]`` of a column as texts."""
+
+    def values(self, column: str, kind: ColumnType) -> Tensor:
+        """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""
+
+    def __len__(self) -> int: ...

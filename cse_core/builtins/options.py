@@ -12,6 +12,7 @@ from cse_core.options import (
     LossOptions,
     ModelName,
     PoolerOptions,
+    StoreOptions,
     Temperature,
 )
 from cse_core.schedule import Schedule
@@ -60,6 +61,13 @@ def _share(value: Schedule) -> Schedule:
     if low < 0 or high > 1:
         raise ValueError("must stay between 0 and 1")
     return value
+
+
+class GroupedOptions(StoreOptions):
+    """Options of ``grouped``."""
+
+    column: str = "group"
+    """Column of the labels: a batch has rows of one, as far as there are enough."""
 
 
 class EmaOptions(BranchOptions):

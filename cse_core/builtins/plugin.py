@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from cse_core.builtins import options
 from cse_core.hookspecs import hookimpl
-from cse_core.records import BranchSpec, HeadSpec, LossSpec, PoolSpec, RecipeSpec, RowPoolerSpec
+from cse_core.records import (
+    BranchSpec,
+    HeadSpec,
+    LossSpec,
+    PoolSpec,
+    RecipeSpec,
+    RowPoolerSpec,
+    StoreSpec,
+)
 
 
 @hookimpl
@@ -35,6 +43,21 @@ def cse_poolers() -> list[PoolSpec]:
             factory="cse_core.builtins.heads:Mlp",
             options=options.MlpOptions,
         ),
+    ]
+
+
+@hookimpl
+def cse_negative_stores() -> list[StoreSpec]:
+    """Return what makes batches of one group."""
+    return [
+        StoreSpec(
+            name="grouped",
+            summary="batches of rows that share a label, such as their source or topic",
+            factory="cse_core.builtins.grouped:Grouped",
+            options=options.GroupedOptions,
+            encodes=(),
+            reads=lambda chosen: {chosen.column: "label"},
+        )
     ]
 
 

@@ -238,7 +238,8 @@ def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
 class Batches:
     """Which rows each step of a round takes: every row once an epoch, in a new order.
 
-    The order depends on the run's seed, the number of the round and the epoch. The last batch of an
+    The order depends on the run's seed, the number of the round and the epoch; ``arrange`` may
+    return another, of the size of a batch and the generators of an epoch. The last batch of an
     epoch has the rows that are left.
     """
 
@@ -248,6 +249,7 @@ class Batches:
     seed: int = 0
     number: int = 0
     shuffle: bool = False
+    arrange: Callable[[int, Callable[[str], torch.Generator]], Tensor | None] | None = None
     _order: tuple[int, Tensor] = field(default=(-1, torch.empty(0)), init=False, repr=False)
 
     @property
@@ -261,14 +263,16 @@ class Batches:
 
     def at(self, step: int) -> Tensor:
         """Return ``[B]`` the rows of a step."""
-        epoch, place = divmod(step, self.per_epoch)
+        epoch, number = divmod(step, self.per_epoch)
         if self._order[0] != epoch:
-            order = torch.arange(self.rows)
-            if self.shuffle:
-                draws = generator(torch.device("cpu"), self.seed, self.number, "order", epoch)
-                order = torch.randperm(self.rows, generator=draws)
-            self._order = epoch, order
-        return self._order[1][place * self.size : (place + 1) * self.size]
+            place = torch.device("cpu"), self.seed, self.number, "order", epoch
+            found = None
+            if self.arrange is not None:
+                found = self.arrange(self.size, lambda name: generator(*place, name))
+            if found is None and self.shuffle:
+                found = torch.randperm(self.rows, generator=generator(*place))
+            self._order = epoch, torch.arange(self.rows) if found is None else found
+        return self._order[1][number * self.size : (number + 1) * self.size]
 
 
 def _first_places(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from cse_core.engine.assembly import Assembly
 from cse_core.engine.input_gradients import GradientField
 from cse_core.engine.optimizer import Optimizer
 from cse_core.engine.step import Engine, StepResult
+from cse_core.errors import CseError
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import Batches, TrainingRows
@@ -51,6 +53,7 @@ class TrainingLoop:
             seed=options.seed,
             number=current.number,
             shuffle=composition.data.shuffle,
+            arrange=self._arrange,
         )
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
@@ -114,7 +117,27 @@ class TrainingLoop:
         self.engine.previous = previous
         self.done = checkpoint.values["step"]
 
+    def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:
+        """Return the order of an epoch's rows that a part says, None where none does.
+
+        Raises:
+            CseError: If several do.
+        """
+        found: dict[str, Tensor] = {}
+        for path, part in self.assembly.parts.items():
+            named = partial(_of_part, draws, path)
+            if (order := self.assembly.calls(part, "order", self.rows, size, named)) is not None:
+                found[path] = order
+        if len(found) > 1:
+            what = f"{' and '.join(found)} both say which rows a batch has"
+            raise CseError(what, where=next(iter(found)), hint="remove one")
+        return next(iter(found.values()), None)
+
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
         return self.optimizer.update(self._scheduled + self.done)
+
+
+def _of_part(draws: Callable[[str], torch.Generator], path: str, name: str) -> torch.Generator:
+    return draws(f"{path}.{name}")
