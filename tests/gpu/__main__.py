@@ -158,14 +158,16 @@ def _section(section: Section, result: dict[str, Any] | None) -> str:
         return "\n".join([head, f"{what.partition(chr(10))[0]}\n"])
     lines = [head, what]
     checks = [line["ok"] for line in result["found"] if line["ok"] is not None]
-    facts = f"{sum(checks)} of {len(checks)} checks hold; {result['seconds']} seconds"
+    held = f"{sum(checks)} of {len(checks)} checks hold; " if checks else ""
+    facts = f"{held}{result['seconds']} seconds"
     lines.append(f"{facts}{', cut there' * result['cut']}; code {result['code']}.\n")
     if result["failed"]:
         lines.append(f"It broke:\n\n```\n{result['failed'][-800:]}\n```\n")
     for kind in dict.fromkeys(line["check"] for line in result["found"]):
         rows = [line for line in result["found"] if line["check"] == kind]
         rows = [line for line in rows if kind not in MANY or not line["ok"]]
-        names = list(dict.fromkeys(name for row in rows for name in row if name != "check"))
+        idle = {"check"} if any(row["ok"] is not None for row in rows) else {"check", "ok"}
+        names = list(dict.fromkeys(name for row in rows for name in row if name not in idle))
         if rows:
             cells = [[_cell(row.get(name)) for name in names] for row in rows]
             head = [name.replace("_", " ") for name in names]

@@ -125,8 +125,10 @@ def speed(setting: Setting) -> None:
             with setting.trying("speed", **about):
                 base = work(setting, Path(folder), name, length, batch, chunk, steps)
                 tokens, padding = tokenising(base)
-                for who in ("simcse", PEER):
+                facts: dict[str, float] = {}
+                for who, name in (("simcse", "cse"), (PEER, PEER)):
                     watch = measured(replace(base, who=who))
-                    took = statistics.median(watch.seconds) + (tokens if who == "simcse" else 0.0)
-                    facts = {"sentences_a_second": batch / took, "peak_mb": watch.most}
-                    setting.keep("speed", None, who=who, **about, padding=padding, **facts)
+                    took = statistics.median(watch.seconds) + (tokens if name == "cse" else 0.0)
+                    facts |= {f"{name}_a_second": batch / took, f"{name}_MB": watch.most}
+                ratio = facts["cse_a_second"] / facts[f"{PEER}_a_second"]
+                setting.keep("speed", None, **about, padding=padding, **facts, times=ratio)
