@@ -103,8 +103,8 @@ def startup(report: Report, given: Given) -> None:
     report.add("list", found["cse list-plugins"])
     peer = found["import sentence_transformers"]
     report.add("import", ratios(found["cse list-plugins"], peer))
-    lines = [[name, spread(values, ".3f")] for name, values in found.items()]
-    report.table("Start-up", ["", "s"], lines)
+    rest = [name for name in commands if not name.startswith("cse ")]
+    report.table("Start-up", ["", "s"], [[name, spread(found[name], ".3f")] for name in rest])
 
 
 # -- training -------------------------------------------------------------------------------------
@@ -157,14 +157,10 @@ def _compare_speeds(
         report.add(f"{key}bf16", ratios(plain, own), note)
         report.add(f"{key}bf16-bf16", ratios(seconds[f"{PEER} bf16"], own), note)
     lines = [
-        [
-            name.replace("simcse", "cse"),
-            spread([batch / each for each in found], ".1f"),
-            spread(ratios(plain, found)),
-        ]
+        [name.replace("simcse", "cse"), spread([batch / each for each in found], ".1f")]
         for name, found in seconds.items()
     ]
-    report.table(KINDS[kind].capitalize(), ["", "sentences/s", f"of {PEER} fp32"], lines)
+    report.table(KINDS[kind].capitalize(), ["", "sentences/s"], lines)
 
 
 # -- encoding -------------------------------------------------------------------------------------
@@ -398,11 +394,8 @@ def _step_memory(
     """Return the peak memory in MB of the steps of each, in processes of their own."""
     tasks = {name: partial(in_process, replace(work, who=name, steps=2)) for name in who}
     found = alternate(tasks, given.repeats, warm=0)
-    lines = [
-        [name, *_memory_columns(each)[1:], spread(_of(each, "seconds"), ".3f")]
-        for name, each in found.items()
-    ]
-    head = ["", "peak MB", "MB above the loaded model", "s a step"]
+    lines = [[name, *_memory_columns(each)[1:]] for name, each in found.items()]
+    head = ["", "peak MB", "MB above the loaded model"]
     report.table(f"Memory of the steps, {rows}", head, lines)
     return {name: _of(each, "most") for name, each in found.items()}
 

@@ -15,11 +15,6 @@ WORK = ("--train.batch_size", "8", "--train.device", "cpu")
 SHORT = (*WORK, "--steps", "1", "--rounds", "1")
 
 
-@pytest.fixture(autouse=True)
-def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CSE_CACHE", "off")
-
-
 def chosen(sentences: Path, encoder: str) -> tuple[str, ...]:
     return ("--recipe", "simcse", "--model", encoder, "--data", str(sentences))
 

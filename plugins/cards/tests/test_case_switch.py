@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from cse_testkit import compose, make_context, make_part
 
-from cse_core.errors import CseError
 from cse_core.types import View
+from tests.fixtures.methods import refusal
 
 TEXT = "Thebes held onto power until the 12th Dynasty, when its  first king reigned 'there'."
 VIEW = View("positive", "positive", "online")
@@ -59,16 +59,11 @@ def test_all_words_of_a_text() -> None:
     assert found == (
         "thebes Held Onto Power Until The 12th dynasty, When Its  First King Reigned 'there'."
     )
-
-
-def test_letters_without_another_case_stay() -> None:
     assert switched(["ßa 中文 ǆ éa"], rate=1.0)[0] == "ßa 中文 Ǆ Éa"
 
 
 def test_asked_for_by_name_it_refuses_an_uncased_vocabulary() -> None:
     for recipe in ("simcse", "cards"):
-        with pytest.raises(CseError) as caught:
-            compose(recipe=recipe, kinds={"aug": ["case-switch"]})
-        line = str(caught.value)
+        line = refusal(compose, recipe=recipe, kinds={"aug": ["case-switch"]})
         assert line.startswith("aug.case-switch: needs a vocabulary that keeps capital letters")
-        assert "lower-cases" in line and "\n" not in line and "--aug ~case-switch" in line
+        assert "lower-cases" in line and "--aug ~case-switch" in line

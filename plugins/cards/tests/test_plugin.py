@@ -1,9 +1,13 @@
-"""The kit over CARDS's distribution and parts."""
+"""The kit over CARDS's distribution, parts and recipe."""
 
 from __future__ import annotations
 
-from cse_testkit import part_suites
+from pathlib import Path
 
+from cse_testkit import part_suites, recipe_suites
+
+SUITES = recipe_suites("cse-cards", Path(__file__).parent / "settings")
+globals().update(SUITES)
 globals().update(
     part_suites(
         "cse-cards",
@@ -16,3 +20,11 @@ globals().update(
         },
     )
 )
+
+
+def test_case_switch_is_there_only_where_it_is_seen() -> None:
+    """An uncased vocabulary leaves it out, and the plan says so."""
+    for encoder, there in (("bert-base-cased", True), ("bert-base", False), ("starter", False)):
+        composition = SUITES["TestRecipeCards"]().resolved(encoder)
+        assert bool(composition.of("aug")) == there
+        assert any("case-switch is left out" in note for note in composition.notes) != there

@@ -9,21 +9,12 @@ from typing import Any
 import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part, run_steps
-from torch import Tensor
 
 from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives
 
 ROLES: Any = {"positive": "positive", "negative": "negative"}
-
-
-def unlike(rows: int = 5, seed: int = 0) -> dict[str, Tensor]:
-    draws = torch.Generator().manual_seed(seed)
-    return {
-        name: torch.randn(rows, 6, generator=draws, dtype=torch.float64)
-        for name in ("anchor", "positive")
-    }
 
 
 def weighed(
@@ -39,11 +30,10 @@ def weighed(
 def test_weights_in_loops() -> None:
     in_batches: Any = ("target", "anchor", "both")
     for in_batch, view, center in product(in_batches, ("anchor", "positive"), (True, False)):
-        batch, vectors = make_batch(sentences=5), unlike()
+        batch, fixed = make_batch(sentences=5), make_batch(sentences=5, dimension=6, seed=1)
         options = LossOptions(in_batch=in_batch)
-        fixed = make_batch(vectors)
         found, log = weighed(batch, fixed, options, view=view, phi=0.1, center=center)
-        one, other = vectors["anchor"], vectors[view]
+        one, other = (fixed.views[name]["sentence"].vectors for name in ("anchor", view))
         if center:
             one, other = one - one.mean(0), other - other.mean(0)
         removed = 0

@@ -1,9 +1,13 @@
-"""The kit over ESimCSE's distribution and parts."""
+"""The kit over ESimCSE's distribution, parts and recipe, and the defaults of its parts."""
 
 from __future__ import annotations
 
-from cse_testkit import part_suites
+from pathlib import Path
 
+from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
+from cse_testkit import part_suites, recipe_suites
+
+globals().update(recipe_suites("cse-esimcse", Path(__file__).parent / "settings"))
 globals().update(
     part_suites(
         "cse-esimcse",
@@ -21,3 +25,10 @@ globals().update(
         },
     )
 )
+
+
+def test_defaults() -> None:
+    assert WordRepetitionOptions() == WordRepetitionOptions(
+        rate=0.32, unit="token", count="paper", cap="auto", when="step"
+    )
+    assert MomentumQueueOptions() == MomentumQueueOptions(size=160, view="anchor", branch="ema")

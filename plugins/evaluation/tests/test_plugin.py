@@ -42,21 +42,5 @@ class OwnSuite(SuiteSuite):
     folder = Path()
 
 
-class TestSts(OwnSuite):
-    suite = "sts"
-
-
-class TestChinese(OwnSuite):
-    suite = "chinese"
-
-
-class TestTransfer(OwnSuite):
-    suite = "transfer"
-
-
-class TestClassify(OwnSuite):
-    suite = "classify"
-
-
-class TestRetrieval(OwnSuite):
-    suite = "retrieval"
+for name in ("sts", "chinese", "transfer", "classify", "retrieval"):
+    globals()[f"Test{name.title()}"] = type(name, (OwnSuite,), {"suite": name})

@@ -1,4 +1,4 @@
-"""Segments of one text as positives, as negatives, as neither; negatives averaged by text."""
+"""Segments of one text as positives, as negatives, as neither; averaged; entailment."""
 
 from __future__ import annotations
 
@@ -129,3 +129,30 @@ def test_averaging_counts_by_block_row_and_age() -> None:
     weighed = make_part("negatives", "averaging").weigh(given, batch, make_context(batch))
     wanted = torch.tensor([[0.5, 0.5, 1, 1, 0.5, 0.5, 1, 1]], dtype=torch.float64)
     assert torch.allclose(weighed.log_weights.exp(), wanted.expand(3, 8))
+
+
+def in_loops(batch: Batch, sentences: str, negatives: dict[int, list[int]]) -> float:
+    """Return the mean over the segments; ``negatives`` are the other texts that a text has."""
+    texts = batch.views[sentences]["sentence"].vectors
+    total = 0.0
+    for anchor, own in zip(batch.anchors, batch.owner.tolist(), strict=True):
+        mass = {text: exponential(anchor, texts[text]) for text in (own, *negatives[own])}
+        total -= math.log(mass[own] / sum(mass.values()))
+    return total / len(batch.anchors)
+
+
+def test_equal_texts_are_no_negatives_of_each_other() -> None:
+    """Texts 0 and 2 are one text; masked unless ``same_text`` keeps it."""
+    batch = make_batch(
+        sentences=4, segments=2, level="segment", levels=("sentence",), same_text={2: 0}
+    )
+    target, ctx = batch.targets["positive"], make_context(batch)
+    for sentences in ("anchor", "positive"):
+        for same_text, negatives in (
+            ("mask", {0: [1, 3], 1: [0, 2, 3], 2: [1, 3], 3: [0, 1, 2]}),
+            ("keep", {0: [1, 2, 3], 1: [0, 2, 3], 2: [0, 1, 3], 3: [0, 1, 2]}),
+        ):
+            options = {"sentences": sentences, "same_text": same_text}
+            loss = make_part("loss", "entailment", temperature=TEMPERATURE, **options)
+            value = float(loss(batch, target, None, ctx).value)
+            assert value == pytest.approx(in_loops(batch, sentences, negatives), rel=1e-12)

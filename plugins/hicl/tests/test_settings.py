@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, installed_registry, run_steps, tiny_corpus, write_corpus
+from cse_testkit import Rig, compose, installed_registry, run_steps
 
 from cse_cli.models.saved_model import load
 from cse_cli.training.plan import data_flow
 from cse_core.data import Corpus
-from cse_core.errors import CseError
 from cse_core.records import Kind
-from cse_core.reporter import Reporter
-from cse_core.training.run import train
+from tests.fixtures.methods import finished, planned, refusal
 
 SHORT = "pool.segments.length=4"
 Kinds = dict[Kind, list[str]]
@@ -69,18 +67,9 @@ def test_a_text_without_a_token_of_content_trains() -> None:
 # -- the saved model ----------------------------------------------------------------------------
 
 
-def trained(folder: Path, *sets: str) -> Path:
-    corpus = tiny_corpus()
-    file = write_corpus(corpus, folder / "rows.csv")
-    given = [f"data.path=[{file}]", "train.max_steps=1", "train.device=cpu", SHORT, *sets]
-    composition = compose(recipe="hicl", corpus=corpus, sets=given)
-    train(composition, installed_registry(), out=folder / "run", reporter=Reporter())
-    return folder / "run"
-
-
 def test_slicing_is_saved_with_the_model(tmp_path: Path) -> None:
     """A sliced model joins what its segments are by themselves; it says that it slices."""
-    run = trained(tmp_path, "inference.slice=true")
+    run = finished(tmp_path, "hicl", "train.max_steps=1", SHORT, "inference.slice=true")
     model = load(str(run), installed_registry())
     assert model.sentence_encoder.slicer is not None
     whole = model.encode(["boat " * 6])[0]
@@ -96,8 +85,7 @@ def test_what_cannot_be_is_refused_before_anything_is_loaded() -> None:
         ("hicl", "pool.segments.length=600", "longer than the 512 that the encoder takes"),
         ("hicl-v2", "loss.entailment.level=sentence", "a text is not a part of itself"),
     ):
-        with pytest.raises(CseError, match=words):
-            compose(recipe=recipe, sets=["model.name=starter", setting])
+        assert words in refusal(planned, recipe, setting, encoder="starter")
 
 
 # -- with the parts of other plugins --------------------------------------------------------------

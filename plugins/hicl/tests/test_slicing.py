@@ -6,14 +6,13 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import pytest
 import torch
-from cse_testkit import Rig, compose, make_part, tiny_corpus
+from cse_testkit import Rig, compose, make_part
 from torch import Tensor
 
-from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
+from tests.fixtures.methods import refusal
 from tests.fixtures.token_rows import spans, token_rows
 
 
@@ -106,8 +105,7 @@ def test_half_precision_is_joined_in_float32() -> None:
 
 
 def rig(*sets: str) -> Rig:
-    corpus = tiny_corpus()
-    return Rig(compose(recipe="hicl", sets=sets, corpus=corpus))
+    return Rig(compose(recipe="hicl", sets=sets))
 
 
 def test_every_segment_has_its_special_tokens() -> None:
@@ -140,9 +138,7 @@ def test_the_wrapped_sentence_can_be_cut_instead() -> None:
 
 
 def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
-    with pytest.raises(CseError) as caught:
-        rig("pool.segments.length=4000")
-    line = str(caught.value)
+    line = refusal(rig, "pool.segments.length=4000")
     assert "pool.segments.length" in line and "4000" in line and "--set" in line
 
 

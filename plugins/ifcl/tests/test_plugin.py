@@ -1,4 +1,4 @@
-"""The kit over IFCL's distribution and parts."""
+"""The kit over IFCL's distribution, parts and recipes, and what the plan says of its parts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
-from cse_testkit import LossSuite, MetricSuite, part_suites
+from cse_testkit import (
+    LossSuite,
+    MetricSuite,
+    compose,
+    part_suites,
+    recipe_suites,
+    tiny_corpus,
+)
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
+from tests.fixtures.methods import planned
 
 LEXICON = str(Path(__file__).parent / "lexicon.tsv")
 
@@ -51,6 +58,8 @@ def slow_twins(
     return total / count
 
 
+SUITES = recipe_suites("cse-ifcl", Path(__file__).parent / "settings")
+globals().update(SUITES)
 globals().update(
     part_suites(
         "cse-ifcl",
@@ -98,6 +107,42 @@ class TestTwinsByDotProduct(LossSuite):
     options = {"similarity": "dot", "margin": 0.0, "temperature": 2.0}
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
+def test_the_parts_defaults_are_the_recipes() -> None:
+    """A part alone is as in the recipe, where no second model is named."""
+    recipe = SUITES["TestRecipeIfcl"]().resolved("starter")
+    parts = [part for part in recipe.parts if part.distribution == "cse-ifcl"]
+    assert {part.use for part in parts} == {"fusion", "hippocampus", "twins"}
+    for part in parts:
+        assert part.options == type(part.options)(), part.path
+
+
+def test_a_vocabulary_not_made_for_the_other_language_is_warned_of() -> None:
+    columns = ("text", "fraternal")
+    for encoder, name, sets, warned in (
+        ("roberta-base", "roberta-base", (), True),
+        ("roberta-large", "xlm-roberta-large", (), False),
+        ("bert-base", "bert-base-uncased", (), False),
+        ("bert-base", "bert-base-uncased", ("aug.fusion.model=none",), True),
+        ("bert-base", "bert-base-multilingual-uncased", ("aug.fusion.model=none",), False),
+        ("starter", "starter", (), False),
+    ):
+        for recipe in ("ifcl", "ifcl-zh"):
+            warnings = planned(recipe, *sets, encoder=encoder, model=name, columns=columns).warnings
+            start = "aug.fusion: column fraternal is read by"
+            found = [each for each in warnings if each.startswith(start)]
+            assert bool(found) == warned
+            assert not warned or name in found[0]
+    made = planned("ifcl", columns=columns, model="all-MiniLM-L6-v2", hidden=384, embedding=384)
+    assert any("all-MiniLM-L6-v2 itself" in each for each in made.warnings)
+
+
+def test_the_plan_says_which_twins_a_store_holds() -> None:
+    corpus, kinds = tiny_corpus(columns=("fraternal",)), {"negatives": ["queue"]}
+    for view in ("positive", "anchor"):
+        sets = [f"negatives.queue.view={view}"]
+        made = compose(recipe="ifcl", kinds=kinds, sets=sets, corpus=corpus)  # type: ignore[arg-type]
+        printed = [note for note in made.notes if "the fraternal twins; the paper's queue" in note]
+        assert len(printed) == (view == "positive")
+        assert not printed or "--negatives.queue.view anchor" in printed[0]
+    own = compose(recipe="ifcl", corpus=corpus)
+    assert not [note for note in own.notes if "fraternal twins" in note]

@@ -23,30 +23,20 @@ def numbers() -> dict[str, Any]:
     return found
 
 
-def one_document(count: int) -> Documents:
-    return Documents(np.arange(count), np.array([0, count]))
-
-
-def clustered(vectors: torch.Tensor, documents: Documents, neighbours: int) -> Any:
-    edges = nearest_edges(vectors, documents, neighbours)
-    cluster = components(*edges, len(documents.rows))
-    pairs = cluster_pairs(cluster, documents, None, np.zeros)
-    return edges, cluster, pairs
-
-
-def as_sets(cluster: Any) -> set[tuple[int, ...]]:
-    return {tuple(np.flatnonzero(cluster == each).tolist()) for each in np.unique(cluster)}
-
-
 def test_clusterings(numbers: dict[str, Any]) -> None:
     assert len(numbers["clustering_cases"]) == 6
     for case in numbers["clustering_cases"]:
         vectors, weights = tensor(case["embeddings"]), tensor(case["weights_inner_product"])
         assert torch.allclose(vectors @ vectors.T, weights, rtol=0, atol=numbers["suggested_atol"])
-        edges, cluster, pairs = clustered(vectors, one_document(len(vectors)), case["K"])
+        count = len(vectors)
+        document = Documents(np.arange(count), np.array([0, count]))
+        edges = nearest_edges(vectors, document, case["K"])
+        cluster = components(*edges, count)
+        pairs = cluster_pairs(cluster, document, None, np.zeros)
         both = zip(*map(np.ndarray.tolist, edges), strict=True)
         assert {tuple(sorted(edge)) for edge in both} == {tuple(edge) for edge in case["edges"]}
-        assert as_sets(cluster) == {tuple(each) for each in case["clusters"]}
+        members = {tuple(np.flatnonzero(cluster == each).tolist()) for each in cluster}
+        assert members == {tuple(each) for each in case["clusters"]}
         found = sorted(zip(*map(np.ndarray.tolist, pairs), strict=True))
         assert found == [tuple(pair) for pair in case["positive_pairs_unordered"]]
 

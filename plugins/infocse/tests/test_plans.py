@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cse_testkit import installed_registry
-from cse_testkit.recipes import ENCODERS
 
 from cse_cli.training.resolving import advice
-from cse_core.errors import CseError
-from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.training.recipe_file import as_recipe
+from tests.fixtures import methods
+from tests.fixtures.methods import refusal
 
 
-def planned(
-    *sets: str,
-    recipe: str = "infocse",
-    encoder: str = "bert-base",
-    kinds: Mapping[Any, Sequence[str]] | None = None,
-    data: Sequence[str] = ("articles.jsonl",),
-    dev: Sequence[str] = (),
-) -> Composition:
-    facts = replace(ENCODERS[encoder], rows=9000, columns=("text", "document", "title"))
-    return resolve(
-        installed_registry(), recipe=recipe, model=facts.model, facts=facts, kinds=kinds,
-        sets=sets, data=data, dev=dev,
-    )  # fmt: skip
+def planned(*sets: str, recipe: str = "infocse", **given: Any) -> Composition:
+    known: Any = {"rows": 9000, "columns": ("text", "document", "title")}
+    return methods.planned(recipe, *sets, data=["articles.jsonl"], **known, **given)
 
 
 def about_patience(composition: Composition) -> list[str]:
@@ -79,10 +65,8 @@ def test_a_plan_needs_the_file_of_labels(tmp_path: Path) -> None:
     file = tmp_path / "titles.jsonl"
     recipes = (("infocse-finetune", "labels"), ("infocse-plus", "idc-labels"))
     for recipe, part in recipes:
-        with pytest.raises(CseError) as caught:
-            planned(f"positives.{part}.file={file}", recipe=recipe)
-        line = str(caught.value)
-        assert line.startswith(f"positives.{part}: no file ") and "\n" not in line
+        line = refusal(planned, f"positives.{part}.file={file}", recipe=recipe)
+        assert line.startswith(f"positives.{part}: no file ")
     file.touch()
     for recipe, part in recipes:
         planned(f"positives.{part}.file={file}", recipe=recipe)
@@ -90,8 +74,6 @@ def test_a_plan_needs_the_file_of_labels(tmp_path: Path) -> None:
 
 def test_what_an_option_of_another_way_would_do_is_refused_in_one_line() -> None:
     for setting in ("neighbours=2", "similarity=dot"):
-        with pytest.raises(CseError) as caught:
-            kinds = {"positives": ["~idc", "+idc-kmeans"]}
-            planned(f"positives.idc-kmeans.{setting}", kinds=kinds)
-        line = str(caught.value)
-        assert f"positives.idc-kmeans.{setting.partition('=')[0]}" in line and "\n" not in line
+        kinds = {"positives": ["~idc", "+idc-kmeans"]}
+        line = refusal(planned, f"positives.idc-kmeans.{setting}", kinds=kinds)
+        assert f"positives.idc-kmeans.{setting.partition('=')[0]}" in line

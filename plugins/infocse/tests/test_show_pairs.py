@@ -7,29 +7,19 @@ from pathlib import Path
 
 import pytest
 from cse_infocse.shown import clusters_of_rounds, graph_of_document
-from cse_testkit import compose, installed_registry, tiny_corpus, write_corpus
+from cse_testkit import tiny_corpus
 
 from cse_cli.main import run
-from cse_core.reporter import Reporter
-from cse_core.training.run import train
+from tests.fixtures.methods import finished
+
+CORPUS = tiny_corpus(columns=("document", "title"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of four rounds."""
-    path = tmp_path_factory.mktemp("pairs")
-    corpus = tiny_corpus(columns=("document", "title"))
-    file = write_corpus(corpus, path / "rows.csv")
-    sets = [
-        f"data.path=[{file}]",
-        "train.max_steps=1",
-        "data.shuffle=true",
-        "train.device=cpu",
-        "train.dev=none",
-    ]
-    composition = compose(recipe="infocse", corpus=corpus, sets=sets)
-    train(composition, installed_registry(), out=path / "run", reporter=Reporter())
-    return path / "run"
+    sets = ["train.max_steps=1", "data.shuffle=true"]
+    return finished(tmp_path_factory.mktemp("pairs"), "infocse", *sets, corpus=CORPUS)
 
 
 def test_clusters_of_a_document_round_by_round(
@@ -38,7 +28,7 @@ def test_clusters_of_a_document_round_by_round(
     words = ["data", "show-pairs", str(folder), "--document", "document 1"]
     assert run([*words, "--json"]) == 0
     rounds = json.loads(capsys.readouterr().out)["rounds"]
-    own = set(tiny_corpus(columns=("document", "title")).column("text").take([4, 5, 6, 7]))
+    own = set(CORPUS.column("text").take([4, 5, 6, 7]))
     assert [each["round"] for each in rounds] == [1, 2, 3, 4]
     for each in rounds:
         shown = [text for cluster in each["clusters"] for text in cluster] + each["unpaired"]

@@ -19,11 +19,6 @@ WORK = (
 QUEUE = ("--recipe", "esimcse", "--negatives.momentum-queue.size", "12")
 
 
-@pytest.fixture(autouse=True)
-def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CSE_CACHE", "off")
-
-
 @pytest.fixture
 def data(tmp_path: Path) -> tuple[str, ...]:
     """Twelve sentences: row 3 is row 0 again, row 4 is row 1 in capitals, row 6 is row 0 again."""

@@ -86,15 +86,6 @@ def test_steps_in_loops() -> None:
             assert torch.allclose(state["vectors"], held, rtol=0, atol=1e-12)
 
 
-def miner_with(rows: list[int], **options: Any) -> Any:
-    """Return a miner whose buffer holds drawn vectors of these rows."""
-    miner = make_part("positives", "knn-smoothing", size=len(rows), **options)
-    drawn = make_batch(sentences=len(rows), seed=9).targets["positive"].vectors[:, 0]
-    unit = torch.nn.functional.normalize(drawn, dim=1)
-    miner.buffer.push(unit, torch.tensor(rows), len(rows))
-    return miner
-
-
 def test_one_row_without_any_neighbour() -> None:
     """By rank no group is made; by row the sentence stands alone and stays as it is."""
     batch = make_batch(sentences=1)
@@ -107,8 +98,9 @@ def test_one_row_without_any_neighbour() -> None:
 
 
 def test_the_mean_cosine_of_neighbours_is_logged() -> None:
-    miner, batch = miner_with([9] * 8, k=2), make_batch(seed=1)
-    log: dict[str, Any] = {}
+    miner, batch = make_part("positives", "knn-smoothing", size=8, k=2), make_batch(seed=1)
+    earlier, log = make_batch(sentences=8, rows=[9] * 8, seed=9), dict[str, Any]()
+    miner.after_step(earlier, make_context(earlier))
     miner.mine(batch, make_context(batch, log=log))
     own = torch.nn.functional.normalize(batch.targets["positive"].vectors[:, 0], dim=1)
     held = miner.buffer.after(own, batch.row, 8).vectors

@@ -1,12 +1,15 @@
-"""The kit over IS-CSE's distribution and parts."""
+"""The kit over IS-CSE's distribution, parts and recipes."""
 
 from __future__ import annotations
 
-from cse_testkit import part_suites
+from pathlib import Path
+
+from cse_testkit import part_suites, recipe_suites, run_steps
 
 SHORT = {"size": 8, "k": 3}
 """A buffer that is full after two of the kit's batches."""
 
+globals().update(recipe_suites("cse-iscse", Path(__file__).parent / "settings"))
 globals().update(
     part_suites(
         "cse-iscse",
@@ -26,3 +29,10 @@ globals().update(
         },
     )
 )
+
+
+def test_every_recipe_trains_with_a_full_buffer() -> None:
+    sets = [f"positives.knn-smoothing.{name}={value}" for name, value in SHORT.items()]
+    for recipe in ("is-cse", "is-cse-dclr", "is-cse-cards"):
+        run = run_steps(recipe=recipe, sets=sets)
+        assert "smoothed.loss" in run.scalars[-1] and not run.not_finite(), recipe

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cse_iscse.neighbours import neighbours_of_run, of_point
-from cse_testkit import (
-    ENCODERS,
-    Rig,
-    compose,
-    installed_registry,
-    run_steps,
-    shared_encoder,
-    tiny_corpus,
-)
+from cse_testkit import Rig, compose, run_steps, tiny_corpus
 
 from cse import open_run
 from cse_cli.main import run as cse
+from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.recipes.compose import resolve
-from cse_core.recipes.composition import Composition
-from cse_core.reporter import Reporter
 from cse_core.training.checkpoint import Checkpoint
-from cse_core.training.run import train
+from tests.fixtures import methods
+from tests.fixtures.methods import finished, refusal
 
 BOTH = [
     "positives.knn-smoothing.size=12",
@@ -37,6 +28,7 @@ BOTH = [
     "loss.clustered.target=kmeans-smoothing",
     "loss.clustered.weight=0.1",
 ]
+CORPUS = Corpus.from_columns({"text": [*dict.fromkeys(tiny_corpus(60).column("text"))]})
 KINDS: Any = {"positives": ["+kmeans-smoothing"], "loss": ["+infonce:clustered"]}
 
 
@@ -58,14 +50,7 @@ def test_both_groups_at_once_each_with_a_loss_of_its_own() -> None:
 # -- the plan -------------------------------------------------------------------------------------
 
 
-def planned(
-    *sets: str, kinds: Any = None, encoder: str = "bert-base", rows: int | None = 1_000_000
-) -> Composition:
-    facts = replace(ENCODERS[encoder], columns=("text",), rows=rows)
-    registry = installed_registry()
-    return resolve(
-        registry, recipe="is-cse", kinds=kinds or {}, sets=sets, model=facts.model, facts=facts
-    )
+planned = partial(methods.planned, "is-cse")
 
 
 def lines_of(lines: Sequence[str], part: str = "positives.knn-smoothing") -> list[str]:
@@ -116,10 +101,8 @@ def test_settings_that_cannot_be_are_refused() -> None:
         ("positives.knn-smoothing.view=anchor", "view = anchor: only a positive can be smoothed"),
         ("positives.kmeans-smoothing.clusters=2000", "2000 clusters need as many vectors"),
     ):
-        with pytest.raises(CseError) as found:
-            planned(setting, kinds=KINDS)
-        lines = [line for line in str(found.value).splitlines() if wanted in line]
-        assert lines and lines[0].startswith(setting.partition("=")[0].rpartition(".")[0])
+        line = refusal(planned, setting, kinds=KINDS)
+        assert line.startswith(setting.partition("=")[0].rpartition(".")[0]) and wanted in line
 
 
 # -- neighbours as sentences ----------------------------------------------------------------------
@@ -128,28 +111,14 @@ def test_settings_that_cannot_be_are_refused() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run with both miners, on a file of texts."""
-    folder = tmp_path_factory.mktemp("run")
-    texts = folder / "texts.txt"
-    texts.write_text("\n".join(dict.fromkeys(tiny_corpus(60).column("text"))), encoding="utf-8")
-    registry = installed_registry()
-    composition = resolve(
-        registry,
-        recipe="is-cse",
-        kinds=KINDS,
-        sets=[*BOTH, "train.batch_size=4", "train.max_steps=5", "train.precision=fp32",
-              "train.save_steps=4"],
-        model=str(shared_encoder()),
-        data=[str(texts)],
-        dev=["none"],
-    )  # fmt: skip
-    train(composition, registry, out=folder / "run", reporter=Reporter())
-    return folder / "run"
+    sets = [*BOTH, "train.max_steps=5", "train.save_steps=4"]
+    return finished(tmp_path_factory.mktemp("run"), "is-cse", *sets, kinds=KINDS, corpus=CORPUS)
 
 
 def test_neighbours_are_shown_as_sentences(run: Path) -> None:
     printed, shown = neighbours_of_run(open_run(run), sentences=4, k=2)
     assert printed == "positives.knn-smoothing at step 5: 12 vectors in the buffer"
-    texts = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
+    texts = [*CORPUS.column("text")]
     assert len({each.text for each in shown}) == 4
     for each in shown:
         assert each.text in texts and len(each.near) == 2
@@ -160,8 +129,7 @@ def test_neighbours_are_shown_as_sentences(run: Path) -> None:
 def test_neighbours_are_those_of_the_buffer(run: Path) -> None:
     """The cosines are those of the checkpoint's vectors, found again by brute force."""
     state = Checkpoint.read(run / "checkpoints" / "step-4").part("part.positives.knn-smoothing")
-    lines = run.with_name("texts.txt").read_text(encoding="utf-8").splitlines()
-    texts = [lines[row] for row in state["row"]]
+    texts = CORPUS.column("text").take(state["row"].tolist())
     _, (found,) = neighbours_of_run(open_run(run), step=4, sentences=1, k=11)
     cosines = state["vectors"] @ state["vectors"][-1]
     order = sorted(range(11), key=lambda place: -float(cosines[place]))
@@ -208,7 +176,7 @@ def test_neighbours_as_a_function_of_a_study(run: Path) -> None:
 
 
 def test_texts_that_changed_are_not_shown(run: Path) -> None:
-    texts = run.with_name("texts.txt")
+    texts = run.with_name("rows.csv")
     kept = texts.read_text(encoding="utf-8")
     try:
         texts.write_text(kept.replace("the", "a"), encoding="utf-8")

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
-import pytest
 from cse_mocose.distance import Growth
-from cse_testkit import ENCODERS, installed_registry, settings_of
+from cse_testkit import settings_of
 
-from cse_core.errors import CseError
-from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
+from tests.fixtures import methods
+from tests.fixtures.methods import refusal
 
-
-def planned(*sets: str, encoder: str = "bert-base", recipe: str | None = "mocose") -> Composition:
-    kinds: Any = {} if recipe else {"negatives": ["queue"]}
-    facts = replace(ENCODERS[encoder], columns=("text",))
-    return resolve(
-        installed_registry(),
-        recipe=recipe,
-        kinds=kinds,
-        sets=sets,
-        model=facts.model,
-        facts=facts,
-    )
+planned = partial(methods.planned, "mocose")
+plain = partial(methods.planned, None, kinds={"negatives": ["queue"]})
+"""The queue alone, without the recipe."""
 
 
 def printed(composition: Composition) -> str:
@@ -58,10 +47,10 @@ def test_a_distance_far_from_the_papers_best_is_warned_of() -> None:
 
 
 def test_the_default_branch_lags_by_its_own_decay() -> None:
-    made = planned(recipe=None)
+    made = plain()
     assert "208.00 at the start (1/(1-0.995) + 512/64)" in printed(made)
     assert any("branch ema a lower decay" in each for each in made.warnings)
-    own = planned("negatives.queue.branch=none", recipe=None)
+    own = plain("negatives.queue.branch=none")
     assert "9.00 at the start (1/(1-0) + 512/64)" in printed(own)
 
 
@@ -86,17 +75,15 @@ def test_a_wished_distance_sets_the_size_or_is_refused_in_one_line() -> None:
         ("14.67", ["branch.target.decay=0.995"],
          'lower that decay (--branch.target.decay "cosine(0.85,1)")'),
     ):  # fmt: skip
-        with pytest.raises(CseError) as caught:
-            planned(f"negatives.queue.distance={wish}", *sets)
-        line = str(caught.value)
-        assert line.startswith("negatives.queue: ") and "\n" not in line and why in f"{line}\n"
+        line = refusal(planned, f"negatives.queue.distance={wish}", *sets)
+        assert line.startswith("negatives.queue: ") and why in f"{line}\n"
 
 
 def test_a_branch_without_a_decay_has_no_distance() -> None:
-    sets = ["negatives.queue.branch=frozen"]
-    assert not printed(planned(*sets, recipe=None))
-    with pytest.raises(CseError, match="frozen has none: give size"):
-        planned(*sets, "negatives.queue.distance=20", recipe=None)
+    frozen = "negatives.queue.branch=frozen"
+    assert not printed(plain(frozen))
+    line = refusal(plain, frozen, "negatives.queue.distance=20")
+    assert "frozen has none: give size" in line
 
 
 def test_the_trace_of_a_growing_queue() -> None:
@@ -110,6 +97,7 @@ def test_the_trace_of_a_growing_queue() -> None:
          [(256, 256), (320, 256), (384, 256), (448, 256), (768, 512), (832, 512), (896, 512),
           (512, 64), (512, 0)]),
         (Growth(256, 128, official=True), 256, [(256, 256), (256, 0)]),
+        (Growth(8, 0, official=True), 2, [(0, 0), (2, 0), (4, 0), (6, 0), (8, 0)]),
         (Growth(4, 0), 4, [(0, 0), (4, 0)]),
         (Growth(4, 2), 6, [(2, 2), (4, 0)]),
         (Growth(8, 2, shown=4), 2, [(2, 2), (4, 2), (4, 2), (4, 2), (4, 0)]),

@@ -6,17 +6,10 @@ import pytest
 import torch
 from cse_mocose.heads import Predictor, Projector
 from cse_mocose.options import PredictorOptions, ProjectorOptions
-from cse_testkit import (
-    installed_registry,
-    make_part,
-    make_setup,
-    settings_of,
-)
+from cse_testkit import make_part, make_setup, settings_of
 from torch import nn
 
-from cse_core.errors import CseError
-from cse_core.recipes.compose import resolve
-from cse_core.run_info import RunInfo
+from tests.fixtures.methods import planned, refusal
 
 KINDS = {
     "projector": (Projector, ProjectorOptions),
@@ -46,11 +39,9 @@ def test_layers_and_dimensions() -> None:
             options = KINDS[name][1](layers=layers, dimension=20)
             wide = KINDS[name][0](options, make_setup(name, dimension=8)).double()
             assert wide.dimension == 20 and wide(vectors).shape == (5, 20)
-    with pytest.raises(
-        CseError, match=r"pool\.projector\.dimension: without layers its 8"
-    ) as found:
-        Projector(ProjectorOptions(layers=0, dimension=20), make_setup("projector", dimension=8))
-    assert "\n" not in str(found.value)
+    options = ProjectorOptions(layers=0, dimension=20)
+    line = refusal(Projector, options, make_setup("projector", dimension=8))
+    assert line.startswith("pool.projector.dimension: without layers its 8")
 
 
 def test_weights_start_as_berts_do() -> None:
@@ -69,9 +60,7 @@ def test_the_dimension_is_the_encoders_or_the_parameter() -> None:
         (None, [], 768),
         (384, ["params.dimension=16"], 16),
     ):
-        facts = RunInfo(model="some", family=hidden and "bert", hidden=hidden, columns=("text",))
-        registry = installed_registry()
-        made = resolve(registry, recipe="mocose", sets=sets, model="some", facts=facts)
+        made = planned("mocose", *sets, model="some", family=hidden and "bert", hidden=hidden)
         for path in ("pool.projector", "pool.predictor"):
             assert settings_of(made)[f"{path}.dimension"] == wanted
         assert made.params["dimension"] == wanted

@@ -1,11 +1,14 @@
-"""The kit over MoCoSE's distribution and parts."""
+"""The kit over MoCoSE's distribution, parts and recipe."""
 
 from __future__ import annotations
 
-from cse_testkit import part_suites
+from pathlib import Path
+
+from cse_testkit import part_suites, recipe_suites
 
 BOTH = ["anchor", "positive"]
 
+globals().update(recipe_suites("cse-mocose", Path(__file__).parent / "settings"))
 globals().update(
     part_suites(
         "cse-mocose",

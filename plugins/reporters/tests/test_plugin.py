@@ -20,37 +20,35 @@ class TestCsvElsewhere(ReporterSuite):
     reporter, options = "csv", {"file": "other.csv"}
 
 
-class TestTensorboard(ReporterSuite):
+class OfAPackage(ReporterSuite):
+    """A reporter named like the package that it needs."""
+
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip(self.reporter, reason=f"{self.reporter} is not installed")
+
+
+class TestTensorboard(OfAPackage):
     reporter, options = "tensorboard", {"folder": "events"}
 
-    @pytest.fixture(autouse=True)
-    def _installed(self) -> None:
-        pytest.importorskip("tensorboard", reason="tensorboard is not installed")
 
-
-class TestWandb(ReporterSuite):
+class TestWandb(OfAPackage):
     reporter, options = "wandb", {"offline": True}
 
-    @pytest.fixture(autouse=True)
-    def _installed(self) -> None:
-        pytest.importorskip("wandb", reason="wandb is not installed")
 
+class TestMlflow(OfAPackage):
+    reporter = "mlflow"
 
-class TestMlflow(ReporterSuite):
     @pytest.fixture(autouse=True)
-    def _installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        pytest.importorskip("mlflow", reason="mlflow is not installed")
+    def _local(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         monkeypatch.setattr(type(self), "options", {"uri": f"{tmp_path.as_uri()}/mlruns"})
 
-    reporter = "mlflow"
 
-
-class TestTrackio(ReporterSuite):
+class TestTrackio(OfAPackage):
     reporter = "trackio"
 
     @pytest.fixture(autouse=True)
-    def _installed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        pytest.importorskip("trackio", reason="trackio is not installed")
+    def _local(self, _installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in ("trackio.utils", "trackio.sqlite_storage"):
             monkeypatch.setattr(f"{module}.TRACKIO_DIR", tmp_path)

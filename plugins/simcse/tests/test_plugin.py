@@ -1,10 +1,9 @@
-"""The kit over SimCSE's distribution and parts, and what the kit cannot know."""
+"""The kit over SimCSE's distribution, parts and recipes, and what the kit cannot know."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 from cse_testkit import (
     compose,
@@ -12,6 +11,7 @@ from cse_testkit import (
     make_context,
     make_part,
     part_suites,
+    recipe_suites,
     run_steps,
     shared_encoder,
     tiny_corpus,
@@ -20,8 +20,9 @@ from cse_testkit import (
 from transformers import AutoModel, AutoTokenizer
 
 from cse_cli.models.saved_model import load
-from cse_core.errors import CseError
+from tests.fixtures.methods import refusal
 
+globals().update(recipe_suites("cse-simcse", Path(__file__).parent / "settings"))
 globals().update(
     part_suites("cse-simcse", {"negatives.hard-negatives": {"options": {"weight": 0.7}}})
 )
@@ -52,10 +53,8 @@ def test_the_column_of_the_negatives_is_an_option() -> None:
 
 
 def test_triplets_without_a_negative_are_refused_in_one_line() -> None:
-    with pytest.raises(CseError) as caught:
-        compose(recipe="simcse-supervised", corpus=tiny_corpus(columns=("positive",)))
-    line = str(caught.value)
-    assert "\n" not in line
+    corpus = tiny_corpus(columns=("positive",))
+    line = refusal(compose, recipe="simcse-supervised", corpus=corpus)
     assert "negatives.hard-negatives" in line and "column 'negative'" in line
     assert "--set data.columns.negative=" in line
 

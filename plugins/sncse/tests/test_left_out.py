@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from cse_testkit import (
-    compose,
-    installed_registry,
-    make_context,
-    make_part,
-    run_steps,
-    shared_encoder,
-)
+from cse_testkit import installed_registry, make_context, make_part, run_steps, shared_encoder
 
 from cse_core.data import Corpus
-from cse_core.reporter import Reporter
-from cse_core.training.run import train
 from cse_core.types import View
 from plugins.sncse.tests import steps_left_out
+from tests.fixtures.methods import finished
 from tests.fixtures.processes import TwoProcesses
 
 TEXTS = ["Anna paints the boat.", "...", "How to paint a boat?", "It isn't cold"]
@@ -84,10 +76,8 @@ def test_two_processes_equal_one(two_processes: TwoProcesses) -> None:
 
 
 def test_the_share_is_in_metrics(tmp_path: Path) -> None:
-    corpus = steps_left_out.mixed()
-    sets = ["train.batch_size=13", "train.log_steps=1", "train.dev=[none]", "train.device=cpu"]
-    composition = compose(recipe="sncse", sets=sets, corpus=corpus)
-    train(composition, installed_registry(), out=tmp_path, reporter=Reporter())
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    sets = ["train.batch_size=13", "train.log_steps=1"]
+    run = finished(tmp_path, "sncse", *sets, corpus=steps_left_out.mixed())
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     shares = [line["bml.soft_negatives"] for line in lines if "bml.soft_negatives" in line]
     assert sum(shares) / len(shares) == pytest.approx(9 / 26)

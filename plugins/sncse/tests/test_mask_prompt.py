@@ -11,14 +11,7 @@ import pytest
 import torch
 from cse_sncse.mask_prompt import MaskPrompt
 from cse_sncse.options import MaskPromptOptions
-from cse_testkit import (
-    compose,
-    installed_registry,
-    make_setup,
-    shared_encoder,
-    tiny_corpus,
-    write_corpus,
-)
+from cse_testkit import compose, installed_registry, make_setup, shared_encoder
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -27,10 +20,9 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.training.run import train
 from cse_core.types import TokenBatch
+from tests.fixtures.methods import finished, refusal
 
 FAMILIES: tuple[Any, ...] = ("bert", "roberta")
 """Word pieces and byte-level BPE."""
@@ -133,9 +125,9 @@ def test_prompts_that_cannot_be_are_refused_in_one_line() -> None:
     text, mask = "[X] once, for the text", "[MASK] once, for the mask token"
     wrong = {"no mark": text, "[X] [X] [MASK]": text, "[X] [MASK] [MASK]": mask, "[X]": mask}
     for prompt, mark in wrong.items():
-        with pytest.raises(CseError) as caught:
-            compose(kinds={"pool": ["mask-prompt"]}, sets=[f"pool.mask-prompt.anchor={prompt}"])
-        assert str(caught.value) == f"pool.mask-prompt.anchor: a prompt has {mark} (got {prompt!r})"
+        sets = [f"pool.mask-prompt.anchor={prompt}"]
+        line = refusal(compose, kinds={"pool": ["mask-prompt"]}, sets=sets)
+        assert line == f"pool.mask-prompt.anchor: a prompt has {mark} (got {prompt!r})"
     for prompt in ("[X] means [MASK]", '[X] , "a" , [MASK]'):
         made = compose(kinds={"pool": ["mask-prompt"]}, sets=[f"pool.mask-prompt.anchor={prompt}"])
         assert made.of("pool")[0].options.anchor == prompt  # type: ignore[attr-defined]
@@ -165,21 +157,16 @@ def test_a_text_without_a_final_mark_gets_a_full_stop(family: str) -> None:
 
 
 def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
-    file = write_corpus(tiny_corpus(), tmp_path / "rows.csv")
-    sets = [
-        f"data.path=[{file}]", "train.max_steps=3", "train.batch_size=4", "train.device=cpu",
-        "model.max_length=64", "inference.pool=mask-prompt",
-        'pool.mask-prompt.anchor=Here : " [X] " is [MASK] .',
-    ]  # fmt: skip
-    composition = compose(recipe="sncse", sets=sets)
-    train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
-    model = load(str(tmp_path / "run"), installed_registry())
+    prompt = 'pool.mask-prompt.anchor=Here : " [X] " is [MASK] .'
+    sets = ["train.max_steps=3", "model.max_length=64", "inference.pool=mask-prompt", prompt]
+    run = finished(tmp_path, "sncse", *sets)
+    model = load(str(run), installed_registry())
     assert model.description == "pooling mask-prompt", "no head"
     assert model.sentence_encoder.pooler.prompt("anchor") == ('Here : " ', ' " is [MASK] .')
     vectors = model.encode(TEXTS)
     assert vectors.shape == (4, 32) and np.isfinite(vectors).all()
     assert np.allclose(model.encode(TEXTS[1:2])[0], vectors[1], atol=1e-5)
-    printed = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    printed = (run / "model" / "README.md").read_text(encoding="utf-8")
     assert "sentence-transformers cannot express this model" in printed
     assert 'Here : " X " is [MASK] .' in printed and "mask-prompt" in printed
-    assert not (tmp_path / "run" / "model" / "modules.json").exists()
+    assert not (run / "model" / "modules.json").exists()

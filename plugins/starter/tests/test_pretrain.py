@@ -157,10 +157,7 @@ def test_mistakes_are_one_line_and_exit_with_2(
             pretrain.main([str(path), "--out", str(tmp_path / "run")])
         error = capsys.readouterr().err
         assert exit_.value.code == 2 and error.count("\n") == 1 and message in error, error
+    two = tmp_path / "two.txt"
+    two.write_text("a\nb\n")
     with pytest.raises(CseError, match="too little"):
-        next(pretrain.batches(tokenize_two(tmp_path), Settings()))
-
-
-def tokenize_two(folder: Path) -> Tokens:
-    (folder / "two.txt").write_text("a\nb\n")
-    return tokenize([folder / "two.txt"], train_vocabulary([folder / "two.txt"], 64))
+        next(pretrain.batches(tokenize([two], train_vocabulary([two], 64)), Settings()))

@@ -63,7 +63,6 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("CSE_CACHE", "off")
     tiny_encoder(tmp_path / "encoder")
     lines = [f"the {a} is near the {b}" for a in WORDS for b in WORDS if a != b]
     (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

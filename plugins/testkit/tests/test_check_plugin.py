@@ -61,8 +61,6 @@ def _forget() -> None:
 
 RANK = "int(torch.distributed.is_initialized() and torch.distributed.get_rank())"
 FAULTS = [
-    ("cse_every/loss.py", "if targets.weights is None else targets.weights", "",
-     "a_positive_of_weight_zero_does_not_count", "cse_every/loss.py:", "read targets"),
     ("cse_every/loss_options.py", f"    {TEXT}\n", "",
      "its_options_are_described", "cse_every/loss_options.py:", "temperature"),
     ("cse_every/plugin.py", "paper=PAPER,\n        )", "requires=('sight:x',),\n        )",

@@ -21,7 +21,6 @@ from cse_testkit import (
     tiny_corpus,
     tiny_encoder,
     train_together,
-    write_corpus,
 )
 from cse_testkit.completion import complete
 from cse_testkit.watching import attached, difference, same, snapshot
@@ -136,26 +135,7 @@ def test_the_corpus_has_the_hard_rows(tmp_path: Path) -> None:
     assert texts == list(tiny_corpus().column("text"))
 
 
-def test_a_written_corpus_is_read_back(tmp_path: Path) -> None:
-    from cse_core.data import load_corpus
-    from cse_core.recipes.settings import DataOptions
-
-    corpus = tiny_corpus(columns=("positive", "negative"))
-    path = write_corpus(corpus, tmp_path / "rows.csv")
-    read = load_corpus(DataOptions(path=(str(path),)))
-    assert read.names == corpus.names
-    assert all(list(read.column(name)) == list(corpus.column(name)) for name in corpus.names)
-
-
 # Batches
-
-
-def test_a_batch_of_segments_masks_the_own_sentence() -> None:
-    batch = make_batch(sentences=3, segments=2, level="segment")
-    assert batch.anchors.shape == (6, 8) and batch.anchors.dtype == torch.float64
-    assert batch.owner.tolist() == [0, 0, 1, 1, 2, 2] and batch.slot.tolist() == [0, 1] * 3
-    seen = ~core.in_batch(batch, "positive").mask
-    assert seen.sum(dim=1).tolist() == [4] * 6
 
 
 def test_a_batch_of_given_vectors_holds_them() -> None:
@@ -171,19 +151,6 @@ def test_a_batch_of_given_vectors_holds_them() -> None:
     ]
     with pytest.raises(ValueError, match="anchor"):
         make_batch({"positive": others})
-
-
-def test_same_texts_groups_and_levels_of_a_batch() -> None:
-    batch = make_batch(
-        sentences=3, same_text={1: 0}, groups={"near": 2}, levels=("input",), seed=1,
-        views={"positive": "positive", "soft_negative": "soft_negative"},
-    )  # fmt: skip
-    assert core.negatives_for_loss(batch, LossOptions(), ()).mask[0].tolist() == [True, True, False]
-    assert batch.targets["near"].vectors.shape == (3, 2, 8)
-    assert set(batch.targets) == {"positive", "near"}
-    assert len(batch.views["soft_negative"]["input"]) == 3
-    again = make_batch(sentences=3, seed=1)
-    assert torch.equal(batch.anchors, again.anchors)
 
 
 def test_a_context_gives_what_it_was_given() -> None:
@@ -230,11 +197,6 @@ def test_run_steps_trains_on_the_pairs_of_a_round() -> None:
     plain = run_steps(steps=1)
     pairs = run_steps({"positives": ["pairs"]}, registry=made_registry(), steps=1)
     assert plain.losses != pairs.losses
-
-
-def test_what_the_composer_refuses_is_refused() -> None:
-    with pytest.raises(CseError, match="loss"):
-        compose(kinds={"loss": ["no-such-loss"]})
 
 
 # Completion

@@ -20,8 +20,6 @@ from tests.fixtures.command_line import CSE, Cse, cse
 __all__ = ["cse"]
 ASKED = {*PARTS, "recipe", "reporter"}
 """Kinds with a suite that ``cse check-plugin`` asks."""
-PLAIN = ("--data", "texts.txt", "--dev", "none", "--train.precision", "fp32")
-SMALL = ("--train.batch_size", "8", "--train.max_steps", "20")
 
 
 def said(words: Sequence[str | Path], folder: Path, site: Path | None = None) -> str:
@@ -57,28 +55,6 @@ def write(folder: Path, name: str, *kinds: str) -> Path:
     return Package.named(name, kinds_of(kinds), author='Ann O\'Neil "x"', paper="").write(folder)
 
 
-@pytest.mark.slow
-def test_a_package_of_all_kinds_installs_and_trains(tmp_path: Path, cse: Cse) -> None:
-    folder = tmp_path / "cse-every"
-    printed = cse("new-plugin", "every", "--kind", ",".join(KINDS), "--out", str(folder))
-    assert printed.code == 0, printed.err
-    assert f'pip install -e "{folder}"' in printed.out
-    assert not [*folder.rglob("__pycache__")]
-    in_form(folder)
-    said([sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "mypy"], folder)
-    site = installed(folder, tmp_path / "site")
-    assert (site / "cse_every" / "py.typed").is_file()
-    listed = json.loads(said([CSE, "list-plugins", "--json"], tmp_path, site))
-    (found,) = (each for each in listed["plugins"] if each["distribution"] == "cse-every")
-    assert (found["status"], {*found["parts"], "command"}) == ("active", {*KINDS})
-    texts = [f"Sentence number {number} speaks of {what}." for number in range(8) for what in "ab"]
-    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    train = [CSE, "train", "--recipe", "every", *PLAIN, *SMALL]
-    assert "branch.every" in said([*train, "--dry-run"], tmp_path, site)
-    said([*train, "--out", "runs/every"], tmp_path, site)
-    assert (tmp_path / "runs/every/model/model.safetensors").is_file()
-
-
 def test_names_of_all_lengths_are_in_form(tmp_path: Path) -> None:
     for name in ("x", "a" * MAX_NAME, "3-d", "cse-hard-queue"):
         folder = write(tmp_path / name, name, *KINDS)
@@ -93,15 +69,23 @@ def test_names_of_all_lengths_are_in_form(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [*((kind,) for kind in KINDS), tuple(KINDS)], ids="-".join)
 def test_its_own_tests_and_promises_pass(
-    kinds: tuple[str, ...], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    kinds: tuple[str, ...], cse: Cse, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = write(tmp_path / "cse-every", "every", *kinds)
+    folder = tmp_path / "cse-every"
+    printed = cse("new-plugin", "every", "--kind", ",".join(kinds), "--out", str(folder))
+    assert printed.code == 0 and f'pip install -e "{folder}"' in printed.out
+    assert not [*folder.rglob("__pycache__")]
     in_form(folder)
     said(
         [sys.executable, "-m", "mypy", "--cache-dir", tmp_path_factory.getbasetemp() / "mypy"],
         folder,
     )
     site = installed(folder, tmp_path / "site")
+    assert (site / "cse_every" / "py.typed").is_file()
+    listed = json.loads(said([CSE, "list-plugins", "--json"], tmp_path, site))
+    found = [each for each in listed["plugins"] if each["distribution"] == "cse-every"]
+    assert [each["status"] for each in found] == ["active"] * len(found)
+    assert len(kinds) == 1 or {*found[0]["parts"], "command"} == {*KINDS}
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     assert " passed" in said(pytest_, folder, site)
     checked = said([CSE, "check-plugin", "every", "--no-pairs", "--json"], tmp_path, site)

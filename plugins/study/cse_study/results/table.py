@@ -276,7 +276,9 @@ class Results:
                 columns.append([number(line.paper, line.paper_deviation) for line in lines])
         rows = list(map(list, zip(*columns, strict=True)))
         tables = [caption(lines, self.definition) for lines in self.tables.values()]
-        words = "; ".join(each for each in dict.fromkeys(tables) if each)
+        words = "; ".join(
+            dict.fromkeys(part for each in tables if each for part in each.split("; "))
+        )
         words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
         return Table(heads, rows, words, self.definition.name)
 
@@ -360,13 +362,11 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
         score = tested[0].score
         items = "labelled texts" if ".accuracy" in score else "test pairs"
         items = "documents" if ".recall@" in score else items
-        how = f"of {DRAWS:,} paired draws of {items}, Student's t over seeds"
+        how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
         if not any(line.difference.items for line in tested if line.difference is not None):
-            how = "of a paired t-test over seeds, in which other texts are not"
-        said.append(
-            f"difference: to the baseline, with the 95% interval {how}; p corrected by Holm for "
-            f"{len(tested)} comparison{'s' * (len(tested) != 1)}"
-        )
+            how = "a paired t-test over seeds, in which other texts are not"
+        said.append(f"difference: to the baseline, with the 95% interval of {how}")
+        said.append(f"p corrected by Holm for {len(tested)} comparison{'s' * (len(tested) != 1)}")
     return "; ".join(said)
 
 

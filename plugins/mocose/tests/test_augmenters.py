@@ -1,22 +1,17 @@
-"""The step of fgsm, and what is said of an epsilon that the number format does not hold."""
+"""The step of fgsm, an epsilon that a number format does not hold, and places that are dropped."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 import torch
-from cse_testkit import (
-    ENCODERS,
-    installed_registry,
-    make_context,
-    make_part,
-)
+from cse_testkit import make_context, make_part
 from torch import Tensor
 
-from cse_core.recipes.compose import resolve
-from cse_core.types import View
+from cse_core.types import TokenBatch, View
+from tests.fixtures.methods import planned
+from tests.fixtures.token_rows import token_rows
 
 TOKENS, VIEW = cast(Any, object()), View("positive", "positive", "online")
 
@@ -45,13 +40,6 @@ def test_entries_without_a_gradient_stay() -> None:
     assert found.tolist() == [[1.5, 1.0, 0.5, 1.0], [1.0] * 4]
 
 
-def test_the_gradient_of_the_loss_reaches_the_table_through_it() -> None:
-    x = torch.ones(2, 4, requires_grad=True)
-    found, _ = perturbed(x, torch.ones(2, 4))
-    found.square().sum().backward()
-    assert torch.equal(x.grad, 2 * found.detach())  # type: ignore[arg-type]
-
-
 def test_the_log_has_what_is_left_of_a_small_epsilon() -> None:
     """5e-9 is a unit in the last place of fp32 and lost in bf16; 0.05 of the size is in both."""
     x = 0.04 * torch.randn(50, 64, generator=torch.Generator().manual_seed(0))
@@ -65,7 +53,6 @@ def test_the_log_has_what_is_left_of_a_small_epsilon() -> None:
 
 
 def test_the_plan_warns_of_what_the_number_format_does_not_hold() -> None:
-    facts = replace(ENCODERS["bert-base"], columns=("text",))
     for sets, wanted in (
         (["train.precision=fp32"], "about 1 unit in the last place in fp32, measured"),
         (["train.precision=bf16"], "is nothing in bf16, measured"),
@@ -76,7 +63,50 @@ def test_the_plan_warns_of_what_the_number_format_does_not_hold() -> None:
         (["aug.fgsm.relative=true", "aug.fgsm.epsilon=0.01"], "in bf16"),
         (["aug.fgsm.relative=true", "aug.fgsm.epsilon=0.05"], ""),
     ):
-        made = resolve(installed_registry(), recipe="mocose", sets=sets, model="bert", facts=facts)
-        found = [each for each in made.warnings if each.startswith("aug.fgsm: epsilon")]
+        found = [
+            each
+            for each in planned("mocose", *sets).warnings
+            if each.startswith("aug.fgsm: epsilon")
+        ]
         assert bool(found) == bool(wanted)
         assert not found or wanted in found[0]
+
+
+def dropped(tokens: TokenBatch, step: int = 0, **options: object) -> list[Tensor]:
+    """Return which tokens of each row lost their embedding."""
+    part = make_part("aug", "token-drop", **options)
+    x = torch.ones(len(tokens.ids), 4)
+    found = part(x, tokens, VIEW, make_context(step=step))
+    gone = found.eq(0).all(dim=1)
+    assert torch.equal(found[~gone], x[~gone])
+    return list(gone.split(tokens.lengths.tolist()))
+
+
+def test_a_share_of_the_places_and_one_at_least() -> None:
+    """A full row of 6 tokens; a seventh place is padding, which takes one away or does not."""
+    tokens = token_rows(4)
+    for rate, places, wanted in ((0.0, 7, 1), (0.1, 7, 1), (0.5, 7, 3), (0.9, 7, 6),
+                                 (0.1, None, 1), (0.34, None, 2)):  # fmt: skip
+        counts = {
+            int(dropped(tokens, step, rate=rate, places=places)[0].sum()) for step in range(60)
+        }
+        assert counts == ({wanted} if places is None else {wanted - 1, wanted})
+
+
+def test_padding_is_drawn_too() -> None:
+    """Of 32 places int(32 * 0.1) = 3 are drawn; a row of 3 tokens loses 3 * 3 / 32 in the mean."""
+    tokens = token_rows(*[1] * 400)
+    counts = torch.stack(dropped(tokens, rate=0.1)).sum(dim=1)
+    size = int(tokens.lengths[0])
+    assert float(counts.float().mean()) == pytest.approx(3 * size / 32, abs=0.1)
+    assert int((counts == 0).sum()) > 200, "most short rows stay as they are"
+
+
+def test_every_place_has_its_turn_special_tokens_too() -> None:
+    tokens = token_rows(*[4] * 300)
+    seen = torch.stack(dropped(tokens, rate=0.1, places=None)).sum(dim=0)
+    assert (seen > 25).all() and int(seen.sum()) == 300
+
+
+def test_a_long_row_counts_its_own_length() -> None:
+    assert int(dropped(token_rows(4, 1, 51), rate=0.5)[2].sum()) == 53 // 2

@@ -1,9 +1,0 @@
-"""The kit over SimCSE's recipes."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-from cse_testkit import recipe_suites
-
-globals().update(recipe_suites("cse-simcse", Path(__file__).parent / "settings"))
