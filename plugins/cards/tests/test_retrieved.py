@@ -16,9 +16,8 @@ from torch import Tensor
 from cse_core.builtins.poolers import Cls, Mean
 from cse_core.data import Corpus
 from cse_core.options import PoolerOptions
-from cse_core.parts import RoundContext
 from cse_core.tokenization.training_rows import TrainingRows
-from tests.fixtures.methods import refusal
+from tests.fixtures.methods import refusal, round_context
 
 KINDS: Any = {"negatives": ["retrieved"]}
 
@@ -160,16 +159,11 @@ def begun(store: Any, texts: list[str], number: int, vectors: Tensor | None = No
     pairs = {"text": texts, "positive": texts} if texts else None
     rows = TrainingRows(corpus, 32, pairs, None, number)
     table = torch.eye(8) if vectors is None else vectors
-    context = RoundContext(
-        round=number,
-        corpus=corpus,
-        encode=lambda given: torch.stack([table[int(each.split()[1])] for each in given]),
-        scores=(),
-        generator=lambda name: torch.Generator(),
-        shared=lambda count, make, at_once=1: make(0, count),
-        progress=lambda done, total, what: None,
-    )
-    store.begin_round(rows, context)
+
+    def encode(given: list[str]) -> Tensor:
+        return torch.stack([table[int(each.split()[1])] for each in given])
+
+    store.begin_round(rows, round_context(corpus, round=number, encode=encode))
 
 
 def test_each_round_is_searched_by_the_model_as_it_is_then() -> None:

@@ -1,14 +1,13 @@
-"""Made-up documents whose words say where they stand, and what a round of a miner needs."""
+"""Made-up documents whose words say where they stand, and the pairs of a miner."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
 from cse_testkit import make_part
 
 from cse_core.data import Corpus
-from cse_core.parts import RoundContext
+from tests.fixtures.methods import round_context
 
 
 def corpus_of(*sizes: int) -> Corpus:
@@ -24,24 +23,11 @@ def corpus_of(*sizes: int) -> Corpus:
     )
 
 
-def context(corpus: Corpus, seed: int = 0) -> RoundContext:
-    """Return the context of a first round whose miner needs no encoder."""
-    return RoundContext(
-        round=1,
-        corpus=corpus,
-        encode=None,  # type: ignore[arg-type]
-        scores=(),
-        generator=lambda name: torch.Generator().manual_seed(seed),
-        shared=lambda count, make, at_once=1: make(0, count),
-        progress=lambda *done: None,
-    )
-
-
 def mined(name: str, corpus: Corpus, **options: Any) -> Any:
     """Return the pairs of a miner's one round."""
     part = make_part("positives", name, **options)
-    found = part.next_round(context(corpus))
-    assert part.next_round(context(corpus)) is None
+    found = part.next_round(round_context(corpus))
+    assert part.next_round(round_context(corpus)) is None
     return found.pairs
 
 

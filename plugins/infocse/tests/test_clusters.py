@@ -22,6 +22,7 @@ from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.parts import RoundContext
 from plugins.infocse.tests.made_up import corpus_of, numbers_in
+from tests.fixtures.methods import round_context
 
 
 def documents(lengths: Sequence[int]) -> Documents:
@@ -134,9 +135,9 @@ def test_shards_hold_whole_documents() -> None:
 class Asked:
     """A round's context whose encoder remembers how much it was given at once."""
 
-    def __init__(self, corpus: Corpus, scores: Sequence[float | None] = (), seed: int = 0) -> None:
+    def __init__(self, corpus: Corpus, scores: Sequence[float | None] = ()) -> None:
         self.corpus, self.most, self.printed = corpus, 0, list[tuple[int, int]]()
-        self.scores, self.seed = list(scores), seed
+        self.scores = list(scores)
 
     def encode(self, texts: Sequence[str]) -> torch.Tensor:
         self.most = max(self.most, len(texts))
@@ -148,15 +149,8 @@ class Asked:
         self.printed.append((done, total))
 
     def context(self) -> RoundContext:
-        return RoundContext(
-            round=len(self.scores) + 1,
-            corpus=self.corpus,
-            encode=self.encode,
-            scores=tuple(self.scores),
-            generator=lambda name: torch.Generator().manual_seed(self.seed),
-            shared=lambda count, make, at_once=1: make(0, count),
-            progress=self.progress,
-        )
+        given = {"round": len(self.scores) + 1, "scores": tuple(self.scores)}
+        return round_context(self.corpus, encode=self.encode, progress=self.progress, **given)
 
 
 def test_memory_is_one_shard_and_shards_change_nothing() -> None:

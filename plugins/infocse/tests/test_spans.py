@@ -10,7 +10,8 @@ from cse_infocse.span import _draw
 from cse_testkit import make_context, make_part
 
 from cse_core.types import View
-from plugins.infocse.tests.made_up import context, corpus_of, mined, numbers_in
+from plugins.infocse.tests.made_up import corpus_of, mined, numbers_in
+from tests.fixtures.methods import round_context
 
 Drawn = list[list[tuple[int, int]]]
 
@@ -114,7 +115,7 @@ def test_preceding_context_comes_before() -> None:
 
 def test_a_tenth_of_the_clozes_keep_their_sentence() -> None:
     part = make_part("positives", "inverse-cloze", pairs_per_document=None)
-    pairs = part.next_round(context(corpus_of(3000))).pairs
+    pairs = part.next_round(round_context(corpus_of(3000))).pairs
     both = zip(pairs["text"], pairs["positive"], strict=True)
     kept = [numbers_in(text)[0] in numbers_in(around) for text, around in both]
     assert 240 < sum(kept) < 360 and kept != sorted(kept, reverse=True)

@@ -22,8 +22,8 @@ from cse_core.recipes.settings import TrainOptions
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.rounds import TrainingRound
 from cse_core.types import Embeddings
-from plugins.infocse.tests.made_up import context, corpus_of, mined
-from tests.fixtures.methods import refusal
+from plugins.infocse.tests.made_up import corpus_of, mined
+from tests.fixtures.methods import refusal, round_context
 from tests.fixtures.token_rows import spans
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -78,7 +78,7 @@ def test_starts_take_the_texts_of_the_chosen_pairs_piece_by_piece(
     monkeypatch.setattr(starts, "AT_ONCE", 2)
     monkeypatch.setattr(near_spans, "AT_ONCE", 2)
     monkeypatch.setattr(type(corpus.column("text")), "take", watched)
-    ctx = replace(context(corpus), progress=lambda *each: printed.append(each[:2]))
+    ctx = replace(round_context(corpus), progress=lambda *each: printed.append(each[:2]))
     pieces = make_part("positives", name, **options).next_round(ctx).pairs
     assert {key: list(values) for key, values in pieces.items()} == {
         key: list(values) for key, values in whole.items()
@@ -151,7 +151,7 @@ def test_a_document_is_the_mean_of_its_sentences_with_gradient() -> None:
 
 
 def test_titles_and_documents_of_the_data() -> None:
-    found = make_part("positives", "labels").next_round(context(corpus_of(2, 1)))
+    found = make_part("positives", "labels").next_round(round_context(corpus_of(2, 1)))
     assert found.pairs["text"] == ["title of d0", "title of d1"]
     assert found.pairs["positive"][0] == "word0 of sentence 0[SEP]word1 of sentence 1"
     wanted = {"batch_size": 64, "chunk_size": 8, "epochs": 20.0, "eval_steps": 1}
@@ -165,7 +165,7 @@ def test_few_labels_are_the_same_in_each_turn(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(each) + "\n" for each in records))
     part = make_part("positives", "labels", file=str(file), limit=5)
     corpus = corpus_of(2, 2)
-    once, again = part.mine_round(context(corpus)), part.mine_round(context(corpus, 9))
+    once, again = part.mine_round(round_context(corpus)), part.mine_round(round_context(corpus, 9))
     assert len(once.pairs["text"]) == 5 and once.pairs == again.pairs
     for title, document in zip(*once.pairs.values(), strict=True):
         assert document == f"a{title[1:]}.[SEP]b{title[1:]}."
@@ -174,7 +174,7 @@ def test_few_labels_are_the_same_in_each_turn(tmp_path: Path) -> None:
 def test_pairs_of_a_table(tmp_path: Path) -> None:
     file = tmp_path / "pairs.tsv"
     file.write_text("text\tpositive\na b\tb a\nc d\td c\n")
-    found = make_part("positives", "labels", file=str(file)).next_round(context(corpus_of(2)))
+    found = make_part("positives", "labels", file=str(file)).next_round(round_context(corpus_of(2)))
     assert found.pairs == {"text": ["a b", "c d"], "positive": ["b a", "d c"]}
 
 
@@ -201,7 +201,7 @@ def test_epochs_of_a_round_and_max_steps_of_the_run_both_bound_it() -> None:
 
 
 def test_labels_are_scored_after_each_epoch(tmp_path: Path) -> None:
-    file, ctx = tmp_path / "pairs.tsv", context(corpus_of(2))
+    file, ctx = tmp_path / "pairs.tsv", round_context(corpus_of(2))
     for pairs, size, wanted in ((65, 64, 2), (64, 64, 1), (7, 2, 4)):
         file.write_text("text\tpositive\n" + "".join(f"a {n}\tb {n}\n" for n in range(pairs)))
         part = make_part("positives", "labels", file=str(file), batch_size=size)
@@ -214,7 +214,7 @@ def test_labels_are_scored_after_each_epoch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["labels", "idc-labels"])
 def test_pairs_that_have_changed_since_are_not_mined_again(name: str, tmp_path: Path) -> None:
-    file, ctx = tmp_path / "pairs.tsv", context(corpus_of(2))
+    file, ctx = tmp_path / "pairs.tsv", round_context(corpus_of(2))
     rows = ["text\tpositive", "a\tone", "b\ttwo", "c\tthree"]
     file.write_text("\n".join(rows))
 
