@@ -222,8 +222,8 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
     ):
         line = refusal(prepared, *sets)
         assert words in line and "negatives.retrieved" in line
-    alike = Corpus.from_columns({"text": ["Boat"] * 4})
-    assert "only one text" in refusal(prepared, corpus=alike)
+    one = Corpus.from_columns({"text": ["Boat"] * 4})
+    assert "only one text" in refusal(prepared, corpus=one)
 
 
 def test_vectors_beyond_the_limit_lie_in_a_file() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from cse_testkit import PluginSuite, SuiteSuite
 
 
 @pytest.fixture(scope="module", autouse=True)
-def three_folds(files: Path) -> Iterator[None]:
-    OwnSuite.folder = files
+def three_folds(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    OwnSuite.folder, latin = files, tmp_path_factory.mktemp("latin")
+    shutil.copy(files / "stsb.test.tsv", latin / "cstsb.dev.tsv")
+    globals()["TestChinese"].folder = latin  # the kit's encoder knows no Chinese
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probe, "FOLDS", 3)
         yield
