@@ -31,12 +31,13 @@ _BY_IDENTITY = (
 """What parts share and must not own, and functions."""
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _STATES = (Tensor, np.ndarray, torch.Generator, np.random.Generator, random.Random)
+_LEAVES = (*_PLAIN, *_STATES, *_BY_IDENTITY)
 
 
 def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> Iterator[Any]:
     """Yield path and value of everything that an object holds and that holds nothing itself."""
     seen = {} if seen is None else seen
-    if isinstance(value, (*_PLAIN, *_STATES, *_BY_IDENTITY)):
+    if isinstance(value, _LEAVES):
         yield path, value
         return
     if id(value) in seen:
@@ -84,6 +85,8 @@ def snapshot(value: Any) -> dict[str, Any]:
 
 
 def _frozen(leaf: Any) -> Any:
+    if isinstance(leaf, _PLAIN):
+        return repr(leaf)
     if isinstance(leaf, Tensor):
         held = leaf.detach().cpu()
         if held.dtype == torch.bfloat16:  # which numpy has not
@@ -97,7 +100,7 @@ def _frozen(leaf: Any) -> Any:
         return repr(leaf.bit_generator.state)
     if isinstance(leaf, random.Random):
         return leaf.getstate()
-    return repr(leaf) if isinstance(leaf, _PLAIN) else id(leaf)
+    return id(leaf)
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
