@@ -54,7 +54,7 @@ def test_masks_loss_and_gradients() -> None:
         found = store.weigh(ctx.negatives(batch, both), batch, ctx)
         for name, block in found.spans():
             wanted = torch.tensor(case["masked"][BLOCKS.get(name, f"anchor-{name}")])
-            if name == "in-batch":  # the core masks the own positive, which is no negative
+            if name == "in-batch":  # the core masks the own positive, not a negative
                 wanted = wanted | torch.eye(len(wanted), dtype=torch.bool)
             assert torch.equal(removed(found, block), wanted), f"{case['name']}: {name}"
         infonce = make_part("loss", "infonce", temperature=warm)

@@ -1,0 +1,1 @@
+"""RankCSE: rankings of teachers distilled, and consistent in both views."""

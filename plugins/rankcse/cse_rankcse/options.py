@@ -1,0 +1,62 @@
+"""Options of RankCSE's losses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from cse_core.options import LossOptions, Temperature
+
+
+class BatchListOptions(LossOptions):
+    """What each of the losses accepts: the list of a text is the batch's targets."""
+
+    temperature: Temperature = 0.05
+    """The model's similarities are divided by it."""
+    level: Literal["sentence"] = "sentence"
+    """Lists are of whole texts."""
+    directions: Literal["one"] = "one"
+    """ranking-consistency compares both; a teacher ranks for anchors."""
+    negatives: Literal["none"] = "none"
+    """A list has positives and other texts of the batch alone."""
+
+
+class ConsistencyOptions(BatchListOptions):
+    """Options of ``ranking-consistency``."""
+
+    variant: Literal["paper", "published"] = "paper"
+    """paper: the Jensen-Shannon divergence; published: minus the mean entropy, which the public
+    code computes for it and which flattens both distributions."""
+
+
+class TaughtOptions(BatchListOptions):
+    """What ``list-net`` and ``list-mle`` accept."""
+
+    teachers: Annotated[tuple[str, ...], Field(min_length=1)] = ("frozen",)
+    """Branches of the teachers, whose similarities are summed with their weights."""
+    weights: tuple[float, ...] = ()
+    """Weight of each teacher; by default all the same, with sum 1."""
+    teacher_temperatures: Annotated[tuple[Temperature, ...], Field(min_length=1)] = (0.025,)
+    """Their similarities are divided by it: one for all, or one for each."""
+    own: bool = True
+    """Whether a text's own positive is in its list."""
+
+    @model_validator(mode="after")
+    def _one_for_each_teacher(self) -> TaughtOptions:
+        count = len(self.teachers)
+        if self.weights and len(self.weights) != count:
+            raise ValueError(f"weights: one for each of {count} teachers, not {len(self.weights)}")
+        if len(self.teacher_temperatures) not in (1, count):
+            raise ValueError(f"teacher_temperatures: one for all {count} teachers, or one for each")
+        if "online" in self.teachers:
+            raise ValueError("teachers: online is the model in training")
+        return self
+
+
+class ListMleOptions(TaughtOptions):
+    """Options of ``list-mle``."""
+
+    variant: Literal["paper", "published"] = "paper"
+    """paper: the likelihood of the teachers' order; published: as the public code computes it, with
+    1e-7 added inside the logarithm, and entries of the teachers of exactly -1 left out."""

@@ -1,0 +1,103 @@
+"""The records of RankCSE; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
+from cse_core.run_info import RunInfo
+from cse_rankcse.options import ConsistencyOptions, ListMleOptions, TaughtOptions
+
+PAPER = Paper(
+    "Liu et al.: RankCSE, ACL 2023",
+    bibtex=r"""@inproceedings{liu-etal-2023-rankcse,
+    title = "{R}ank{CSE}: Unsupervised Sentence Representations Learning via Learning to Rank",
+    author = "Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Wu, Wei and
+        Xian, Yunsen and Zhao, Dongyan and Chen, Kai and Yan, Rui",
+    booktitle = "Proceedings of the 61st Annual Meeting of the Association for Computational
+        Linguistics (Volume 1: Long Papers)",
+    year = "2023",
+    url = "https://aclanthology.org/2023.acl-long.771",
+}""",
+)
+
+
+def _taught(options: TaughtOptions) -> tuple[tuple[str, str], ...]:
+    views = dict.fromkeys(("anchor", options.target))
+    return tuple((view, name) for name in options.teachers for view in views)
+
+
+def _teach_themselves(options: TaughtOptions, facts: RunInfo) -> list[str]:
+    """Warn of teachers that are the model in training, as it starts."""
+    models = {name: facts.branches.get(name, {}).get("model") for name in options.teachers}
+    own = [name for name, model in models.items() if model == "self"]
+    if not own:
+        return []
+    flags = " ".join(f"--branch.{name}.model MODEL" for name in own)
+    return [f"{facts.model} teaches itself: {flags} names teachers"]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the losses."""
+    taught = [
+        LossSpec(
+            name=name,
+            summary=summary,
+            factory=factory,
+            options=options,
+            requires=lambda options: tuple(f"branch:{name}" for name in options.teachers),
+            encodes=_taught,
+            contrastive=False,
+            plan_warnings=_teach_themselves,
+            paper=PAPER,
+        )
+        for name, summary, factory, options in (
+            ("list-net", "teachers' distributions over the batch, as lists",
+             "cse_rankcse.teaching:ListNet", TaughtOptions),
+            ("list-mle", "teachers' order of the batch",
+             "cse_rankcse.teaching:ListMle", ListMleOptions),
+        )
+    ]  # fmt: skip
+    return [
+        *taught,
+        LossSpec(
+            name="ranking-consistency",
+            summary="both views of a text rank the batch in one way",
+            factory="cse_rankcse.consistency:RankingConsistency",
+            options=ConsistencyOptions,
+            contrastive=False,
+            paper=PAPER,
+        ),
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipes of both list losses."""
+    return [
+        RecipeSpec(
+            name="rankcse",
+            summary="SimCSE, ranking consistency, and two teachers' order of the batch",
+            path="cse_rankcse:recipes/rankcse.toml",
+            paper=PAPER,
+        ),
+        RecipeSpec(
+            name="rankcse-listnet",
+            summary="RankCSE with two teachers' distributions over the batch",
+            path="cse_rankcse:recipes/rankcse-listnet.toml",
+            paper=PAPER,
+        ),
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the comparison of the lists."""
+    return [
+        StudySpec(
+            name="rankcse/table-1",
+            summary="SimCSE beside RankCSE with ListNet and ListMLE",
+            path="cse_rankcse:studies/table-1.toml",
+            paper=PAPER,
+        )
+    ]

@@ -1,0 +1,181 @@
+"""Several teachers, weights, ties and lists with holes; in a run, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from cse_rankcse.lists import lists
+from cse_rankcse.options import ListMleOptions, TaughtOptions
+from cse_rankcse.teaching import list_mle, published_list_mle
+from cse_testkit import compose, make_batch, make_context, make_part, run_steps, shared_encoder
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.types import Batch, Positives, StepContext
+
+WIDE, OTHER = str(shared_encoder(hidden=48)), str(shared_encoder(family="electra"))
+
+
+def taught(batch: Batch, *teachers: Batch) -> StepContext:
+    return make_context(batch, vectors=lambda view, branch: teachers[int(branch or 0)].views[view])
+
+
+def test_teachers_are_summed_with_their_weights_and_temperatures() -> None:
+    """They have other dimensions than the model, and than each other."""
+    batch = make_batch(sentences=3)
+    teachers = [make_batch(sentences=3, dimension=size, seed=size) for size in (5, 12)]
+    ctx, targets = taught(batch, *teachers), batch.targets["positive"]
+    options = TaughtOptions(
+        teachers=("0", "1"), weights=(0.3, 0.9), teacher_temperatures=(0.1, 0.5), temperature=2.0
+    )
+    student, teacher, seen = lists(batch, targets, ctx, options)
+    assert bool(seen.all())
+    for a in range(3):
+        for b in range(3):
+            close = torch.cosine_similarity(batch.anchors[a], targets.vectors[b, 0], dim=0) / 2
+            assert float(student[a, b]) == pytest.approx(float(close))
+            total = 0.0
+            for each, weight, warm in zip(teachers, (0.3, 0.9), (0.1, 0.5), strict=True):
+                one = each.anchors[a]
+                other = each.targets["positive"].vectors[b, 0]
+                total += weight / warm * float(torch.cosine_similarity(one, other, dim=0))
+            assert float(teacher[a, b]) == pytest.approx(total)
+    even = TaughtOptions(teachers=("0", "1"), teacher_temperatures=(0.1,))
+    halves = replace_weights(even, (0.5, 0.5))
+    assert torch.equal(lists(batch, targets, ctx, even)[1], lists(batch, targets, ctx, halves)[1])
+
+
+def replace_weights(options: TaughtOptions, weights: tuple[float, ...]) -> TaughtOptions:
+    return options.model_copy(update={"weights": weights})
+
+
+def test_rows_of_teachers_are_met_by_key() -> None:
+    batch, teacher = make_batch(), make_batch(seed=5)
+    order = torch.tensor([2, 0, 3, 1])
+    turned = {
+        view: {level: rows.take(order) for level, rows in levels.items()}
+        for view, levels in teacher.views.items()
+    }
+    options, targets = TaughtOptions(teachers=("0",)), batch.targets["positive"]
+    one, other = (
+        lists(batch, targets, taught(batch, each), options)[1]
+        for each in (teacher, replace(teacher, views=turned))
+    )
+    assert torch.equal(one, other)
+
+
+def test_a_place_is_a_softmax_over_what_is_left() -> None:
+    student = torch.tensor([[1.0, 2.0, 3.0, 50.0]], dtype=torch.float64)
+    teacher = torch.tensor([[0.1, 0.9, 0.5, 7.0]], dtype=torch.float64)
+    seen = torch.tensor([[True, True, True, False]])
+    first = math.log(math.exp(1) + math.exp(2) + math.exp(3)) - 2
+    second = math.log(math.exp(1) + math.exp(3)) - 3
+    assert float(list_mle(student, teacher, seen)) == pytest.approx(first + second)
+    assert float(list_mle(student, teacher, seen & False)) == 0
+    found = float(published_list_mle(student, teacher, seen))
+    assert found == pytest.approx(first + second, abs=1e-5) and found != first + second
+
+
+def test_ties_keep_the_order_of_the_batch() -> None:
+    student = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
+    teacher, seen = torch.zeros(1, 2, dtype=torch.float64), torch.ones(1, 2, dtype=torch.bool)
+    wanted = math.log(math.e + math.e**2) - 1
+    assert float(list_mle(student, teacher, seen)) == pytest.approx(wanted)
+    assert float(published_list_mle(student, teacher, seen)) == pytest.approx(wanted, abs=1e-6)
+    gone = torch.full_like(teacher, -1.0)
+    assert float(published_list_mle(student, gone, seen)) == 0
+    assert float(list_mle(student, gone, seen)) == pytest.approx(wanted)
+
+
+def test_large_logits_have_finite_gradients() -> None:
+    student = torch.tensor([[500.0, -500.0, 0.0]], requires_grad=True)
+    teacher, seen = torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[True, True, False]])
+    for terms in (list_mle(student, teacher, seen),
+                  published_list_mle(student, teacher, seen)):  # fmt: skip
+        (gradient,) = torch.autograd.grad(terms.sum(), student)
+        assert bool(gradient.isfinite().all()) and float(terms.detach()) > 0
+
+
+def test_anchors_without_a_positive_are_not_counted() -> None:
+    batch = make_batch(sentences=3)
+    weights = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
+    some = Positives(batch.targets["positive"].vectors, weights)
+    two = make_batch({n: batch.views[n]["sentence"].vectors[[0, 2]] for n in batch.views})
+    for name in ("list-net", "list-mle", "ranking-consistency"):
+        options = {} if name == "ranking-consistency" else {"teachers": ("0",)}
+        part: Any = make_part("loss", name, **options)  # type: ignore[arg-type]
+        found, wanted = (
+            part(each, targets, None, taught(each, each)).value
+            for each, targets in ((batch, some), (two, two.targets["positive"]))
+        )
+        if name == "ranking-consistency":
+            continue  # its anchors without a positive are in no list of a target either
+        assert float(found) == pytest.approx(float(wanted)), name
+
+
+def test_consistent_lists_have_no_divergence() -> None:
+    same = make_batch(sentences=4).anchors
+    batch = make_batch({"anchor": same, "positive": same})
+    ctx, targets = make_context(batch), batch.targets["positive"]
+    paper = make_part("loss", "ranking-consistency")
+    assert float(paper(batch, targets, None, ctx).value) == pytest.approx(0, abs=1e-12)
+    published = make_part("loss", "ranking-consistency", variant="published", temperature=1e5)
+    flat = float(published(batch, targets, None, ctx).value)
+    assert flat == pytest.approx(-math.log(4), abs=1e-6), "it is least where all are equal"
+
+
+def test_two_teachers_in_a_run() -> None:
+    sets = [f"branch.first.model={WIDE}", f"branch.second.model={OTHER}", "train.batch_size=4"]
+    rig = run_steps(recipe="rankcse", sets=sets, steps=2)
+    for total, parts in zip(rig.losses, rig.scalars, strict=True):
+        names = ("infonce", "ranking-consistency", "list-mle")
+        assert total == pytest.approx(sum(parts[f"{name}.loss"] for name in names), rel=1e-5)
+    run = compose(recipe="rankcse-listnet", sets=sets)
+    assert [part.name for part in run.of("loss")] == ["infonce", "ranking-consistency", "list-net"]
+    shown = [(each.branch, each.views) for each in run.passes]
+    assert shown[1:] == [(name, ("anchor", "positive")) for name in ("first", "second")]
+    assert not any("teaches itself" in line for line in run.warnings)
+    (line,) = (w for w in compose(recipe="rankcse-listnet").warnings if "teaches" in w)
+    assert "--branch.first.model MODEL --branch.second.model MODEL" in line
+
+
+def test_chunks_are_one_batch() -> None:
+    """Losses and weights of chunks are those of the whole batch; the kit asks two processes."""
+    runs = []
+    for size in (8, 3):
+        sets = [
+            f"branch.first.model={OTHER}", f"branch.second.model={WIDE}", "train.batch_size=8",
+            f"train.chunk_size={size}", "model.dropout=0", "train.lr=1e-3",
+            "train.eps=1e-2",  # a gradient of rounding errors moves nothing
+        ]  # fmt: skip
+        runs.append(run_steps(recipe="rankcse", sets=sets, steps=2))
+    assert runs[0].losses == pytest.approx(runs[1].losses, rel=1e-6)
+    weights: list[dict[str, Tensor]] = [{**run.weights()} for run in runs]
+    for name, one in weights[0].items():
+        assert torch.allclose(one, weights[1][name], rtol=0, atol=1e-6), name
+
+
+def test_defaults_are_those_of_the_paper() -> None:
+    for options in (TaughtOptions(), ListMleOptions()):
+        assert options.own and options.temperature == 0.05
+        assert options.teacher_temperatures == (options.temperature / 2,)
+    assert ListMleOptions().variant == "paper"
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        ("weights=[0.1]", "one for each of 2 teachers, not 1"),
+        ("teacher_temperatures=[0.1, 0.2, 0.3]", "one for all 2 teachers"),
+        ("teachers=['first', 'online']", "online is the model in training"),
+        ("teachers=['first', 'third']", "third"),
+    ],
+)
+def test_what_cannot_be_is_one_line(sets: str, says: str) -> None:
+    with pytest.raises(CseError) as caught:
+        compose(recipe="rankcse", sets=[f"loss.list-mle.{sets}"])
+    assert says in caught.value.line() and "\n" not in caught.value.line(), caught.value.line()
