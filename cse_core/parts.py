@@ -351,6 +351,8 @@ class Branch(Part):
         pooler: Its own row pooler; None is that which a model loaded by name has, or the run's.
         training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
             In a branch that is a module it is set after ``super().__init__()``.
+        cached: Whether its vector of a text never changes: what other parts ask it for is then
+            encoded once a round, where no augmenter changes the texts.
     """
 
     encoder: Encoder
@@ -358,6 +360,7 @@ class Branch(Part):
     tokenizer: Tokenizer | None = None
     pooler: RowPooler | None = None
     training: bool = True
+    cached: bool = False
 
 
 class Adapter(Part):

@@ -86,6 +86,7 @@ class Frozen(Branch):
     """An encoder that never changes: the run's own at its start, or another by name."""
 
     def __init__(self, options: FrozenOptions, setup: Setup) -> None:
+        self.cached = options.cache
         self.training = options.mode == "train"
         if options.model == "self":
             self.encoder = setup.online_encoder().copy()

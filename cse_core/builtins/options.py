@@ -96,6 +96,9 @@ class FrozenOptions(BranchOptions):
     model: ModelName = "self"
     """Model by name or folder, which encodes as its folder says; self: the run's own encoder, as it
     is at the start."""
+    cache: bool = False
+    """Encode each text once a round, before its first step, and keep its vector in memory: for a
+    teacher by name without dropout."""
     pooler: bool = False
     """Encode with its first token and its own trained pooler (dense, tanh) instead."""
 
@@ -108,6 +111,10 @@ class FrozenOptions(BranchOptions):
 
     @model_validator(mode="after")
     def _pooler_of_another(self) -> FrozenOptions:
+        if self.cache and (self.model == "self" or self.mode == "train"):
+            raise ValueError(
+                "cache needs another model, and mode = eval: vectors that stay the same"
+            )
         if self.pooler and self.model == "self":
             raise ValueError("pooler needs another model: model = self uses the run's heads")
         return self

@@ -339,6 +339,17 @@ class StepPasses:
         """Return this process's vectors of a view by another branch, without gradient."""
         pieces, keys, own = self.pieces[view], self.keys[view], self.views[view].view
         encoder = self.assembly.encoders[branch]
+        with self.setup.precision.autocast():
+            found = self.setup.builder.known(
+                own,
+                branch,
+                self.index,
+                partial(encoder.encode_table, device=self.device, share="all"),
+            )
+        if found is not None:
+            vectors, lengths = (each.to(self.device, non_blocking=True) for each in found)
+            key = keys[SENTENCE]
+            return {SENTENCE: Embeddings(vectors, key.owner, key.slot, lengths)}
         if encoder.tokenizer is not self.assembly.encoders[own.branch].tokenizer:
             ctx = self.context(self.index)
             prepare = self.setup.builder.prepare

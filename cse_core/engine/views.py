@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -80,6 +80,7 @@ class ViewBuilder:
         self.assembly = assembly
         self.rows = rows
         self._same: dict[str, int] = {}
+        self._known: dict[tuple[str, str], tuple[Tensor, Tensor, Tensor]] = {}
         self.came: set[str] = set()
 
     def tokenise(self, reporter: Reporter) -> None:
@@ -207,6 +208,29 @@ class ViewBuilder:
         known = self.rows.content_of(texts, encoder.tokenizer)
         longest = encoder.tokenizer.longest or self.rows.longest
         return encoder.tokenizer.content(texts, longest) if known is None else known
+
+    def known(
+        self, view: View, branch: str, index: Tensor, encode: Callable[[Any], Tensor]
+    ) -> tuple[Tensor, Tensor] | None:
+        """Return vectors ``[b, D]`` and lengths ``[b]`` of rows by a branch that keeps them.
+
+        None where it does not, or where a part makes or changes the texts. ``encode`` makes the
+        vectors of a table of texts, over all processes.
+        """
+        encoder, planned = self.assembly.encoders[branch], self.assembly.composition.view(view.name)
+        kept = self.assembly.branches[branch].cached and encoder.slicer is None
+        if not kept or planned is None or planned.made_by or self._of(view.name, "text"):
+            return None
+        if encoder.prompt(view.name) != encoder.prompt("anchor"):  # which ``encode`` puts there
+            return None
+        column = self.column(view.name)
+        if (branch, column) not in self._known:
+            table, place = self.rows.tokenise(column, encoder.tokenizer)
+            lengths = table.offsets.diff().clamp_max(encoder.max_length)
+            self._known[branch, column] = encode(table), lengths, place
+        vectors, lengths, place = self._known[branch, column]
+        texts = place[index]
+        return vectors[texts], lengths[texts]
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""
