@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cse_core.engine.input_gradients import GradientCapture
+from cse_core.errors import CseError
 from cse_core.parts import NegativeStore
 from tests.core.engine.test_views_and_levels import encoded, work_of
 from tests.fixtures.small_parts import Queue
@@ -155,3 +156,28 @@ def test_vectors_of_the_context(build: Build) -> None:
         work.vectors_of("positive", "nobody")
     with pytest.raises(KeyError):
         work.vectors_of("nowhere", "online")
+
+
+def test_a_cached_teacher_encodes_each_text_once(
+    other_encoder: str, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vectors are those of each step, in chunks too; texts that change are encoded again."""
+    monkeypatch.setattr(Queue, "candidates", NegativeStore.candidates)
+    kept = '[[negatives]]\nuse = "queue"\nbranch = "frozen"\nview = "anchor"\nsize = 16\n'
+    recipe = f'{HEADED}{kept}[[branch]]\nuse = "frozen"\nmodel = "{other_encoder}"\n'
+    vectors, calls = {}, {}
+    for cache in ("true", "false"):
+        bench = build(recipe, "train.chunk_size=3", f"branch.frozen.cache={cache}")
+        encoder, seen = bench.assembly.encoders["frozen"].encoder, []
+        encoder.register_forward_pre_hook(lambda *_, seen=seen: seen.append(1))
+        for step in (0, 1, 0):
+            bench.step(step)
+        calls[cache], vectors[cache] = len(seen), bench.part("negatives.queue").vectors
+    torch.testing.assert_close(vectors["true"], vectors["false"], rtol=1e-4, atol=1e-5)
+    assert calls["true"] < calls["false"] and calls["true"] == 1, "all texts fit into one call"
+    changed = f'{recipe}[[aug]]\nuse = "drop-word"\nviews = ["anchor"]\n'
+    bench = build(changed, "branch.frozen.cache=true")
+    bench.step(0)
+    assert not bench.engine.builder._known
+    with pytest.raises(CseError, match="cache needs another model, and mode = eval"):
+        build(f'{HEADED}[[branch]]\nuse = "frozen"\ncache = true\n')
