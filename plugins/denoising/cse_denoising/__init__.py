@@ -1,0 +1,1 @@
+"""TSDAE: an augmenter that deletes words, and the loss of a decoder that rebuilds the sentence."""
