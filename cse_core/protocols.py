@@ -75,8 +75,9 @@ class Encoder(nn.Module):
 
         Args:
             words: ``[T, E]`` word embeddings.
-            positions: ``[T]`` int64, each token's place in its row, from 0; the places of a row are
-                0 up to its length in any order.
+            positions: ``[T]`` int64, each token's place in its row, from 0, below
+                ``max_positions``; no two of a row are equal. Places may be left out, which a
+                sliding window does not count.
             offsets: ``[R + 1]`` int64 on the CPU: where each row begins; the last is T.
             on_input: Gets ``[T, H]``, what enters the first layer (after LayerNorm, dropout and
                 projection), and returns what enters instead.

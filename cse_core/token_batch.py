@@ -22,7 +22,7 @@ class TokenBatch:
 
     Attributes:
         ids: ``[T]`` vocabulary ids.
-        positions: ``[T]`` index inside the row; a part may permute them.
+        positions: ``[T]`` index inside the row; a part may permute them, or leave some out.
         source: ``[T]`` index in the sentence's own tokenisation; -1 for special and prompt tokens,
             and for what a pooler adds to slices; a doubled token keeps it.
         word: ``[T]`` index of the word; -1 as above.

@@ -33,6 +33,8 @@ from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
 
 InputHook = Callable[[Tensor], Tensor]
+MAX_PLACES = 2**20
+"""Positions of the longest row."""
 Layout = Literal["auto", "packed", "padded"]
 
 
@@ -48,7 +50,7 @@ class Packed:
 
     ``positions`` are the places ``[T]`` in the rows, ``offsets`` are ``[R+1]`` int64 on the CPU.
     With ``by_position`` a row's tokens are put in the order of their positions, as attention by a
-    sliding window needs when positions were permuted.
+    sliding window needs when positions were permuted; it counts the tokens that are there.
     """
 
     def __init__(
@@ -61,8 +63,7 @@ class Packed:
     ) -> None:
         self._order: Tensor | None = None
         if by_position:
-            longest = int(offsets.diff().max())
-            self._order = row_slots(positions, offsets, longest).argsort()
+            self._order = row_slots(positions, offsets, MAX_PLACES).argsort()
             self._inverse = self._order.argsort()
             positions = positions[self._order]
         self.positions = positions.unsqueeze(0)
@@ -82,22 +83,19 @@ class Padded:
     """Rows side by side, ``[R, L]``, padded to the longest; a token sits at its position.
 
     Raises:
-        ValueError: On a CPU, if the positions of a row are not 0 up to its length in some order.
+        ValueError: On a CPU, if two tokens of a row have one position.
     """
 
     def __init__(self, tokens: Tensor, positions: Tensor, offsets: Tensor) -> None:
-        lengths = offsets.diff()
-        self.rows, self.longest = len(lengths), int(lengths.max())
+        self.rows, self.longest = len(offsets) - 1, int(positions.max()) + 1
         self._slots = row_slots(positions, offsets, self.longest)
-        places = torch.arange(self.longest)
-        real = (places < lengths[:, None]).to(tokens.device, non_blocking=True)
-        if tokens.device.type == "cpu":  # a GPU would have to be waited for
-            taken = torch.zeros_like(real)
-            taken.view(-1)[self._slots.clamp(0, real.numel() - 1)] = True
-            if not torch.equal(taken, real):
-                raise ValueError("the positions of a row are not 0 up to its length in some order")
-        self.positions = places.to(tokens.device, non_blocking=True).expand(self.rows, -1)
-        self.arguments: dict[str, Any] = {"attention_mask": real.long()}
+        real = torch.zeros(self.rows * self.longest, dtype=torch.long, device=tokens.device)
+        real.index_fill_(0, self._slots, 1)
+        # A GPU would have to be waited for once more.
+        if tokens.device.type == "cpu" and int(real.sum()) != len(positions):
+            raise ValueError("two tokens at the same of the positions of a row")
+        self.positions = torch.arange(self.longest, device=tokens.device).expand(self.rows, -1)
+        self.arguments: dict[str, Any] = {"attention_mask": real.view(self.rows, -1)}
 
     def to_model(self, tokens: Tensor) -> Tensor:
         """Return ``[T, X]`` as ``[R, L, X]``, zero on the padding."""

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -216,6 +217,22 @@ def test_permuted_positions_are_the_permuted_row(make):
     permuted = encoder(words[order], positions[order], offsets, layers=[1])
     close(permuted.last, straight.last[order])
     close(permuted.layers[1], straight.layers[1][order])
+
+
+@pytest.mark.parametrize("make", [bert, roberta, modernbert, mpnet])
+def test_places_that_are_left_out_are_padding_inside_the_row(make):
+    """As if the model had a row with other tokens there, which no attention sees."""
+    options = {"local_attention": 64} if make is modernbert else {}  # a window counts tokens
+    model, plain = randomised(partial(make, **options))
+    encoder = PackedEncoder(model.eval())
+    ids, positions, offsets = rows([14, 5])
+    kept = torch.tensor([0, 1, 2, 9, 11, 13, 14, 15, 16, 18])
+    words = encoder.word_embeddings(ids)[kept]
+    found = encoder(words, positions[kept], torch.tensor([0, 6, 10])).last
+    real = torch.zeros(2, 14, dtype=torch.bool)
+    real.view(-1)[kept] = True
+    filled = torch.full(real.shape, 3).masked_scatter(real, ids[kept])
+    close(found, plain.eval()(input_ids=filled, attention_mask=real.long())[0][real])
 
 
 @pytest.mark.parametrize("make", [bert, modernbert])

@@ -1,0 +1,94 @@
+"""Options of PromptBERT's and CoT-BERT's parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from cse_core.options import (
+    AugmenterOptions,
+    LossOptions,
+    PoolerOptions,
+    Temperature,
+    TransformOptions,
+)
+
+TEXT, MASK = "[X]", "[MASK]"
+"""What stands in a template for the text, and for the vocabulary's mask token."""
+SUFFIX = "-template"
+"""What the name of a view ends in that holds the template of the view before it."""
+
+
+def _template(value: str) -> str:
+    if value.count(TEXT) != 1 or MASK not in value:
+        raise ValueError(f"a template has {TEXT} once, for the text, and {MASK} once or more")
+    return value
+
+
+def _named(value: str) -> str:
+    view, equals, template = value.partition("=")
+    if not equals or not view.strip():
+        raise ValueError(f"must be VIEW=TEMPLATE, as augmented='{TEXT} means {MASK}.'")
+    return f"{view.strip()}={_template(template.strip())}"
+
+
+Template = Annotated[str, AfterValidator(_template)]
+
+
+class TemplateOptions(PoolerOptions):
+    """Options of ``template``."""
+
+    anchor: Template = f'This sentence of "{TEXT}" means{MASK}.'
+    """Template of anchors and of every text after training: [X] is the text, the state of the last
+    [MASK] its vector."""
+    positive: Template | None = f'This sentence : "{TEXT}" means{MASK}.'
+    """Template of positives; none: that of anchors."""
+    negative: Template | None = None
+    """Template of negatives; by default that of positives."""
+    others: tuple[Annotated[str, AfterValidator(_named)], ...] = ()
+    """Templates of other views, as VIEW=TEMPLATE; by default that of anchors."""
+    full_stop: bool = True
+    """After training, append "." to a text whose last character is none of . ? " and ', as the
+    published evaluation does."""
+    leading_space: bool = True
+    """After training, a byte-level vocabulary reads the first word with a space in front, as the
+    published evaluation does."""
+
+    def of_view(self, view: str) -> str:
+        """Return the template of a view."""
+        named = dict(each.split("=", 1) for each in self.others)
+        positive = self.positive or self.anchor
+        own = {"positive": positive, "negative": self.negative or positive, **named}
+        return own.get(view, self.anchor)
+
+
+class TemplateOnlyOptions(AugmenterOptions):
+    """Options of ``template-only``."""
+
+    gap: Literal["positions", "padding"] = "positions"
+    """What stands in the place of the text. positions: nothing, and the tokens behind it keep their
+    positions (PromptBERT); padding: as many tokens of padding, which are read (CoT-BERT)."""
+    columns: tuple[str, ...] | None = None
+    """Column of each view's texts, whose lengths count; by default those of the views that the
+    templates are of."""
+
+
+class TemplateDenoisingOptions(TransformOptions):
+    """Options of ``template-denoising``."""
+
+    views: tuple[str, ...] = ("anchor", "positive")
+    """Views from whose vectors those of their templates, the views VIEW-template, are
+    subtracted."""
+    projection: Literal["mlp", "none"] = "mlp"
+    """mlp: a dense layer with tanh behind the difference, trained and not saved; none: the
+    difference itself."""
+    frozen: bool = False
+    """No gradient goes through the template's vector."""
+
+
+class ExtendedInfonceOptions(LossOptions):
+    """Options of ``extended-infonce``."""
+
+    temperature: Temperature = 0.05
+    """Softmax temperature: similarities are divided by it."""

@@ -1,0 +1,184 @@
+"""The records of PromptBERT and CoT-BERT; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.options import Options
+from cse_core.records import (
+    AugmenterSpec,
+    LossSpec,
+    Paper,
+    RecipeSpec,
+    RowPoolerSpec,
+    TransformSpec,
+    ViewSpec,
+)
+from cse_core.run_info import RunInfo
+from cse_promptbert.options import (
+    SUFFIX,
+    ExtendedInfonceOptions,
+    TemplateDenoisingOptions,
+    TemplateOnlyOptions,
+    TemplateOptions,
+)
+
+PROMPTBERT = Paper(
+    "Jiang et al.: PromptBERT, EMNLP 2022",
+    bibtex=r"""@inproceedings{jiang-etal-2022-promptbert,
+    title = "{P}rompt{BERT}: Improving {BERT} Sentence Embeddings with Prompts",
+    author = "Jiang, Ting and Jiao, Jian and Huang, Shaohan and Zhang, Zihan and Wang, Deqing and
+        Zhuang, Fuzhen and Wei, Furu and Huang, Haizhen and Deng, Denvy and Zhang, Qi",
+    booktitle = "Proceedings of the 2022 Conference on Empirical Methods in Natural Language
+        Processing",
+    year = "2022",
+    url = "https://aclanthology.org/2022.emnlp-main.603",
+}""",
+)
+COT_BERT = Paper(
+    "Zhang, Lan and He: CoT-BERT, 2023",
+    bibtex=r"""@misc{zhang-etal-2023-cotbert,
+    title = "{CoT-BERT}: Enhancing Unsupervised Sentence Representation through Chain-of-Thought",
+    author = "Zhang, Bowen and Lan, Kehua and He, Chunping",
+    year = "2023",
+    eprint = "2309.11143",
+    archivePrefix = "arXiv",
+}""",
+)
+VIEWS = tuple(f"{view}{SUFFIX}" for view in TemplateDenoisingOptions().views)
+
+
+def _with_columns(options: TemplateOnlyOptions, info: RunInfo) -> Options:
+    """Return the options with the columns of the views that the templates are of."""
+    views, columns = options.views or VIEWS, []
+    if options.columns is not None and len(options.columns) != len(views):
+        raise ValueError(
+            f"{len(options.columns)} columns for {len(views)} views: give {len(views)}"
+        )
+    for name in views:
+        own = name.removesuffix(SUFFIX)
+        if own == name or own not in info.views:
+            known = ", ".join(each + SUFFIX for each in info.views if not each.endswith(SUFFIX))
+            raise ValueError(
+                f"views: {name!r} is the template of no view here; there can be {known}"
+            )
+        branches = [info.views[each]["branch"] for each in (own, name)]
+        if branches[0] != branches[1]:
+            raise ValueError(
+                f"view {name} is encoded by {branches[1]} and {own} by {branches[0]}: "
+                f"--set views.{name}.branch={branches[0]}"
+            )
+        if info.views[name]["role"] == "negative":
+            raise ValueError(f"view {name} would be a negative: denoise the view 'negative' alone")
+        column = info.views[own]["column"]
+        if column is None and options.columns is None:
+            raise ValueError(f"a part makes view {own}: say in columns which column it is made of")
+        columns.append(column or "text")
+    return options.model_copy(update={"columns": options.columns or tuple(columns)})
+
+
+def _kept_before(options: TemplateDenoisingOptions, info: RunInfo) -> list[str]:
+    if not info.stores:
+        return []
+    return [
+        f"{', '.join(info.stores)}: what a store encodes itself is compared without template "
+        f"denoising{' and its dense layer' if options.projection == 'mlp' else ''}"
+    ]
+
+
+@hookimpl
+def cse_augmenters() -> list[AugmenterSpec]:
+    """Return the augmenter that leaves the template alone."""
+    return [
+        AugmenterSpec(
+            name="template-only",
+            summary="the template of a view without the text that it surrounds",
+            factory="cse_promptbert.template_only:TemplateOnly",
+            options=TemplateOnlyOptions,
+            views=VIEWS,
+            provides=lambda options: tuple(f"view:{name}" for name in options.views or VIEWS),
+            requires=lambda options: tuple(
+                f"column:{name}" for name in dict.fromkeys(options.columns or ()) if name != "text"
+            ),
+            resolve_options=_with_columns,
+            paper=PROMPTBERT,
+        )
+    ]
+
+
+@hookimpl
+def cse_poolers() -> list[RowPoolerSpec]:
+    """Return the row pooler."""
+    return [
+        RowPoolerSpec(
+            name="template",
+            summary="the state of the last mask token in a template around the text",
+            factory="cse_promptbert.template:TemplatePooler",
+            options=TemplateOptions,
+            prompts=True,
+            requires=("mask-token",),
+            paper=PROMPTBERT,
+        )
+    ]
+
+
+@hookimpl
+def cse_transforms() -> list[TransformSpec]:
+    """Return the transform."""
+    return [
+        TransformSpec(
+            name="template-denoising",
+            summary="subtracts the template's own vector from that of the text in it",
+            factory="cse_promptbert.template_denoising:TemplateDenoising",
+            options=TemplateDenoisingOptions,
+            requires=lambda options: tuple(f"view:{name}{SUFFIX}" for name in options.views),
+            hint="name it in --aug.template-only.views",
+            plan_warnings=_kept_before,
+            paper=PROMPTBERT,
+        )
+    ]
+
+
+@hookimpl
+def cse_views() -> list[ViewSpec]:
+    """Return the views of templates, which are no anchors, positives or negatives."""
+    return [
+        ViewSpec(
+            name=f"{view}{SUFFIX}",
+            summary=f"the template of view {view} alone",
+            column=f"{view}{SUFFIX}",
+        )
+        for view in ("anchor", "positive", "negative")
+    ]
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return CoT-BERT's loss."""
+    return [
+        LossSpec(
+            name="extended-infonce",
+            summary="InfoNCE that keeps positives away from hard negatives too",
+            factory="cse_promptbert.extended_infonce:ExtendedInfonce",
+            options=ExtendedInfonceOptions,
+            paper=COT_BERT,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return a recipe for each paper."""
+    return [
+        RecipeSpec(
+            name="promptbert",
+            summary="a sentence in two templates, without what the templates add",
+            path="cse_promptbert:recipes/promptbert.toml",
+            paper=PROMPTBERT,
+        ),
+        RecipeSpec(
+            name="cot-bert",
+            summary="templates of two stages; those that deny the sentence are its hard negatives",
+            path="cse_promptbert:recipes/cot-bert.toml",
+            paper=COT_BERT,
+        ),
+    ]

@@ -1,0 +1,68 @@
+"""Every promise that the kit asks of the distribution, its parts and recipes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from cse_testkit import part_suites, recipe_suites
+from torch import Tensor
+
+from cse_core.types import Batch, Negatives, Positives, StepContext
+
+
+def slow(
+    self: Any,
+    batch: Batch,
+    targets: Positives,
+    negatives: Negatives,
+    ctx: StepContext,
+    options: Any,
+) -> float:
+    """Return CoT-BERT's loss in loops; hard negatives are those of the batch's negative views."""
+
+    def close(one: Tensor, other: Tensor) -> float:
+        return float(torch.cosine_similarity(one, other, dim=0)) / options.temperature
+
+    hard = set()
+    for name, block in negatives.spans():
+        if batch.roles.get(negatives.views.get(name, "")) == "negative":
+            hard.update(range(block.start, block.stop))
+    total = 0.0
+    for a, anchor in enumerate(batch.anchors):
+        terms = []
+        for positive in targets.vectors[a]:
+            below = math.exp(close(anchor, positive))
+            for n, negative in enumerate(negatives.vectors):
+                if not negatives.mask[a, n]:
+                    weight = float(negatives.log_weights[a, n].exp())
+                    below += weight * math.exp(close(anchor, negative))
+                    if n in hard:
+                        below += weight * math.exp(close(positive, negative))
+            terms.append(math.log(below) - close(anchor, positive))
+        total += sum(terms) / len(terms)
+    return total / len(batch.anchors)
+
+
+globals().update(recipe_suites("cse-promptbert", Path(__file__).parent / "settings"))
+globals().update(
+    part_suites(
+        "cse-promptbert",
+        {
+            "aug.template-only": {"variants": ({"gap": "padding"},)},
+            "pool.template": {
+                "variants": (
+                    {
+                        "anchor": "[MASK] is what the sentence [X] says , in short [MASK] .",
+                        "positive": None,
+                        "others": ["augmented=so [X] means [MASK] ."],
+                    },
+                )
+            },
+            "transform.template-denoising": {"variants": ({"frozen": True},)},
+            "loss.extended-infonce": {"options": {"temperature": 0.1}, "slow": slow},
+        },
+    )
+)
