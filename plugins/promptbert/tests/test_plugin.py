@@ -24,9 +24,9 @@ def slow(
     """Return CoT-BERT's loss in loops; hard negatives are those of the batch's negative views."""
 
     def close(one: Tensor, other: Tensor) -> float:
-        return float(torch.cosine_similarity(one, other, dim=0)) / options.temperature
+        return float(torch.cosine_similarity(one, other, dim=0) / options.temperature)
 
-    hard = set()
+    hard: set[int] = set()
     for name, block in negatives.spans():
         if batch.roles.get(negatives.views.get(name, "")) == "negative":
             hard.update(range(block.start, block.stop))
