@@ -48,7 +48,8 @@ def test_spans_by_hand() -> None:
     assert spans(TEXT, 2, 5, 99) == [
         "One of two. Three is 3. ", "Three is 3. Four. ", "Four. Five of them all. "
     ]  # fmt: skip
-    assert spans(TEXT, 2, 10, 12) == ["One of two. Three is 3. "]
+    assert spans(TEXT, 2, 10, 11) == ["One of two. Three is 3. "]
+    assert spans(TEXT, 1, 11, 12) == ["Three is 3. "], "with the blank before it"
     assert spans(TEXT, 2, 11, 12) == [] and spans("", 1, 0, 9) == [". "]
 
 
@@ -68,11 +69,12 @@ def test_what_is_drawn_depends_on_the_text_and_the_step_alone() -> None:
     both = part([TEXT, other], None, VIEWS["anchor"], ctx)
     assert part([other], None, VIEWS["anchor"], ctx) == both[1:]
     assert part([other, TEXT], None, VIEWS["anchor"], ctx) == both[::-1]
-    assert len({cropped(TEXT, step, shortest=5)[0] for step in range(30)}) == 3
-    later = make_context(step=3, round=2)
-    rounds = {tuple(part([TEXT], None, VIEWS["anchor"], each)) for each in (ctx, later)}
-    seeds = {cropped(TEXT, 3, shortest=5)}
-    assert rounds and seeds
+    each = [TEXT.replace("Four", f"Four or {number}") for number in range(30)]
+    first = part(each, None, VIEWS["anchor"], ctx)
+    places = [spans(text, 2, 5, 250).index(span) for text, span in zip(each, first, strict=True)]
+    assert {*places} == {0, 1, 2}
+    for other_ctx in (make_context(step=4), make_context(step=3, round=2)):
+        assert part(each, None, VIEWS["anchor"], other_ctx) != first
 
 
 def test_spans_of_words_where_a_text_has_no_two_of_sentences() -> None:
@@ -90,6 +92,13 @@ def test_spans_of_words_where_a_text_has_no_two_of_sentences() -> None:
     assert log == {"crop.by_words": 1.0}
     one, other = cropped(" ".join(words), 1)
     assert one != other
+    single = f"{'a b ' * 30}. {'c d ' * 30}. Short."
+    assert len(spans(single, 2, 100, 250)) == 1
+    one, other = cropped(single, 1, log)
+    assert one != other and log == {"crop.by_words": 1.0}
+    part = make_part("aug", "crop", shortest=5)
+    part([TEXT, "two words"], None, VIEWS["anchor"], make_context(log=log))
+    assert log == {"crop.by_words": 0.5}
     assert cropped("word") == ("word", "word")
     assert cropped(TEXT, 0, log, shortest=5) and log == {"crop.by_words": 0.0}
     assert cropped(TEXT, 0, log, shortest=5, unit="words") and log == {"crop.by_words": 1.0}
