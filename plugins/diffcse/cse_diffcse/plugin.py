@@ -1,0 +1,68 @@
+"""The records of DiffCSE; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import LossSpec, Paper, RecipeSpec, TokenLossSpec, TransformSpec
+from cse_diffcse.options import BatchNormMlpOptions, ReplacedTokensOptions
+
+PAPER = Paper(
+    "Chuang et al.: DiffCSE, NAACL 2022",
+    bibtex=r"""@inproceedings{chuang-etal-2022-diffcse,
+    title = "{DiffCSE}: Difference-based Contrastive Learning for Sentence Embeddings",
+    author = "Chuang, Yung-Sung and Dangovski, Rumen and Luo, Hongyin and Zhang, Yang and
+        Chang, Shiyu and Soljacic, Marin and Li, Shang-Wen and Yih, Scott and Kim, Yoon and
+        Glass, James",
+    booktitle = "Proceedings of the 2022 Conference of the North American Chapter of the Association
+        for Computational Linguistics: Human Language Technologies",
+    year = "2022",
+    url = "https://aclanthology.org/2022.naacl-main.311",
+}""",
+)
+
+
+def _views(options: ReplacedTokensOptions) -> tuple[str, ...]:
+    return tuple(view for view in (options.view, options.second) if view is not None)
+
+
+@hookimpl
+def cse_losses() -> list[LossSpec]:
+    """Return the loss of the discriminator."""
+    return [
+        TokenLossSpec(
+            name="replaced-tokens",
+            summary="a discriminator that knows the sentence's vector finds replaced tokens",
+            factory="cse_diffcse.loss:ReplacedTokens",
+            options=ReplacedTokensOptions,
+            tokens=_views,
+            requires=lambda options: ("mask-token", *(f"view:{v}" for v in _views(options))),
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_transforms() -> list[TransformSpec]:
+    """Return the projection."""
+    return [
+        TransformSpec(
+            name="batch-norm-mlp",
+            summary="two linear layers with batch normalisation over all views, in training only",
+            factory="cse_diffcse.batch_norm:BatchNormMlp",
+            options=BatchNormMlpOptions,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="diffcse",
+            summary="dropout views, and replaced tokens found with the help of the vector",
+            path="cse_diffcse:recipes/diffcse.toml",
+            paper=PAPER,
+        )
+    ]
