@@ -63,7 +63,7 @@ BOUNDS = (
     Bound("  runtime", ("cse_core/runtime",), 490, held=970),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=125),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=8_375),
-    Bound("plugins", ("plugins",), 26_444, held=26_734),
+    Bound("plugins", ("plugins",), 26_467, held=26_757),
     Bound("  study", ("plugins/study",), 5_000, held=5_260),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=3_450),
     Bound("  testkit", ("plugins/testkit",), 3_000, held=3_848),
@@ -72,7 +72,7 @@ BOUNDS = (
     Bound("  bench", ("plugins/bench",), 700),
     Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=35_712, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, tests=True),
-    Bound("docs, words", ("docs",), 52_788, held=53_388, words=True),
+    Bound("docs, words", ("docs",), 52_793, held=53_393, words=True),
 )
 
 

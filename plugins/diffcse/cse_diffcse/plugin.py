@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import LossSpec, Paper, RecipeSpec, TokenLossSpec, TransformSpec
+from cse_core.records import (
+    LossSpec,
+    Paper,
+    RecipeSpec,
+    StudySpec,
+    TokenLossSpec,
+    TransformSpec,
+)
 from cse_diffcse.options import BatchNormMlpOptions, ReplacedTokensOptions
 
 PAPER = Paper(
@@ -63,6 +70,19 @@ def cse_recipes() -> list[RecipeSpec]:
             name="diffcse",
             summary="dropout views, and replaced tokens found with the help of the vector",
             path="cse_diffcse:recipes/diffcse.toml",
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the comparison with SimCSE."""
+    return [
+        StudySpec(
+            name="diffcse/table-1",
+            summary="SimCSE beside DiffCSE",
+            path="cse_diffcse:studies/table-1.toml",
             paper=PAPER,
         )
     ]
