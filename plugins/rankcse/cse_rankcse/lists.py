@@ -29,8 +29,9 @@ def lists(
     warm = options.teacher_temperatures
     warm = warm * known if len(warm) == 1 else warm
     teacher = torch.zeros_like(student)
+    views = ("anchor", options.target if options.teacher_views == "both" else "anchor")
     for name, weight, temperature in zip(options.teachers, weights, warm, strict=True):
-        one, other = (_taught(ctx, view, name, batch) for view in ("anchor", options.target))
+        one, other = (_taught(ctx, view, name, batch) for view in views)
         close = similarity(one, other, options.similarity).to(student.dtype)
         teacher = teacher + weight * (close / temperature)[batch.owner][:, owner]
     return student / options.temperature, teacher, seen

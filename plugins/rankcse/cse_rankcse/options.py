@@ -39,6 +39,9 @@ class TaughtOptions(BatchListOptions):
     """Weight of each teacher; by default all the same, with sum 1."""
     teacher_temperatures: Annotated[tuple[Temperature, ...], Field(min_length=1)] = (0.025,)
     """Their similarities are divided by it: one for all, or one for each."""
+    teacher_views: Literal["both", "anchor"] = "both"
+    """Texts that teachers read: anchors and targets, or anchors alone, where targets are the same
+    texts and teachers have no dropout."""
     own: bool = True
     """Whether a text's own positive is in its list."""
 

@@ -22,7 +22,7 @@ PAPER = Paper(
 
 
 def _taught(options: TaughtOptions) -> tuple[tuple[str, str], ...]:
-    views = dict.fromkeys(("anchor", options.target))
+    views = ("anchor", options.target) if options.teacher_views == "both" else ("anchor",)
     return tuple((view, name) for name in options.teachers for view in views)
 
 

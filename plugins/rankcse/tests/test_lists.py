@@ -44,6 +44,9 @@ def test_teachers_are_summed_with_their_weights_and_temperatures() -> None:
                 other = each.targets["positive"].vectors[b, 0]
                 total += weight / warm * float(torch.cosine_similarity(one, other, dim=0))
             assert float(teacher[a, b]) == pytest.approx(total)
+    alone = lists(batch, targets, ctx, options.model_copy(update={"teacher_views": "anchor"}))[1]
+    same = [make_batch({"anchor": t.anchors, "positive": t.anchors}) for t in teachers]
+    assert torch.equal(alone, lists(batch, targets, taught(batch, *same), options)[1])
     even = TaughtOptions(teachers=("0", "1"), teacher_temperatures=(0.1,))
     halves = replace_weights(even, (0.5, 0.5))
     assert torch.equal(lists(batch, targets, ctx, even)[1], lists(batch, targets, ctx, halves)[1])
@@ -135,7 +138,9 @@ def test_two_teachers_in_a_run() -> None:
     run = compose(recipe="rankcse-listnet", sets=sets)
     assert [part.name for part in run.of("loss")] == ["infonce", "ranking-consistency", "list-net"]
     shown = [(each.branch, each.views) for each in run.passes]
-    assert shown[1:] == [(name, ("anchor", "positive")) for name in ("first", "second")]
+    assert shown[1:] == [(name, ("anchor",)) for name in ("first", "second")]
+    both = compose(recipe="rankcse", sets=["loss.list-mle.teacher_views=both"])
+    assert both.passes[1].views == ("anchor", "positive")
     assert not any("teaches itself" in line for line in run.warnings)
     (line,) = (w for w in compose(recipe="rankcse-listnet").warnings if "teaches" in w)
     assert "--branch.first.model MODEL --branch.second.model MODEL" in line
