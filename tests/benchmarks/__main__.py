@@ -61,6 +61,7 @@ SECTIONS = (
     Section("encoding", "Encoding", ("texts",)),
     Section("memory", "Memory against the batch", ("texts",)),
     Section("parts", "What a part costs", ("texts",), "tests.benchmarks.parts"),
+    Section("losses", "Losses that both have", ("texts",), "tests.benchmarks.losses"),
     Section("hicl", "HiCL at 512 tokens", ("texts", "articles")),
 )
 

@@ -87,6 +87,9 @@ ROWS = tuple(
         ("hicl.memory-full", "peak memory of hicl's steps, every text of 512 tokens", "simcse"),
         ("parts.fgsm", "seconds of a step of simcse with fgsm, fresh gradients",
          "a step of plain simcse", "<= 2.1"),
+        *((f"losses.{key}", f"sentences/s in training, {title}", f"{PEER}' trainer, fp32", ">= 1")
+          for key, title in (("tsdae", "TSDAE"), ("gist", "GISTEmbed"), ("cosent", "CoSENT"),
+                             ("matryoshka", "Matryoshka"), ("margin-mse", "MarginMSE"))),
         ("memory.chunked", "peak memory, largest batch, in chunks of 64",
          "batch 64, the same chunk size", "<= 1.5"),
         ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
