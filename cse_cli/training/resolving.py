@@ -217,8 +217,8 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
 
 def _of_weights(run: Composition) -> Iterator[str]:
     """Yield warnings of negative weights of losses, such as ``1 - alpha`` of an alpha above 1."""
-    for loss, options in run.weighted():
-        least = options.weight.bounds[0]
+    for loss, weight in run.weights():
+        least = weight.bounds[0]
         if least < 0:
             yield (f"{loss.path}.weight is below zero ({least:g}): training increases that loss")
 

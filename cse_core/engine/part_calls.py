@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.errors import PartError, describe
-from cse_core.parts import Augmenter, Head, Part
+from cse_core.parts import Head, Part
 from cse_core.types import (
     Batch,
     Embeddings,
@@ -102,9 +102,8 @@ class PartCalls:
 
     def _see(self, part: Any, method: str, given: tuple[Any, ...], came: Any) -> None:
         """Refuse what the contract does not promise."""
-        called = "loss" if isinstance(given[0] if given else None, Batch) else "transform"
-        named = method != "__call__" or isinstance(part, Augmenter)
-        words, kinds, promise = _PROMISES[method if named else called]
+        called = {Batch: "loss", dict: "transform"} if method == "__call__" else {}
+        words, kinds, promise = _PROMISES[called.get(type(given[0] if given else None), method)]
         wrong = None if isinstance(came, kinds) else f"promised {words}, returned {_kind(came)}"
         try:
             wrong = wrong or promise(part, came, *given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from cse_core.capabilities import Role
 from cse_core.engine.assembly import BoundAugmenter
+from cse_core.engine.encoding import Levels, encode_views, no_vectors, token_states
 from cse_core.engine.input_gradients import (
     Fields,
     GradientCapture,
@@ -24,7 +25,6 @@ from cse_core.engine.objective import TokenTerm
 from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks, number
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.functional import derive_seed
-from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.recipes.composition import PlannedPart, PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
@@ -36,12 +36,9 @@ from cse_core.types import (
     Embeddings,
     StepContext,
     TokenBatch,
-    TokenStates,
     TokenSums,
 )
 
-Levels = dict[str, dict[str, Embeddings]]
-"""Embeddings by view and level."""
 EMBEDDINGS = ("word_embeddings", "input_embeddings")
 """Points at which embeddings are changed and watched."""
 Pieces = list[PreparedView]
@@ -264,21 +261,22 @@ class StepPasses:
         position = self.position
         named = (position.round, position.step, "dropout", *place, self.rank)
         self.assembly.dropout.seed(derive_seed(seed, *named))
-        given = {}
-        for name in loss.token_views:
-            tokens, labelled = views[name].tokens.with_labels()
-            given[name] = TokenStates(
-                tokens=tokens.to(self.device),
-                states=states[name],
-                vectors=levels[name][self.assembly.online.row_level].vectors,
-                labelled=labelled.to(self.device, non_blocking=True),
-                place=tokens.owner - self.first_owner - start,
+        level = self.assembly.online.row_level
+        given = {
+            name: token_states(
+                views[name],
+                states[name],
+                levels[name][level].vectors,
+                first=self.first_owner + start,
+                device=self.device,
             )
+            for name in loss.token_views
+        }
         ctx = replace(
             self.context(self.index[start:stop]),
             generator=draws(seed, position, self.rank, *place),
             uniform=uniform_draws(seed, position, 0, loss.path),
-            vectors=_not_there,
+            vectors=no_vectors,
         )
         made: TokenSums = self.assembly.calls(
             self.assembly.token_losses[loss.name], "sums", given, ctx
@@ -462,61 +460,3 @@ class StepPasses:
             with torch.autocast(self.device.type, enabled=False):
                 found = backward_to_inputs(roots, seeds, capture.tensors, bool(self.off))
                 capture.collect(found)
-
-
-def encode_views(
-    encoder: SentenceEncoder,
-    views: Mapping[str, PreparedView],
-    device: torch.device,
-    input_level: bool,
-    change: Callable[[str, Spans, Tensor], Tensor] | None,
-    states: dict[str, Tensor] | None = None,
-) -> Levels:
-    """Encode views laid end to end, and take them apart again.
-
-    ``change`` sees and changes ``[T, E]`` values at a point; None where nobody does. ``states``
-    takes the last token states ``[T, H]`` of each view; None where nobody reads them.
-
-    Returns:
-        The embeddings of each view by level; their keys number the texts of the call.
-    """
-    pieces, texts = [], 0
-    spans, start = [], 0
-    for view in views.values():
-        # Texts of one sentence, and of several views, are joined each by itself.
-        pieces.append(replace(view.tokens, owner=view.text + texts if texts else view.text))
-        texts += int(view.text[-1]) + 1 if len(view.text) else 0
-        if change is not None:
-            stop = start + len(view.tokens.ids)
-            spans.append((view.view, view.tokens.to(device), start, stop))
-            start = stop
-    levels = encoder.embed(
-        TokenBatch.join(pieces, pinned=device.type == "cuda"),
-        device,
-        sum(view.texts for view in views.values()),
-        on_words=None if change is None else partial(change, "word_embeddings", spans),
-        on_input=None if change is None else partial(change, "input_embeddings", spans),
-        input_level=input_level,
-        on_states=None if states is None else partial(_part, states, views),
-    )
-    found: Levels = {name: {} for name in views}
-    for level, joint in levels.items():
-        if joint.vectors.dtype.itemsize < 4:
-            joint = replace(joint, vectors=joint.vectors.float())
-        start = 0
-        for name, view in views.items():
-            stop = start + (view.tokens.rows if level == encoder.row_level else view.texts)
-            found[name][level] = joint.take(slice(start, stop))
-            start = stop
-    return found
-
-
-def _part(states: dict[str, Tensor], views: Mapping[str, PreparedView], last: Tensor) -> None:
-    """Take the states of views that lie end to end apart."""
-    lengths = [len(view.tokens.ids) for view in views.values()]
-    states.update(zip(views, torch.split(last, lengths), strict=True))
-
-
-def _not_there(view: str, branch: str | None) -> Mapping[str, Embeddings]:
-    what = "the vectors of the whole batch are not there yet: vectors has those of the rows at hand"
-    raise RuntimeError(f"a loss on token states asks for view {view}: {what}")

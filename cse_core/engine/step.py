@@ -22,9 +22,10 @@ from torch import Tensor
 from torch.profiler import record_function
 
 from cse_core.engine.assembly import Assembly
+from cse_core.engine.encoding import Levels
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
-from cse_core.engine.passes import Levels, RoundSetup, StepPasses
+from cse_core.engine.passes import RoundSetup, StepPasses
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.options import TransformOptions
 from cse_core.parts import TokenLoss

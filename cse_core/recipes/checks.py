@@ -130,7 +130,7 @@ def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem
     """Refuse losses on token states of views that several branches encode, or an untrained one."""
     branch_of = {view.name: view.branch for view in run.views}
     trained = {b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable}
-    for loss, _ in run.token_losses():
+    for loss in (part for part in run.of("loss") if part.token_views):
         by = {view: branch_of[view] for view in loss.token_views if view in branch_of}
         words = ", ".join(f"{view} by {branch}" for view, branch in by.items())
         if len({*by.values()}) > 1 or not trained.issuperset(by.values()):

@@ -41,6 +41,7 @@ from cse_core.records import (
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
 from cse_core.runtime.declared import Declared
+from cse_core.schedule import Schedule
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered
@@ -110,9 +111,8 @@ class PlannedPart:
     @property
     def token_views(self) -> tuple[str, ...]:
         """Return the views whose token states it reads."""
-        if not isinstance(self.spec, TokenLossSpec):
-            return ()
-        return cast(tuple[str, ...], self.spec.declared("tokens", self.options))
+        own = isinstance(self.spec, TokenLossSpec)
+        return self.spec.declared("tokens", self.options) if own else ()
 
     @cached_property
     def provides(self) -> tuple[str, ...]:
@@ -236,15 +236,10 @@ class Composition:
             if not isinstance(part.spec, TokenLossSpec):
                 yield part, cast(LossOptions, part.options)
 
-    def token_losses(self) -> Iterator[tuple[PlannedPart, TokenLossOptions]]:
-        """Yield the losses on token states with their options."""
+    def weights(self) -> Iterator[tuple[PlannedPart, Schedule]]:
+        """Yield every loss with its weight."""
         for part in self.of("loss"):
-            if isinstance(part.spec, TokenLossSpec):
-                yield part, cast(TokenLossOptions, part.options)
-
-    def weighted(self) -> Iterator[tuple[PlannedPart, LossOptions | TokenLossOptions]]:
-        """Yield all losses with their options, which have a weight."""
-        yield from chain(self.losses(), self.token_losses())
+            yield part, cast(LossOptions | TokenLossOptions, part.options).weight
 
     def stores(self) -> Iterator[tuple[PlannedPart, StoreOptions]]:
         """Yield the negative stores with their options."""

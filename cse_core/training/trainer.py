@@ -346,9 +346,9 @@ class Trainer:
         """
         acting = {
             loss.path
-            for loss, options in self.composition.weighted()
+            for loss, weight in self.composition.weights()
             if f"{loss.name}.loss" in seen
-            and any(options.weight.at(step, loop.total) for step in range(loop.done))
+            and any(weight.at(step, loop.total) for step in range(loop.done))
         }
         for path in loop.optimizer.untrained() if acting else ():
             if path in ("encoder", *acting) or path.startswith("pool."):

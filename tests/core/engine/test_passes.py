@@ -143,7 +143,8 @@ def test_rows_for_a_gpu_lie_in_pinned_memory(build: Build, monkeypatch: pytest.M
         with monkeypatch.context() as patch:
             patch.setattr(torch, "empty", empty)
             found = TokenBatch.join(some, pinned=True)
-        for name, value in vars(expected).items():
+        for name in set(vars(expected)) - {"labels"}:
+            value = getattr(expected, name)
             assert getattr(found, name).dtype == value.dtype
             assert torch.equal(getattr(found, name), value), name
     assert made == [True] * 14
