@@ -48,6 +48,15 @@ def test_a_weight_may_be_a_schedule() -> None:
     assert torch.allclose(at(5).value, wanted)
 
 
+def test_the_fraternal_term_is_in_batch_whatever_negatives_says() -> None:
+    batch = batch_of()
+    wanted = value_of(batch).parts["fraternal"]
+    for choice in ("in-batch", "stored", "none"):
+        parts = value_of(batch, negatives=choice).parts
+        assert torch.equal(parts["fraternal"], wanted) and wanted > 0
+        assert (parts["identical"] > 0) == (choice == "in-batch")
+
+
 def test_equal_texts_are_masked_in_both_terms() -> None:
     parts = value_of(batch_of(same_text={1: 0})).parts
     plain = value_of(batch_of()).parts

@@ -40,6 +40,13 @@ def test_entries_without_a_gradient_stay() -> None:
     assert found.tolist() == [[1.5, 1.0, 0.5, 1.0], [1.0] * 4]
 
 
+def test_the_gradient_of_the_loss_reaches_the_table_through_it() -> None:
+    x = torch.ones(2, 4, requires_grad=True)
+    found, _ = perturbed(x, torch.ones(2, 4))
+    found.square().sum().backward()
+    assert torch.equal(x.grad, 2 * found.detach())  # type: ignore[arg-type]
+
+
 def test_the_log_has_what_is_left_of_a_small_epsilon() -> None:
     """5e-9 is a unit in the last place of fp32 and lost in bf16; 0.05 of the size is in both."""
     x = 0.04 * torch.randn(50, 64, generator=torch.Generator().manual_seed(0))
