@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 import torch
@@ -120,11 +121,13 @@ class Objectives:
         rows: Tensor,
         corpus: CorpusKeys,
         ctx: StepContext,
-        terms: Mapping[str, TokenTerm],
+        terms: Mapping[str, TokenTerm] = MappingProxyType({}),
         *,
         count_negatives: bool = False,
     ) -> Objective:
         """Return the objective of the batch of ``[B]`` corpus rows.
+
+        ``terms`` are those of the losses on token states, by name.
 
         With ``count_negatives`` the negatives that each loss saw are counted among its parts.
         """
