@@ -232,7 +232,7 @@ _CHOICE: dict[str, Any] = {
     "prompt": Annotated[
         str | None,
         _option("--prompt", metavar="NAME|TEXT",
-                help="What stands before every text: one of the model's prompts, or a text."),
+                help="Text before each text, or prompt's name."),
     ],
     "data": Annotated[
         list[str] | None,

@@ -18,8 +18,26 @@ VECTORS = Paper(
     url = "https://aclanthology.org/2020.emnlp-main.365",
 }""",
 )
-MARGINS = "Hofstaetter et al.: Cross-Architecture Knowledge Distillation, 2020"
-SOFT = "Hinton, Vinyals and Dean: Distilling the Knowledge in a Neural Network, 2015"
+MARGINS = Paper(
+    "Hofstaetter et al.: Cross-Architecture Knowledge Distillation, 2020",
+    bibtex=r"""@article{hofstatter-etal-2020-improving,
+    title = "Improving Efficient Neural Ranking Models with Cross-Architecture Knowledge
+        Distillation",
+    author = {Hofst{\"a}tter, Sebastian and Althammer, Sophia and Schr{\"o}der, Michael and Sertkan,
+        Mete and Hanbury, Allan},
+    journal = "arXiv preprint arXiv:2010.02666",
+    year = "2020",
+}""",
+)
+SOFT = Paper(
+    "Hinton, Vinyals and Dean: Distilling the Knowledge in a Neural Network, 2015",
+    bibtex=r"""@article{hinton-etal-2015-distilling,
+    title = "Distilling the Knowledge in a Neural Network",
+    author = "Hinton, Geoffrey and Vinyals, Oriol and Dean, Jeff",
+    journal = "arXiv preprint arXiv:1503.02531",
+    year = "2015",
+}""",
+)
 
 
 def _of_vectors(options: MseOptions) -> tuple[tuple[str, str], ...]:
