@@ -32,7 +32,7 @@ class Setting:
 
     @contextmanager
     def trying(self, check: str, **facts: Any) -> Iterator[None]:
-        """Write an error down, so that the next check runs; full memory does not count as a failure."""
+        """Write an error down, so that the next check runs; full memory is a fact."""
         try:
             yield
         except torch.OutOfMemoryError:

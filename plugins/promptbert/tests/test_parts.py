@@ -277,7 +277,7 @@ def test_it_runs_beside_parts_of_other_papers() -> None:
 
 
 def test_a_trained_model_encodes_without_denoising(tmp_path: Path) -> None:
-    """The state of the mask, of the template of anchors; the card says why sentence-transformers cannot."""
+    """The state of the mask in the template of anchors; the card says why no other tool does it."""
     sets = ["train.max_steps=2", "inference.pool=template", "model.max_length=64"]
     composition = compose(recipe="promptbert", sets=sets)
     train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
