@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
-from cse_testkit import part_suites, recipe_suites
+from cse_testkit import make_batch, make_context, make_part, part_suites, recipe_suites
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
@@ -44,6 +46,22 @@ def slow(
             terms.append(math.log(below) - close(anchor, positive))
         total += sum(terms) / len(terms)
     return total / len(batch.anchors)
+
+
+def test_masks_and_weights_of_hard_negatives_hold_for_both_terms() -> None:
+    """A row that is masked, and one that weighs half, in a view of negatives."""
+    batch = make_batch(views={"positive": "positive", "negative": "negative"})
+    ctx, loss = make_context(batch), make_part("loss", "extended-infonce", temperature=0.5)
+    given = ctx.negatives(batch, loss.options)
+    (block,) = [block for name, block in given.spans() if name == "negative"]
+    mask, weights = given.mask.clone(), given.log_weights.clone()
+    mask[:, block.start], weights[:, block.start + 1] = True, math.log(0.5)
+    targets, values = batch.targets["positive"], []
+    for negatives in (given, replace(given, mask=mask), replace(given, log_weights=weights)):
+        values.append(float(loss(batch, targets, negatives, ctx).value))
+        wanted = slow(None, batch, targets, negatives, ctx, loss.options)
+        assert values[-1] == pytest.approx(wanted, rel=1e-9)
+    assert len({*values}) == 3
 
 
 globals().update(recipe_suites("cse-promptbert", Path(__file__).parent / "settings"))
