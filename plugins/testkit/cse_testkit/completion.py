@@ -141,7 +141,7 @@ class Needed:
         elif need == "pairs" or prefix == "column" or view is not None:
             column = view.column if view is not None else name or "positive"
             self.columns.setdefault(column, "text")
-        elif prefix in ("view", "positives") or (
+        elif prefix in ("view", "positives", "labels") or (
             prefix == "level" and name not in (SENTENCE, INPUT)
         ):
             providers = self.registry.providers(need)
