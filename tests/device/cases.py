@@ -23,8 +23,13 @@ KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "branch", "l
 CHUNKS = ("train.chunk_size=2",)
 Case = tuple[Kind, str, tuple[str, ...]]
 LEXICON = Path(__file__).parents[2] / "plugins/ifcl/tests/lexicon.tsv"
-NEEDS = {"synonym": (f"aug.synonym.lexicon={LEXICON}",)}
-"""Settings without which a part is refused."""
+NEEDS = {
+    "synonym": (f"aug.synonym.lexicon={LEXICON}",),
+    "mlm": ("loss.mlm.tied=false",),
+    "reconstruction": ("loss.reconstruction.decoder=new",),
+}
+"""Settings without which a part is refused; or shares weights with the encoder, of which the device
+that is none makes two."""
 CASES: tuple[Case, ...] = (
     *(
         (kind, found.name, NEEDS.get(found.name, ()))

@@ -62,7 +62,7 @@ class Reconstruction(nn.Module, TokenLoss):
         wanted = wanted.to(logits.device, non_blocking=True)
         total = cross_entropy(logits, wanted, reduction="sum")
         # Of no rows too the vectors take part, so that every process has the same gradients.
-        return TokenSums(total + vectors.sum() * 0, logits.new_tensor(float(len(wanted))))
+        return TokenSums(total + vectors.sum() * 0, logits.new_full((), float(len(wanted))))
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Return the weights of the loss without those that are the encoder's."""

@@ -47,26 +47,27 @@ class ReplacedTokens(nn.Module, TokenLoss):
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return the cross entropies of the tokens of these rows, and their number."""
-        logits, wanted = [], []
+        logits, wanted, asked = [], [], []
         for name, view in views.items():
             ids, judged = self._filled(name, view.tokens, ctx)
             states = self._read(ids, view.tokens, view.vectors)
-            logits.append(self.judge(states.index_select(0, judged)).to(view.vectors.dtype))
-            wanted.append((ids != view.tokens.ids).long().index_select(0, judged))
+            logits.append(self.judge(states).to(view.vectors.dtype))
+            wanted.append((ids != view.tokens.ids).long())
+            asked.append(judged)
         every, labels = torch.cat(logits), torch.cat(wanted)
-        right = (every.detach().argmax(dim=1) == labels).sum()
+        counts = torch.cat(asked).to(every.dtype)  # which of them is known to the device alone
+        right = every.detach().argmax(dim=1) == labels
         return TokenSums(
-            total=cross_entropy(every, labels, reduction="sum"),
-            count=every.new_tensor(float(len(labels))),
-            parts={"accuracy": right.to(every.dtype), "replaced": labels.sum().to(every.dtype)},
+            total=(cross_entropy(every, labels, reduction="none") * counts).sum(),
+            count=counts.sum(),
+            parts={"accuracy": (right * counts).sum(), "replaced": (labels * counts).sum()},
         )
 
     @torch.no_grad()
     def _filled(self, name: str, tokens: TokenBatch, ctx: StepContext) -> tuple[Tensor, Tensor]:
-        """Return ``[T]`` ids with some replaced, and which tokens are judged, as indices."""
+        """Return ``[T]`` ids with some replaced, and which tokens are judged."""
         options, (encoder, head) = self.options, self._generator
-        place = torch.arange(len(tokens.ids), device=tokens.ids.device)
-        first = tokens.offsets[:-1][tokens.lengths > 0].to(place.device, non_blocking=True)
+        first = tokens.offsets[:-1][tokens.lengths > 0].to(tokens.ids.device, non_blocking=True)
         judged = torch.ones_like(tokens.special) if options.places == "all" else ~tokens.special
         open_to = judged.index_fill(0, first, False)
         if options.places == "content":
@@ -74,19 +75,17 @@ class ReplacedTokens(nn.Module, TokenLoss):
         chosen, seen = self._masked(name, tokens, ctx)
         if options.replaced == "masked":
             open_to = open_to & chosen
-        at = place[open_to]
         words = encoder.word_embeddings(seen)
-        states = encoder(words, tokens.positions, tokens.offsets).last.index_select(0, at)
-        scores: Tensor = head(states)
+        scores: Tensor = head(encoder(words, tokens.positions, tokens.offsets).last)
         if options.fill == "argmax":
             found = scores.argmax(dim=1)
         else:
             upto = scores.float().softmax(dim=1).cumsum(dim=1)
-            drawn = ctx.uniform(f"sample {name}", tokens).to(upto.device).index_select(0, at)
+            drawn = ctx.uniform(f"sample {name}", tokens).to(upto.device)
             drawn = (drawn * upto[:, -1])[:, None]
             found = torch.searchsorted(upto, drawn, right=True).squeeze(1)
             found = found.clamp_max(scores.shape[1] - 1)
-        return tokens.ids.index_copy(0, at, found), place[judged]
+        return torch.where(open_to, found, tokens.ids), judged
 
     def _masked(self, name: str, tokens: TokenBatch, ctx: StepContext) -> tuple[Tensor, Tensor]:
         """Return ``[T]`` which tokens are chosen, and the ids that the generator sees."""

@@ -39,7 +39,7 @@ class Mlm(nn.Module, TokenLoss):
         right = (logits.detach().argmax(dim=1) == wanted).sum()
         return TokenSums(
             total=cross_entropy(logits, wanted, reduction="sum"),
-            count=logits.new_tensor(float(len(wanted))),
+            count=logits.new_full((), float(len(wanted))),
             parts={"accuracy": right.to(logits.dtype)},
         )
 
