@@ -135,7 +135,8 @@ def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem
         words = ", ".join(f"{view} by {branch}" for view, branch in by.items())
         if len({*by.values()}) > 1 or not trained.issuperset(by.values()):
             what = "reads token states, and needs its views encoded by one branch that is trained"
-            hint = f"--views.{next(iter(by))}.branch online"
+            elsewhere = next(view for view, branch in by.items() if branch != "online")
+            hint = f"--views.{elsewhere}.branch online"
             yield CseError(what, where=loss.path, value=words, hint=hint)
 
 
