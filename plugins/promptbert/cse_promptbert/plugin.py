@@ -64,7 +64,7 @@ def _with_columns(options: TemplateOnlyOptions, info: RunInfo) -> Options:
         branches = [info.views[each]["branch"] for each in (own, name)]
         if branches[0] != branches[1]:
             raise ValueError(
-                f"view {name} is encoded by {branches[1]} and {own} by {branches[0]}: "
+                f"view {name} is encoded by {branches[1]} and {own} by {branches[0]}; "
                 f"--set views.{name}.branch={branches[0]}"
             )
         if info.views[name]["role"] == "negative":
