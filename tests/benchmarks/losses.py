@@ -69,7 +69,7 @@ def losses(report: Report, given: Given) -> None:
     The peer is given what it wants to be given: texts that are damaged already, a teacher's
     margins. cse damages texts in the step, and encodes with the teacher before the first.
     """
-    batch, steps = 8 if given.quick else 32, 1 if given.quick else 4
+    batch, steps = 8 if given.quick else 16, 1 if given.quick else 2
     shape = given.shape(6, 384)
     report.say(f"A random BERT of {shape}, batches of {batch}, at most {LENGTH} tokens, fp32; "
                f"{given.repeats} repeats of {steps} steps.")  # fmt: skip
