@@ -71,7 +71,7 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=35_990, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=36_000, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=710, tests=True),
     Bound("docs, words", ("docs",), 52_793, held=53_960, words=True),
 )

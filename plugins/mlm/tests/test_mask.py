@@ -51,6 +51,8 @@ def test_shares_are_those_of_the_options() -> None:
     assert abs(share - 0.4) < 0.02
     assert abs(hidden - (0.7 + 0.2 / words)) < 0.02
     assert abs(same - (0.1 + 0.2 / words)) < 0.02
+    random = found.ids[chosen & (found.ids != tokens.ids)]
+    assert len(random.unique()) > 0.9 * words, "a random token is any of the vocabulary"
 
 
 def test_whole_words_are_chosen_together() -> None:
