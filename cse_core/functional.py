@@ -101,6 +101,14 @@ def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
     return sums / lengths.unsqueeze(1)
 
 
+def first_of_word(tokens: TokenBatch) -> Tensor:
+    """Return ``[T]`` the place of the first token of each token's word; special ones are alone."""
+    row, place = tokens.row_of_token(), torch.arange(len(tokens.ids))
+    begins = torch.ones(len(place), dtype=torch.bool)
+    begins[1:] = (tokens.word.diff() != 0) | (row.diff() != 0) | (tokens.word[1:] < 0)
+    return torch.where(begins, place, 0).cummax(0).values
+
+
 def sample_in_rows(
     row: Tensor, count: Tensor, draws: Tensor, among: Tensor | None = None
 ) -> Tensor:

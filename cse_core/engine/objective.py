@@ -152,7 +152,8 @@ class Objectives:
             wanted = cast(TokenLossOptions, planned.options)
             weights[name] = wanted.weight.at(ctx.step, ctx.total_steps)
             values.append((term.own * weights[name], term.value * weights[name]))
-        total, loss = (sum(each[1:], each[0]) if each else None for each in _apart(values))
+        sides = zip(*values, strict=True) if values else ((), ())
+        total, loss = (sum(each[1:], each[0]) if each else None for each in sides)
         return Objective(total, loss, weights, parts, batches)
 
     def _batch(
@@ -280,10 +281,6 @@ def _cut(batch: Batch, size: int) -> Batch:
 
 def _cut_group(group: Vectored, size: int) -> Vectored:
     return replace(group, vectors=group.vectors[..., :size])
-
-
-def _apart(values: Sequence[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
-    return [one for one, _ in values], [other for _, other in values]
 
 
 @contextmanager

@@ -125,7 +125,7 @@ class TrainingLoop:
         """
         found: dict[str, Tensor] = {}
         for path, part in self.assembly.parts.items():
-            named = partial(_of_part, draws, path)
+            named = partial(lambda path, name: draws(f"{path}.{name}"), path)
             if (order := self.assembly.calls(part, "order", self.rows, size, named)) is not None:
                 found[path] = order
         if len(found) > 1:
@@ -137,7 +137,3 @@ class TrainingLoop:
         if self.before_update is not None:
             self.before_update()
         return self.optimizer.update(self._scheduled + self.done)
-
-
-def _of_part(draws: Callable[[str], torch.Generator], path: str, name: str) -> torch.Generator:
-    return draws(f"{path}.{name}")

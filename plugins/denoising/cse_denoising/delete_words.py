@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-
+from cse_core.functional import first_of_word
 from cse_core.parts import Augmenter
 from cse_core.types import StepContext, TokenBatch, View, positions_in_order
 from cse_denoising.options import DeleteWordsOptions
@@ -26,18 +24,10 @@ class DeleteWords(Augmenter):
         self, x: TokenBatch, tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> TokenBatch:
         """Return the same rows with fewer tokens; special and prompt tokens stay."""
-        first, row = _first_of_word(x), x.row_of_token()
+        first, row = first_of_word(x), x.row_of_token()
         draw = ctx.uniform("kept", x)[first].masked_fill(x.special, -1.0)
         # The largest draw of a row is of the word that stays whatever happens.
         largest = draw.new_full((x.rows,), -1.0).scatter_reduce(0, row, draw, "amax")
         keep = x.special | (draw >= self.options.probability) | (draw == largest[row])
         kept = x.keep_tokens(keep)
         return replace(kept, positions=positions_in_order(x.positions[keep], kept.offsets))
-
-
-def _first_of_word(tokens: TokenBatch) -> Tensor:
-    """Return ``[T]`` the place of the first token of each token's word."""
-    row, place = tokens.row_of_token(), torch.arange(len(tokens.ids))
-    begins = torch.ones(len(place), dtype=torch.bool)
-    begins[1:] = (tokens.word.diff() != 0) | (row.diff() != 0) | (tokens.word[1:] < 0)
-    return torch.where(begins, place, 0).cummax(0).values

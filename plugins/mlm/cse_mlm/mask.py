@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 
+from cse_core.functional import first_of_word
 from cse_core.parts import Augmenter, Setup
 from cse_core.types import NO_LABEL, StepContext, TokenBatch, View
 from cse_mlm.options import MaskOptions
@@ -32,7 +33,7 @@ class Mask(Augmenter):
         """Return the same rows with hidden tokens and ``labels`` ``[T]``."""
         options, draw = self.options, ctx.uniform("chosen", x)
         if options.whole_words:
-            draw = draw[_first_of_word(x)]
+            draw = draw[first_of_word(x)]
         chosen = (draw < options.probability) & ~x.special
         how, what = ctx.uniform("how", x), ctx.uniform("what", x)
         other = (what * self._words).long().clamp_max(self._words - 1)
@@ -40,11 +41,3 @@ class Mask(Augmenter):
         swapped = chosen & (how >= options.masked) & (how < options.masked + options.random)
         ids = torch.where(swapped, other, ids)
         return replace(x, ids=ids, labels=torch.where(chosen, x.ids, NO_LABEL))
-
-
-def _first_of_word(tokens: TokenBatch) -> torch.Tensor:
-    """Return ``[T]`` the place of the first token of each token's word."""
-    row, place = tokens.row_of_token(), torch.arange(len(tokens.ids))
-    begins = torch.ones(len(place), dtype=torch.bool)
-    begins[1:] = (tokens.word.diff() != 0) | (row.diff() != 0) | (tokens.word[1:] < 0)
-    return torch.where(begins, place, 0).cummax(0).values
