@@ -25,8 +25,6 @@ _REFUSALS = (
 """What ``OSError`` says of the machine and of names; any other one is a bug."""
 _MEMORY = re.compile(r"out of memory|(can't|cannot) allocate memory|bad_alloc", re.IGNORECASE)
 _THREADS = re.compile(r"can't start new thread|Resource temporarily unavailable", re.IGNORECASE)
-_asked: list[int] = []
-"""The signals that asked this process to end."""
 _ENDED = re.compile(r"gloo/transport|closed by peer|reset by peer|ncclRemoteError|DistBackend")
 
 
@@ -100,16 +98,22 @@ def exits_as_errors() -> Iterator[None]:
         RuntimeError: From any other ``SystemExit`` and the like, whatever its code.
     """
     before: dict[int, Any] = {}
+    asked: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
     try:
         if current_thread() is main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    before[number] = signal.signal(number, _interrupt)
+                    before[number] = signal.signal(number, interrupt)
         yield
     except Exception:
         raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and _asked:
+        if isinstance(error, KeyboardInterrupt) and asked:
             raise
         if isinstance(error.__context__, BrokenPipeError):  # Typer exits where its help is unread
             raise OutputLost(error.__context__) from None
@@ -117,11 +121,6 @@ def exits_as_errors() -> Iterator[None]:
     finally:
         for wanted, handler in before.items():
             signal.signal(wanted, handler)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    _asked.append(number)
-    raise KeyboardInterrupt
 
 
 def plugin_from_traceback(error: BaseException, owners: Mapping[str, str]) -> str | None:
