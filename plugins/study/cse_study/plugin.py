@@ -16,6 +16,11 @@ def cse_studies() -> list[StudySpec]:
             path="cse_study:studies/equal-footing.toml",
         ),
         StudySpec(
+            name="cse/equal-footing-objectives",
+            summary="token-level objectives, teachers, templates and crops on an equal footing",
+            path="cse_study:studies/equal-footing-objectives.toml",
+        ),
+        StudySpec(
             name="cse/equal-footing-captions",
             summary="methods of single sentences on an equal footing, IFCL with its translation",
             path="cse_study:studies/equal-footing-captions.toml",
