@@ -352,7 +352,7 @@ class Branch(Part):
         training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
             In a branch that is a module it is set after ``super().__init__()``.
         cached: Whether its vector of a text never changes: what other parts ask it for is then
-            encoded once a round, where no augmenter changes the texts.
+            encoded once, where no augmenter changes the texts.
     """
 
     encoder: Encoder

@@ -1,29 +1,35 @@
-"""Token tables of large columns, kept on disk: a file each, mapped into memory when read.
+"""Token tables of large columns, and vectors of encoders that stay: files mapped into memory.
 
-A file is named by a hash of the texts, the tokenizer and the cut, so what is read is what would
-have been made. Files are written beside and renamed: complete or not there. Processes that want
-the same table at the same time each make and rename it, to the same bytes.
+A file is named by a hash of all that it is made of, so what is read is what would have been made.
+Files are written beside and renamed: complete or not there. Processes that want the same table at
+the same time each make and rename it, to the same bytes; vectors are written by the first one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from cse_cli.plugins.folders import cache_folder
 from cse_core.files import atomic_file
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
+from cse_core.runtime.distributed import rank_and_size
+from cse_core.runtime.sharing import all_gather_objects
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
 _FORMAT = 2
+_COLUMNS = ("ids", "word", "offsets")
 _QUIET = Reporter()
 
 
@@ -46,17 +52,14 @@ def token_table(
             path = cache / "tokens" / f"{table_key(texts, tokenizer, longest)}.safetensors"
         except ValueError as error:
             problem = f": {error}"
-    found = None if path is None else _read(path, len(texts))
+    found = None if path is None else _table(path, len(texts))
     if found is None:
         found = tokenizer.table(
             texts, longest, lambda done: reporter.progress(done, len(texts), "texts tokenised")
         )
         if path is not None:
-            try:
-                _write(path, found)
-                found = _read(path, len(texts)) or found  # which needs no memory of its own
-            except (OSError, SafetensorError) as error:
-                problem = f" in {path.parent}: {getattr(error, 'strerror', None) or error}"
+            problem = _write(path, {name: getattr(found, name) for name in _COLUMNS})
+            found = _table(path, len(texts)) or found  # which needs no memory of its own
     if problem is not None:
         reporter.message(f"the token cache is not written{problem}")
     return found
@@ -87,18 +90,78 @@ def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | Non
     return digest.hexdigest()
 
 
-def _write(path: Path, table: TokenTable) -> None:
-    """Write a table, whole or not at all; raises what the disk does."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ids tell the texts
-    columns = {"ids": table.ids, "word": table.word, "offsets": table.offsets}
-    with atomic_file(path, private=True) as beside:
-        save_file(columns, beside)
+def kept_vectors(
+    reporter: Reporter, table: TokenTable, encoder: SentenceEncoder, make: Callable[[], Tensor]
+) -> Tensor:
+    """Return the vectors ``[texts, D]`` of a table, read from the cache where they were made.
+
+    All processes ask for the same and ``make`` them together, unless each can read the file. The
+    reporter hears where they come from, and why they are not kept.
+    """
+    cache = cache_folder()
+    if cache is None:
+        return make()
+    path = cache / "vectors" / f"{vectors_key(table, encoder)}.safetensors"
+    found = _vectors(path, table)
+    _, there = all_gather_objects(lambda: found is not None, bool)
+    if found is None or not all(there):
+        made = make()
+        problem = _write(path, {"vectors": made}) if rank_and_size()[0] == 0 else None
+        all_gather_objects(lambda: None)  # the others read what the first process has written
+        if problem is not None:
+            reporter.message(f"the vectors are not kept{problem}")
+        found = _vectors(path, table)
+        return made if found is None else found
+    reporter.message(f"{len(found):,} vectors of another encoder come from {path}")
+    return found
 
 
-def _read(path: Path, texts: int) -> TokenTable | None:
-    """Return a file's table over its own memory; None where it is missing or damaged."""
+def vectors_key(table: TokenTable, encoder: SentenceEncoder) -> str:
+    """Return a hash of all that vectors depend on, as 40 hexadecimal digits."""
+    hf, device = encoder.encoder, next(encoder.encoder.parameters()).device.type
+    empty = encoder.rows(encoder.tokenizer.content([""]), "anchor")  # special tokens and prompts
+    stages = (encoder.pooler, *encoder.heads.values())
+    parts = [(type(stage).__qualname__, getattr(stage, "options", None)) for stage in stages]
+    numbers = device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    after = encoder.max_length, encoder.normalize, encoder.truncate_dim
+    about = (_FORMAT, torch.__version__, numbers, after, parts, hf.model.config.to_json_string())
+    digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
+    tensors = [(name, getattr(table, name)) for name in _COLUMNS] + [("", empty.ids)]
+    for module in encoder.modules():
+        tensors += module.state_dict().items()
+    for name, tensor in tensors:
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _write(path: Path, tensors: Mapping[str, Tensor]) -> str | None:
+    """Write a file, whole or not at all; returns what the disk says against it."""
     try:
-        table = TokenTable(**load_file(path))
-    except (OSError, SafetensorError, TypeError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # they tell the texts
+        with atomic_file(path, private=True) as beside:
+            save_file(dict(tensors), beside)
+    except (OSError, SafetensorError) as error:
+        return f" in {path.parent}: {getattr(error, 'strerror', None) or error}"
+    return None
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    """Return a file's tensors over its own memory; none where it is missing or damaged."""
+    try:
+        found: dict[str, Tensor] = load_file(path)
+    except (OSError, SafetensorError):
+        return {}
+    return found
+
+
+def _table(path: Path, texts: int) -> TokenTable | None:
+    found = _read(path)
+    if found.keys() != set(_COLUMNS) or len(found["offsets"]) != texts + 1:
         return None
-    return table if len(table.offsets) == texts + 1 else None
+    return TokenTable(**found)
+
+
+def _vectors(path: Path, table: TokenTable) -> Tensor | None:
+    found = _read(path).get("vectors")
+    return found if found is not None and len(found) == len(table.offsets) - 1 else None

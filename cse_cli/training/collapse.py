@@ -6,10 +6,11 @@ Noticed at each evaluation, on the dev sets, and where there is none on the batc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
-from cse_cli.texts.table_cache import token_table
+from cse_cli.texts.table_cache import kept_vectors, token_table
 from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
@@ -105,6 +106,7 @@ def advice(composition: Composition) -> str:
 
 
 def attach_callbacks(trainer: Trainer) -> None:
-    """Let a training keep the tokens of large columns on disk, and look for a collapse."""
+    """Let a training keep tokens of large columns and vectors on disk, and look for a collapse."""
     trainer.rounds.rows.make_table = token_table
+    trainer.rounds.rows.make_vectors = partial(kept_vectors, trainer.reporter)
     trainer.callback = CollapseDetector(trainer.composition)

@@ -97,8 +97,8 @@ class FrozenOptions(BranchOptions):
     """Model by name or folder, which encodes as its folder says; self: the run's own encoder, as it
     is at the start."""
     cache: bool = False
-    """Encode each text once a round, before its first step, and keep its vector in memory: for a
-    teacher by name without dropout."""
+    """Encode each text once, before the first step, and read its vector from the cache folder in
+    this run and later ones: for a teacher by name without dropout."""
     pooler: bool = False
     """Encode with its first token and its own trained pooler (dense, tanh) instead."""
 

@@ -13,6 +13,7 @@ from cse_core.records import (
     RowPoolerSpec,
     StoreSpec,
 )
+from cse_core.run_info import RunInfo
 
 
 @hookimpl
@@ -86,6 +87,11 @@ def cse_recipes() -> list[RecipeSpec]:
     ]
 
 
+def _cached(chosen: options.FrozenOptions, facts: RunInfo) -> list[str]:
+    what = "each text that no part changes is encoded once; steps read vectors of the cache folder"
+    return [what] if chosen.cache else []
+
+
 @hookimpl
 def cse_branches() -> list[BranchSpec]:
     """Return the branches."""
@@ -111,5 +117,6 @@ def cse_branches() -> list[BranchSpec]:
             factory="cse_core.builtins.branches:Frozen",
             options=options.FrozenOptions,
             provides=("branch:frozen",),
+            plan_notes=_cached,
         ),
     ]

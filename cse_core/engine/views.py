@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -227,7 +227,8 @@ class ViewBuilder:
         if (branch, column) not in self._known:
             table, place = self.rows.tokenise(column, encoder.tokenizer)
             lengths = table.offsets.diff().clamp_max(encoder.max_length)
-            self._known[branch, column] = encode(table), lengths, place
+            vectors = self.rows.make_vectors(table, encoder, partial(encode, table))
+            self._known[branch, column] = vectors, lengths, place
         vectors, lengths, place = self._known[branch, column]
         texts = place[index]
         return vectors[texts], lengths[texts]

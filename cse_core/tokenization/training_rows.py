@@ -94,6 +94,8 @@ class TrainingRows:
             that no row of the corpus or of another round has.
         keys: Documents and equal texts, by ``corpus_row``.
         make_table: Tokenises a column; those of ``base`` and these are made in one way.
+        make_vectors: Returns the vectors of a table by an encoder that stays, which the function
+            that it is given makes.
     """
 
     def __init__(
@@ -112,8 +114,10 @@ class TrainingRows:
         self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
         self._values: dict[str, Tensor] = {}
         self.make_table: TableMaker = lambda texts, tokenizer, most, _: tokenizer.table(texts, most)
+        self.make_vectors: Callable[[TokenTable, Any, Callable[[], Tensor]], Tensor]
+        self.make_vectors = lambda table, encoder, make: make()
         if base is not None:
-            self.make_table = base.make_table
+            self.make_table, self.make_vectors = base.make_table, base.make_vectors
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
             self.corpus_row = torch.from_numpy(own.astype(np.int64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from tokenizers.pre_tokenizers import PreTokenizer
 from transformers import PreTrainedTokenizerFast
 
+from cse_cli.models.saved_model import load
 from cse_cli.texts import table_cache as token_cache
-from cse_cli.texts.table_cache import table_key, token_table
+from cse_cli.texts.table_cache import kept_vectors, table_key, token_table, vectors_key
 from cse_core.encoders.pretrained import load_tokenizer
+from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from tests.fixtures.tiny import registry
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
 
@@ -40,6 +44,10 @@ class Heard(Reporter):
 
 def starter_like() -> TextTokenizer:
     return TextTokenizer(load_tokenizer(shared_encoder()))
+
+
+def encoder_of(**how: Any) -> SentenceEncoder:
+    return load(str(shared_encoder()), registry(), **how).sentence_encoder
 
 
 def words(vocabulary: Sequence[str], **settings: Any) -> TextTokenizer:
@@ -189,6 +197,10 @@ def test_off_and_small_data_keep_nothing(
     assert len(files(folder / "cse" / "tokens")) == 1, "the user's folder by default"
 
 
+def no_room(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 class Letters:
     """A step of a tokenizer that is written in Python."""
 
@@ -210,11 +222,8 @@ def test_what_cannot_be_kept_is_told_once_and_used_all_the_same(
         (printed,) = heard.messages
         return printed
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", full)
+        patch.setattr(os, "replace", no_room)
         where = f"the token cache is not written in {folder}: "
         assert reported(starter_like()) == f"{where}No space left on device"
     changed = starter_like()
@@ -224,3 +233,63 @@ def test_what_cannot_be_kept_is_told_once_and_used_all_the_same(
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "file"))
     where = f"the token cache is not written in {tmp_path / 'file' / 'tokens'}: "
     assert reported(starter_like()).startswith(where)
+
+
+def test_vectors_of_an_encoder_that_stays_are_made_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second run reads them, bit for bit; a damaged file, or none, stops nothing."""
+    encoder, heard, made = encoder_of(), Heard(), []
+
+    def vectors(count: int = len(TEXTS)) -> torch.Tensor:
+        def make() -> torch.Tensor:
+            made.append(count)
+            return encoder.encode_table(table, torch.device("cpu"))
+
+        table = encoder.tokenizer.table(TEXTS[:count])
+        found = kept_vectors(heard, table, encoder, make)
+        assert torch.equal(found, encoder.encode_table(table, torch.device("cpu")))
+        return found
+
+    vectors().zero_()  # it is nobody's but its reader's
+    (path,) = files(folder.with_name("vectors"))
+    assert heard.messages == [] and path.stat().st_mode & 0o077 == 0
+    vectors()
+    assert (
+        made == [30] and heard.messages.pop() == f"30 vectors of another encoder come from {path}"
+    )
+    right = path.read_bytes()
+    vectors(7)
+    other = next(each for each in files(path.parent) if each != path).read_bytes()
+    for wrong in (right[: len(right) // 2], b"", other):
+        path.unlink()
+        path.write_bytes(wrong)
+        vectors()
+        assert path.read_bytes() == right
+    assert made == [30, 7, 30, 30, 30] and heard.messages == []
+    path.unlink()
+    monkeypatch.setattr(os, "replace", no_room)
+    vectors()
+    assert heard.messages == [f"the vectors are not kept in {path.parent}: No space left on device"]
+    monkeypatch.setenv("CSE_CACHE", "off")
+    vectors()
+    assert len(made) == 7 and len(heard.messages) == 1
+
+
+def test_the_key_of_vectors_is_of_all_that_they_depend_on() -> None:
+    model = encoder_of()
+    table = model.tokenizer.table(TEXTS)
+    keys = [vectors_key(table, model)]
+    assert vectors_key(model.tokenizer.table(TEXTS), encoder_of()) == keys[0]
+    keys.append(vectors_key(model.tokenizer.table(TEXTS[::-1]), model))
+    for change in ({"max_length": 9}, {"normalize": True}, {"truncate_dim": 4}):
+        keys.append(vectors_key(table, replace(model, **change)))
+    for pooling in ("cls", "first-last"):
+        keys.append(vectors_key(table, encoder_of(pooling=pooling)))
+    keys.append(vectors_key(table, encoder_of(prompt="query: ")))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        keys.append(vectors_key(table, model))
+    with torch.no_grad():
+        next(model.encoder.parameters())[0, 0] += 1e-3
+    keys.append(vectors_key(table, model))
+    assert len(set(keys)) == len(keys)
