@@ -73,6 +73,7 @@ class Setup:
             model as its folder has them. Errors name that option.
         branches: Dimension of the vectors of each branch, by its name, where those are made.
         load_texts: ``load_texts(file)`` are the rows of another file.
+        parts: The parts that it holds, by the options of type ``PartRef`` that name them.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Setup:
     load_texts: Callable[[str], Corpus]
     load_masked_lm: Callable[..., tuple[Encoder, MaskedHead, Tokenizer]]
     branches: Mapping[str, int]
+    parts: Mapping[str, Any]
 
     @contextmanager
     def seeded(self, name: str) -> Iterator[None]:

@@ -74,6 +74,7 @@ def adapted(composition: Composition, plugins: Installed) -> tuple[int, int] | N
             load_texts=_load,
             load_masked_lm=_load,
             branches={},
+            parts={},
         )
         PartCalls()(make_part(choice, setup), "wrap", model)
     return count_trained(model)

@@ -154,6 +154,7 @@ def build(
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
         folder=Path(resolve_model(model.name)), named=named, load_masked_lm=load_headed,
+        composition=composition,
     )  # fmt: skip
     calls = PartCalls(device)
     for planned in composition.of("adapter"):

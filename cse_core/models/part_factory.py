@@ -22,7 +22,7 @@ from cse_core.loading import load_factory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.options import PoolerOptions
 from cse_core.parts import Part, RowPooler, Setup, SlicePooler
-from cse_core.recipes.composition import PlannedPart
+from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.settings import DataOptions, InferenceOptions
 from cse_core.records import HeadSpec, SliceSpec
 from cse_core.runtime.declared import AGAIN, is_as_saved
@@ -41,7 +41,8 @@ class PartFactory:
 
     ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
     of the model, which has weights for poolers and heads that begin with those. ``named`` are the
-    models that ``load_encoder`` loaded, by ``id(encoder)``.
+    models that ``load_encoder`` loaded, by ``id(encoder)``; ``composition`` says which parts a part
+    holds.
     """
 
     encoder: PackedEncoder
@@ -57,6 +58,7 @@ class PartFactory:
     made: dict[str, Part] = field(default_factory=dict)
     folder: Path | None = None
     named: dict[int, SentenceEncoder] = field(default_factory=dict)
+    composition: Composition | None = None
 
     def sentence_encoder(
         self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
@@ -124,6 +126,7 @@ class PartFactory:
 
             return encode
 
+        held = self.composition.held_by(choice) if self.composition is not None else ()
         setup = Setup(
             name=choice.name,
             dimension=dimension,
@@ -145,6 +148,7 @@ class PartFactory:
             load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
             load_masked_lm=load_masked_lm,
             branches=self.branches,
+            parts={each.option: self(each, dimension, heads) for each in held},
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module):

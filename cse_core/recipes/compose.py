@@ -11,17 +11,16 @@ from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
-from cse_core.options import HeadOptions, models_named
+from cse_core.options import HeadOptions, models_named, parts_held
 from cse_core.recipes import checks
 from cse_core.recipes.composition import (
     Composition,
     PlannedPart,
     Problem,
-    plan_passes,
-    plan_views,
 )
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import look_at
+from cse_core.recipes.planning import plan_passes, plan_views
 from cse_core.recipes.reading import (
     KINDS,
     Document,
@@ -37,7 +36,7 @@ from cse_core.recipes.settings import (
     ViewOptions,
 )
 from cse_core.recipes.values import OptionReader, as_typed
-from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
+from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec, TokenLossSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.runtime.declared import Declared
@@ -152,7 +151,8 @@ def _typed(
             found = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
             options = reader.options(found.spec.options, item.options, item.path)
             if options is not None:
-                parts.append(PlannedPart.of(found, options, item.name))
+                part = PlannedPart.of(found, options, item.name)
+                parts += [part, *_held(part, reader, registry)]
     return Composition(
         recipe=documents[-1].name if documents else None,
         **core,
@@ -166,11 +166,40 @@ def _typed(
     )
 
 
+def _held(holder: PlannedPart, reader: OptionReader, registry: Registry) -> Iterator[PlannedPart]:
+    """Yield the parts that a part holds, and what those hold.
+
+    Raises:
+        CseError: If one is unknown, or cannot be held.
+    """
+    for option, (kind, ref) in parts_held(holder.options).items():
+        where, written = f"{holder.path}.{option}", ref.model_extra or {}
+        if holder.kind == "pool":
+            raise PartError(holder, option, "is of a pooler or head, which cannot hold a part")
+        found = registry.find(kind, ref.use, where=where)
+        if isinstance(found.spec, TokenLossSpec):
+            hint = "hold a loss on vectors"
+            what = "reads token states, which only the step gives"
+            raise CseError(what, where=where, value=ref.use, hint=hint)
+        if taken := sorted(holder.lends(found.spec.options).intersection(written)):
+            hint = f"write it there: --{holder.path}.{taken[0]}"
+            where = f"{where}.{taken[0]}"
+            raise CseError("is that of the loss that holds it", where=where, hint=hint)
+        options = reader.options(found.spec.options, written, where)
+        if options is not None:
+            part = PlannedPart.of(found, options, f"{holder.name}.{option}").held_in(holder)
+            yield part
+            yield from _held(part, reader, registry)
+
+
 def _place(part: PlannedPart) -> tuple[int, int]:
-    """Return where a part stands: by its kind, poolers as vectors pass through them."""
+    """Return where a part stands: by its kind, poolers as vectors pass through them.
+
+    A part that another holds stands behind it.
+    """
     stages = (SliceSpec, RowPoolerSpec, HeadSpec)
     stage = next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0)
-    return KINDS.index(part.kind), stage
+    return KINDS.index(cast(Kind, part.path.partition(".")[0])), stage
 
 
 def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
@@ -337,6 +366,8 @@ def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseEr
     errors = []
     for part in run.parts:
         try:
+            if part.holder:
+                part = part.held_in(next(each for each in parts if each.path == part.holder))
             options = part.options
             if derive:
                 options = _said(part, "resolve_options", facts, options)
