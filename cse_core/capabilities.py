@@ -21,6 +21,7 @@ CAPABILITY_PREFIXES = {
     "branch": "a branch by its name",
     "column": "a column of the data",
     "labels": "labels on the tokens of a view",
+    "precision": "a number format of the encoder; `train.precision = auto` takes it",
 }
 """Prefixes of capabilities with a name, and what they mean."""
 

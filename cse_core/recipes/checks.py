@@ -331,8 +331,8 @@ def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem
     """Refuse each requirement and each level that nothing meets."""
     for part in run.parts:
         for alternatives in part.requires:
-            if any(capability.startswith("branch:") for capability in alternatives):
-                continue  # add_branches has added it, or said why it cannot
+            if any(capability.startswith(("branch:", "precision:")) for capability in alternatives):
+                continue  # branches were added, or what refuses them; precisions are warned of
             if not any(is_met(run, part, capability) for capability in alternatives):
                 yield _unmet(run, registry, part, alternatives)
     for part in run.parts:

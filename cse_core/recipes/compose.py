@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
+from cse_core.capabilities import flatten
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
 from cse_core.options import HeadOptions, models_named, parts_held
@@ -202,6 +203,22 @@ def _place(part: PlannedPart) -> tuple[int, int]:
     return KINDS.index(cast(Kind, part.path.partition(".")[0])), stage
 
 
+def _in_precision(run: Composition, problems: list[Problem]) -> Composition:
+    """Return the run in the number format that a part needs, where none is asked for."""
+    prefix, given = "precision:", run.train.precision
+    asked = ((part, need) for part in run.parts for need in flatten(part.requires))
+    needs = [(part, need.removeprefix(prefix)) for part, need in asked if need.startswith(prefix)]
+    for part, name in needs:
+        if given not in ("auto", name):
+            problems.append(f"{part.path} needs train.precision = {name}, and this run has {given}")
+    if given != "auto" or not needs:
+        return run
+    part, name = needs[0]
+    train = run.train.model_copy(update={"precision": name})
+    note = f"train.precision = {name}, which {part.path} needs"
+    return replace(run, train=train, notes=(*run.notes, note))
+
+
 def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
     """Return the run with the rows of its data that have what it needs, and its steps."""
     rows, needed = run.facts.rows, run.needed_columns
@@ -234,6 +251,7 @@ def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composi
             f"nothing is known of the model {run.facts.model} before it is loaded: [[when]] blocks "
             "that ask for its family or size are left out"
         )
+    run = _in_precision(run, problems)
     views, unmade = plan_views(run)
     run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]

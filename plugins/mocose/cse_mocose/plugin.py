@@ -65,6 +65,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=FgsmOptions,
             point="word_embeddings",
             gradient=lambda options: options.gradient,
+            requires=resolution.requires,
             paper=PAPER,
             plan_warnings=resolution.warnings,
         ),

@@ -19,16 +19,19 @@ def units(options: FgsmOptions, precision: str) -> float:
     return size / SPACING[precision]
 
 
+def requires(options: FgsmOptions) -> tuple[str, ...]:
+    """Return fp32 for a step that bf16 does not hold."""
+    return ("precision:fp32",) if units(options, "bf16") < HELD else ()
+
+
 def warnings(options: FgsmOptions, facts: RunInfo) -> list[str]:
     """Return a line where a number format of the run does not hold the step."""
-    formats = ("fp32", "bf16") if facts.precision == "auto" else (facts.precision,)
-    counts = {name: units(options, name) for name in formats if name in SPACING}
-    lost = [f"{_told(count)} in {name}" for name, count in counts.items() if count < HELD]
-    if not lost:
+    count = units(options, facts.precision) if facts.precision in SPACING else HELD
+    if count >= HELD:
         return []
     return [
-        f"epsilon {options.epsilon:g} is {' and '.join(lost)}, measured at a word embedding: "
-        "little or nothing is left of it, and NAME.VIEW.size in the log tells how much"
+        f"epsilon {options.epsilon:g} is {_told(count)} in {facts.precision}, measured at a word "
+        "embedding: little or nothing is left of it; NAME.VIEW.size in the log is what is left"
     ]
 
 

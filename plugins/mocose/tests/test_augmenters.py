@@ -63,11 +63,12 @@ def test_the_plan_warns_of_what_the_number_format_does_not_hold() -> None:
     for sets, wanted in (
         (["train.precision=fp32"], "about 1 unit in the last place in fp32, measured"),
         (["train.precision=bf16"], "is nothing in bf16, measured"),
-        (["train.precision=auto"], "about 1 unit in the last place in fp32 and nothing in bf16"),
+        (["train.precision=auto"], "about 1 unit in the last place in fp32, measured"),
         (["train.precision=fp32", "aug.fgsm.epsilon=1e-9"], "about 0.2 unit in the last place"),
         (["train.precision=fp32", "aug.fgsm.epsilon=1e-8"], ""),
         (["train.precision=bf16", "aug.fgsm.epsilon=5e-8"], "nothing in bf16"),
-        (["aug.fgsm.relative=true", "aug.fgsm.epsilon=0.01"], "in bf16"),
+        (["aug.fgsm.relative=true", "aug.fgsm.epsilon=0.01"], ""),
+        (["train.precision=bf16", "aug.fgsm.relative=true", "aug.fgsm.epsilon=0.01"], "in bf16"),
         (["aug.fgsm.relative=true", "aug.fgsm.epsilon=0.05"], ""),
     ):
         found = [
@@ -77,6 +78,9 @@ def test_the_plan_warns_of_what_the_number_format_does_not_hold() -> None:
         ]
         assert bool(found) == bool(wanted)
         assert not found or wanted in found[0]
+    assert planned("mocose", "train.precision=auto").train.precision == "fp32"
+    held = planned("mocose", "train.precision=auto", "aug.fgsm.epsilon=0.01")
+    assert held.train.precision == "auto", "bf16 holds such a step"
 
 
 def dropped(tokens: TokenBatch, step: int = 0, **options: object) -> list[Tensor]:

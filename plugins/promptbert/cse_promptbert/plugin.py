@@ -130,7 +130,11 @@ def cse_transforms() -> list[TransformSpec]:
             summary="subtracts the template's own vector from that of the text in it",
             factory="cse_promptbert.template_denoising:TemplateDenoising",
             options=TemplateDenoisingOptions,
-            requires=lambda options: tuple(f"view:{name}{SUFFIX}" for name in options.views),
+            # h - d is a small difference of large numbers.
+            requires=lambda options: (
+                *(f"view:{name}{SUFFIX}" for name in options.views),
+                "precision:fp32",
+            ),
             hint="name it in --aug.template-only.views",
             plan_warnings=_kept_before,
             paper=PROMPTBERT,

@@ -412,3 +412,13 @@ def test_every_option_has_a_path_that_can_be_set() -> None:
     assert [part.options for part in again.parts] == [part.options for part in first.parts]
     assert (again.train, again.model, again.data) == (first.train, first.model, first.data)
     assert "train.lr" in {each.path for each in option_paths()}
+
+
+def test_a_part_says_which_number_format_it_needs() -> None:
+    run = made("--negatives exact")
+    assert run.train.precision == "fp32" == run.facts.precision
+    assert "train.precision = fp32, which negatives.exact needs" in run.notes
+    other = made("--negatives exact train.precision=bf16")
+    assert other.train.precision == "bf16", "it was asked for"
+    warning = "negatives.exact needs train.precision = fp32, and this run has bf16"
+    assert warning in other.warnings and warning not in run.warnings
