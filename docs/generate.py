@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import dedent
 
 from cse_cli.options.descriptions import describe
 from cse_core import capabilities, hookspecs
@@ -87,14 +86,13 @@ def capabilities_table() -> str:
 
 
 def hooks_text() -> str:
-    """Return each hook with its record and its docstring."""
+    """Return each hook with its record and its docstring; the guide has the examples."""
     texts = []
     for hook, record in HOOK_RECORDS.items():
         name = record.__name__
-        what, example = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\nExample::\n\n")
+        what = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\nExample::")[0]
         what = re.sub(r"``([^`]*)``", r"`\1`", what)
-        head = f"### {hook}: [{name}](#{name.lower()})"
-        texts.append(f"{head}\n\n{what}\n\n```python\n{dedent(example)}\n```")
+        texts.append(f"### {hook}: [{name}](#{name.lower()})\n\n{what}")
     return "\n\n".join(texts)
 
 

@@ -22,7 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
     "Functions and memory": ("cse_core.functional", "cse_core.memory"),
     "Errors": ("cse_core.errors",),
-    "Names": ("cse_core.capabilities", "cse_core.hookspecs"),
+    "Names": ("cse_core.capabilities",),
     "Evaluation suites": ("cse_core.suites",),
     "Reporters": ("cse_core.reporter",),
 }
@@ -293,7 +293,8 @@ def _class(node: ast.ClassDef, module: str) -> str:
     text = read(ast.get_docstring(node) or "")
     known = classes()
     bases = [ast.unparse(base) for base in node.bases]
-    linked = [f"[{base}](#{base.lower()})" if base in known else f"`{base}`" for base in bases]
+    headed = {base for base in bases if base in known and not base.endswith("Options")}
+    linked = [f"[{base}](#{base.lower()})" if base in headed else f"`{base}`" for base in bases]
     inherited = {field.name for base in node.bases for field in _of_base(base, known)}
     blocks = [f"### {node.name}"]
     place = f"`{module}`. " if module in HANDED else ""
