@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -40,14 +41,18 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     from cse_core.recipes.compose import resolve
 
     dev = [known_set(name, installed, "--dev") for name in choice.dev]
+    data = [_with_weight(name) for name in choice.data]
+    weights = [weight for _, weight in data] if any(weight != 1 for _, weight in data) else []
+    # Of a recipe they are about its own data.
+    about_data = [f"data.weights={weights}", "data.prompts=[]"] if data else []
     try:
         composition = resolve(
             installed.registry,
             recipe=choice.recipe,
             kinds=cast("dict[Kind, list[str]]", choice.kinds),
-            sets=choice.sets,
+            sets=[*about_data, *choice.sets],
             model=choice.model,
-            data=choice.data,
+            data=[name for name, _ in data],
             dev=dev,
             lookup=installed.read if look else None,
         )
@@ -67,6 +72,16 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
     corpus = None if read is None else read.corpus(composition.needed_columns)
     lines = list(advice(composition, installed.registry, corpus))
     return replace(composition, warnings=(*composition.warnings, *lines))
+
+
+def _with_weight(data: str) -> tuple[str, float]:
+    """Return name and weight of ``FILE:2``, where ``FILE`` ends as a file of texts does."""
+    from cse_core.data.files import format_of
+
+    found = re.fullmatch(r"(.+):(\d+\.?\d*|\.\d+)", data)
+    if found is None or not format_of(found[1]) or os.path.exists(data):
+        return data, 1.0
+    return found[1], float(found[2])
 
 
 def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from cse_core.registry.registry import Registry
 
+SOURCE = "@source"
+"""Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
 _SAMPLE = 1000
 """Values of a column that tell what it holds."""
 
@@ -77,7 +79,13 @@ class Data:
 
         messages = list(self.messages)
         found = [_usable(source, needed, self.refuse, messages) for source in self.sources]
-        tables = [table for table, _, _ in found]
+        tables = []
+        for source, (table, _, _) in zip(self.sources, found, strict=True):
+            taken = _weighted(table, source.weight)
+            tables.append(_prompted(taken, source.prompt, ("text", *needed.encoded)))
+            if source.weight != 1:
+                rows = f"{len(table):,} rows, of which an epoch takes {len(taken):,}"
+                messages.append(f"{source.name}: {rows}")
         there = {name for table in tables for name in table.column_names}
         names = [name for name in self.columns if name in there]
         for number, table in enumerate(tables):
@@ -93,6 +101,30 @@ class Data:
         )
         documents = document_numbers(tables) if "document" in names else None
         return Corpus(pa.concat_tables(tables).combine_chunks(), documents, report)
+
+
+def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
+    """Return a table with a text before those of some columns."""
+    import pyarrow.compute as pc
+
+    for name in dict.fromkeys(columns) if prompt else ():
+        if name in table.column_names:
+            texts = pc.binary_join_element_wise(prompt, table.column(name), "")
+            table = table.set_column(table.column_names.index(name), name, texts)
+    return table
+
+
+def _weighted(table: pa.Table, weight: float) -> pa.Table:
+    """Return a table with its rows so many times, of a fraction with some of them once more."""
+    import numpy as np
+
+    if weight == 1:
+        return table
+    rows = len(table)
+    whole, part = divmod(weight, 1)
+    extra = max(round(part * rows), int(not whole))
+    some = np.sort(np.random.default_rng(0).permutation(rows)[:extra])
+    return table.take(np.concatenate([np.tile(np.arange(rows), int(whole)), some]))
 
 
 def load_corpus(
@@ -128,11 +160,18 @@ def read_data(
     readings: list[Reading] = []
     left, refuse = options.limit, options.blank == "refuse"
     sources = [find_source(name, datasets) for name in options.path]
-    for source in sources:
+    for name, each in (("weights", options.weights), ("prompts", options.prompts)):
+        if each and len(each) != len(sources):
+            what = f"{len(each)} of {len(sources)} data sets have one"
+            raise CseError(what, where=f"data.{name}", value=each, hint="name one for each")
+    weights = options.weights or (1.0,) * len(sources)
+    prompts = options.prompts or ("",) * len(sources)
+    for place, source in enumerate(sources):
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        reading = Reading(source.name, left, exact or refuse)
+        reading = Reading(source.name, left, exact or refuse, place=place)
+        reading.weight, reading.prompt = weights[place], prompts[place]
         _read(source, reading, options, views)
         readings.append(reading)
         messages += reading.messages
@@ -166,7 +205,8 @@ def _read(
     if not raw.column_names and not reading.left_out:
         raise nothing
     headless = source.file is not None and source.file.format == "txt"
-    mapping = {} if headless else options.columns
+    asked = {name: old for name, old in options.columns.items() if old != SOURCE}
+    mapping = {} if headless else asked
     columns = match_columns(raw.column_names, mapping, reading, views, kind)
     roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
     lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
@@ -183,8 +223,15 @@ def _read(
             reading.say(f"column {name} is blank in every row, so it is ignored")
     if options.unit != "sentence" and not reading.articles:
         reading.say(f"it marks no {options.unit}s, so each row stays as it is")
+    for name in options.columns.keys() - asked.keys():
+        columns[name] = SOURCE
+        found[name] = pa.chunked_array([pa.repeat(str(reading.place), len(raw))])
     if source.spec is None:
-        reading.texts = tuple(name for name in found if kind(columns[name]) in ("text", "lists"))
+        reading.texts = tuple(
+            name
+            for name, old in columns.items()
+            if name in found and old != SOURCE and kind(old) in ("text", "lists")
+        )
     reading.columns, reading.table = columns, pa.table(found)
 
 

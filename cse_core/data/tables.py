@@ -49,6 +49,9 @@ class Reading:
         columns: Name of the core -> name in the source, the core's own first.
         texts: Columns of a file that hold texts of more than a word.
         table: Its rows, by the core's names: texts, trimmed, or lists of texts.
+        place: Which of the sources it is.
+        weight: How often an epoch takes its rows.
+        prompt: Text before its texts.
     """
 
     name: str
@@ -63,6 +66,9 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
     table: Any = None
+    place: int = 0
+    weight: float = 1.0
+    prompt: str = ""
 
     def say(self, message: str) -> None:
         """Note what a user should know of the source."""

@@ -73,10 +73,16 @@ class DataOptions(Options):
 
     path: tuple[Location, ...] = ("starter",)
     """Files, names of installed data sets, or names on the Hugging Face hub."""
+    weights: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    """How often an epoch takes the rows of each of data.path: 2 twice, 0.5 a half, drawn once;
+    ``--data FILE:2`` writes it. None named: once."""
+    prompts: tuple[str, ...] = ()
+    """Text before every training text of each of data.path."""
     unit: Literal["sentence", "paragraph", "document"] = "sentence"
     """What a row is when the data has documents."""
     columns: dict[str, str] = Field(default_factory=dict)
-    """Which column of the file to use for which of ours: ``text = "sentence1"``."""
+    """Which column of the file to use for which of ours: ``text = "sentence1"``; of ``@source``
+    the rows have the place of their file in data.path, from 0."""
     limit: int | None = Field(default=None, ge=1)
     """Use only the first N rows."""
     blank: Literal["drop", "refuse"] = "drop"

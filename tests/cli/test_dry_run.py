@@ -107,6 +107,21 @@ def test_settings_of_the_plan_and_a_saved_recipe(cse: Cse, sentences: Path, tmp_
     assert again["parts"] == first["parts"]
 
 
+def test_data_sets_have_weights_which_another_choice_of_data_drops(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("text\n" + "\n".join(f"a line {number}" for number in range(10)))
+    saved = tmp_path / "saved.toml"
+    words = ("train", "--dry-run", "--json")
+    weighed = json.loads(cse(*words, "--data", f"{other}:1.5", "--data", str(sentences),
+                             "--save-recipe", str(saved)).out)  # fmt: skip
+    assert weighed["settings"]["data"]["weights"] == [1.5, 1.0]
+    assert weighed["facts"]["rows"] == 15 + 24
+    again = json.loads(cse(*words, "--recipe", str(saved), "--data", str(other)).out)
+    assert "weights" not in again["settings"]["data"] and again["facts"]["rows"] == 10
+
+
 PAIRS = "sentence1\tsentence2\tscore\nthe dog\ta dog\t4\nthe boat\ta dog\t1\nthe goal\ta goal\t5\n"
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from cse_core.data import Corpus, load_corpus
 from cse_core.errors import CseError
-from cse_core.recipes.settings import DataOptions
+from cse_core.recipes.settings import DataOptions, NeededColumns
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registered, Registry
 from tests.fixtures.parts import WORDS_OF_PLUGINS
@@ -157,3 +157,27 @@ def test_the_hub_is_not_asked_by_chance(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(CseError):
             load(name)
     assert not asked
+
+
+def test_data_sets_with_weights_prompts_and_their_places(tmp_path: Path) -> None:
+    one = write(tmp_path / "a.csv", "text,positive", *(f"a{i},b{i}" for i in range(4)))
+    other = write(tmp_path / "b.csv", "text,positive", "c0,d0", "c1,d1")
+    settings = {"weights": (2.5, 0.5), "columns": {"group": "@source"}}
+    mixed = load(one, other, **settings)
+    texts = list(mixed.column("text"))
+    counts = [texts.count(f"a{i}") for i in range(4)]
+    assert sorted(counts) == [2, 2, 3, 3] and len(texts) == 11
+    assert {*texts[10:]} < {"c0", "c1"}
+    assert list(mixed.column("group")) == ["0"] * 10 + ["1"]
+    assert load(one, other, **settings).fingerprint == mixed.fingerprint, "the same draw each time"
+    assert any("4 rows, of which an epoch takes 10" in line for line in mixed.report.messages)
+    assert len(load(other, weights=(0.01,))) == 1, "some row is left of each"
+    prompted = load_corpus(
+        DataOptions(path=(one, other), prompts=("q: ", "")),
+        needed=NeededColumns(("positive",), ("positive",)),
+    )
+    assert list(prompted.column("text"))[3:5] == ["q: a3", "c0"]
+    assert list(prompted.column("positive"))[3:5] == ["q: b3", "d0"]
+    for name in ("weights", "prompts"):
+        with pytest.raises(CseError, match=f"data.{name}: 1 of 2 data sets have one"):
+            load(one, other, **{name: (1.0,) if name == "weights" else ("",)})
