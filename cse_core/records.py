@@ -69,17 +69,19 @@ class NamedSpec:
 class ComponentSpec(NamedSpec):
     """A part: its name, where its code is, its options, what it provides and requires.
 
+    A field may be a function of the options where its type allows one.
+
     Attributes:
         factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
         options: The part's options model; by default, and as the base of every other, that of its
             kind.
-        provides: Capabilities (``cse_core.capabilities``), or a function of the options;
-            ``{name}`` in one is the name of the instance, so that a part can be used twice.
+        provides: Capabilities (``cse_core.capabilities``); ``{name}`` in one is the name of the
+            instance, so that a part can be used twice.
         requires: The same; a tuple inside the tuple lists alternatives.
         reads: Columns that it reads by ``ctx.texts`` and ``ctx.values``, and so requires, with
-            their types; or a function of the options.
-        encodes: Views that it asks ``ctx.vectors`` for, or a function of the options. One without
-            a branch is encoded by the ``branch`` of the part's options, where it has one.
+            their types.
+        encodes: Views that it asks ``ctx.vectors`` for. One without a branch is encoded by the
+            ``branch`` of the part's options, where it has one.
         paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
             cards should cite it.
         hint: What a user can do where something that it requires is missing, in words that go on
@@ -127,9 +129,8 @@ class AugmenterSpec(ComponentSpec):
 
     Attributes:
         views: Views that it changes unless its ``views`` option says otherwise.
-        point: Where it acts, or a function of the options.
-        gradient: ``fresh`` or ``previous`` where it needs the gradient of the inputs, or a function
-            of the options that returns one of these or None.
+        point: Where it acts.
+        gradient: ``fresh`` or ``previous`` where it needs the gradient of the inputs.
     """
 
     kind: ClassVar[Kind] = "aug"
@@ -155,7 +156,7 @@ class SliceSpec(PoolSpec):
 
     Attributes:
         slices_wrapped: Whether it cuts rows that have their special tokens, so that no prompt has a
-            place; or a function of the options.
+            place.
     """
 
     slices_wrapped: bool | Callable[[Any], bool] = False
@@ -166,9 +167,9 @@ class RowPoolerSpec(PoolSpec):
     """A part that makes a vector of each row's token states; a run has one.
 
     Attributes:
-        sentence_transformers: The pooling mode of sentence-transformers that is equal to it, or a
-            function of the options; None where there is none.
-        prompts: Whether it puts texts around the content, or a function of the options.
+        sentence_transformers: The pooling mode of sentence-transformers that is equal to it, if
+            any.
+        prompts: Whether it puts texts around the content.
     """
 
     sentence_transformers: str | Callable[[Any], str | None] | None = None
@@ -216,7 +217,7 @@ class StoreSpec(ComponentSpec):
 
     Attributes:
         keeps: Whether it keeps vectors of that view, and ``ctx.beside`` with them.
-        side: Branches by which it weighs what others keep, or a function of the options.
+        side: Branches by which it weighs what others keep.
     """
 
     kind: ClassVar[Kind] = "negatives"
@@ -247,7 +248,7 @@ class TokenLossSpec(LossSpec):
     """A loss on the token states of views, which is a sum over their rows divided by a count.
 
     Attributes:
-        tokens: Views whose token states it reads, all of one branch; or a function of the options.
+        tokens: Views whose token states it reads, all of one branch.
     """
 
     options: type[Options] = TokenLossOptions

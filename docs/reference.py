@@ -96,8 +96,10 @@ HIDDEN = {
     "RECORD_KINDS",
     "RecordKind",
     "flatten",
+    "CAPABILITIES",
+    "CAPABILITY_PREFIXES",
 }
-"""Names of these modules that are not for authors."""
+"""Names of these modules that are not for authors, or have a table of their own."""
 CORE_ONLY = {
     "Batch.row", "ComponentSpec.declared", "ComponentSpec.default_options", "CorpusKeys.first",
     "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError", "Embeddings.detach",
