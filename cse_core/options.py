@@ -182,6 +182,8 @@ class LossOptions(Options):
     none: the whole vectors."""
     dimension_weights: tuple[float, ...] = ()
     """Weights of the sizes, in their order; by default all 1."""
+    only: dict[str, str] = Field(default_factory=dict)
+    """Rows that it counts for, by their text in a column: ``only.group = "0"``; by default all."""
     same_document: Literal["keep", "mask"] = "keep"
     """mask: rows of the anchor's own document are not negatives."""
     same_text: Literal["keep", "mask"] = "mask"

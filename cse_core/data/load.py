@@ -89,8 +89,13 @@ class Data:
         there = {name for table in tables for name in table.column_names}
         names = [name for name in self.columns if name in there]
         for number, table in enumerate(tables):
-            blank, has = pa.array([""] * len(table), pa.string()), table.column_names
-            tables[number] = pa.table({n: table.column(n) if n in has else blank for n in names})
+            has = table.column_names
+            blank = {
+                name: "" if needed.types.get(name) in (None, "text") else "0" for name in names
+            }
+            tables[number] = pa.table(
+                {n: table[n] if n in has else pa.repeat(blank[n], len(table)) for n in names}
+            )
         report = LoadReport(
             tuple(source.name for source in self.sources),
             sum(blank for _, blank, _ in found),
@@ -282,7 +287,8 @@ def _usable(
     import pyarrow.compute as pc
 
     name, there = source.name, source.table.column_names
-    filled = [each for each in needed.required if each not in FILLED or each in needed.encoded]
+    may_lack = {*FILLED, *(needed.partial - {*there})} - {*needed.encoded}
+    filled = [each for each in needed.required if each not in may_lack]
     for column in filled:
         if column not in there:
             raise CseError(

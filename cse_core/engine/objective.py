@@ -22,7 +22,7 @@ from cse_core.engine.negatives import (
     reversed_batch,
 )
 from cse_core.engine.part_calls import PartCalls
-from cse_core.engine.row_keys import align
+from cse_core.engine.row_keys import align, rows_that_hold
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.parts import Loss
@@ -209,6 +209,7 @@ class Objectives:
         count_negatives: bool,
     ) -> LossOutput | None:
         options = cast(LossOptions, planned.options)
+        batch = rows_that_hold(batch, options.only, ctx.texts) if options.only else batch
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
             return None

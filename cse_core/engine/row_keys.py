@@ -5,7 +5,7 @@ By them the chunks of a view are joined, its rows gathered over the processes, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cse_core.runtime import distributed
-from cse_core.types import Embeddings, TokenBatch
+from cse_core.types import Batch, Embeddings, Positives, TokenBatch
 
 Name = TypeVar("Name")
 MAX_SLOTS, MAX_TOKENS = 2**20, 2**20
@@ -167,3 +167,48 @@ def join_chunks(
         )
         for level, first in pieces[0].items()
     }
+
+
+def rows_that_hold(
+    batch: Batch, wanted: Mapping[str, str], texts: Callable[[str], list[str]]
+) -> Batch:
+    """Return the rows of a batch whose texts in columns are these, and what stores have for them.
+
+    ``texts(column)`` are those of the ``[B]`` rows. A GPU is waited for where some rows hold them
+    and others do not.
+    """
+    columns = [[text == value for text in texts(name)] for name, value in wanted.items()]
+    held = [all(row) for row in zip(*columns, strict=True)]
+    if all(held):
+        return batch
+    kept = torch.tensor(held, device=batch.owner.device)
+    here = kept[batch.owner]
+    index = here.nonzero().squeeze(1)
+    place = here.cumsum(0) - 1
+
+    def positives(group: Positives) -> Positives:
+        weights = None if group.weights is None else group.weights[index]
+        distinct, count = group.distinct, group.vectors.shape[1]
+        if distinct is not None:
+            distinct = distinct[here[distinct // count]]
+            distinct = place[distinct // count] * count + distinct % count
+        return Positives(group.vectors[index], weights, distinct)
+
+    return replace(
+        batch,
+        anchors=batch.anchors[index],
+        owner=batch.owner[index],
+        slot=batch.slot[index],
+        targets={name: positives(group) for name, group in batch.targets.items()},
+        stored={
+            name: replace(each, mask=each.mask[index], log_weights=each.log_weights[index])
+            for name, each in batch.stored.items()
+        },
+        views={
+            view: {
+                level: rows.take(kept[rows.owner].nonzero().squeeze(1))
+                for level, rows in levels.items()
+            }
+            for view, levels in batch.views.items()
+        },
+    )

@@ -100,13 +100,18 @@ class PlannedPart:
     def requires(self) -> tuple[tuple[str, ...], ...]:
         """Return the capabilities that it requires, each as the alternatives that meet it."""
         needs = self.spec.declared("requires", self.options)
-        typed = tuple(f"column:{name}" for name in self.reads)
+        typed = tuple(f"column:{name}" for name in (*self.reads, *self.only))
         return tuple((need,) if isinstance(need, str) else need for need in (*needs, *typed))
 
     @property
     def reads(self) -> Mapping[str, ColumnType]:
         """Return the columns of the data that its record says it reads, with their types."""
         return cast(Mapping[str, ColumnType], self.spec.declared("reads", self.options))
+
+    @property
+    def only(self) -> Mapping[str, str]:
+        """Return the rows that a loss counts for, by their text in a column; empty for all."""
+        return self.options.only if isinstance(self.options, LossOptions) else {}
 
     @property
     def encodes(self) -> tuple[tuple[str, str | None], ...]:
@@ -296,8 +301,9 @@ class Composition:
         needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
         read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
         types = {name: kind for part in self.parts for name, kind in part.reads.items()}
+        whole = {name for part in self.parts if not part.only for name in part.reads}
         required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
-        return NeededColumns(required, encoded, types)
+        return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""

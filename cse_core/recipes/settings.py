@@ -20,11 +20,13 @@ class NeededColumns(NamedTuple):
         required: All of them.
         encoded: Those whose texts views encode, which have no blank cell.
         types: What those hold that a part's record names with a type.
+        partial: Those that losses of some rows alone read: a file may lack one.
     """
 
     required: tuple[str, ...] = ()
     encoded: tuple[str, ...] = ()
     types: Mapping[str, ColumnType] = {}
+    partial: frozenset[str] = frozenset()
 
 
 NO_COLUMNS = NeededColumns()
