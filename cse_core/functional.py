@@ -6,7 +6,7 @@ import hashlib
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cse_core.types import Negatives, Positives, TokenBatch
 
@@ -101,10 +101,22 @@ def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
     return sums / lengths.unsqueeze(1)
 
 
+def draw_like_bert(module: nn.Module) -> None:
+    """Draw weights of linear layers as BERT's are, biases zero; norms begin at one and zero."""
+    for each in module.modules():
+        if isinstance(each, nn.LayerNorm):
+            each.reset_parameters()
+        elif isinstance(each, nn.Linear):
+            nn.init.normal_(each.weight, std=0.02)
+            if each.bias is not None:
+                nn.init.zeros_(each.bias)
+
+
 def first_of_word(tokens: TokenBatch) -> Tensor:
     """Return ``[T]`` the place of the first token of each token's word; special ones are alone."""
-    row, place = tokens.row_of_token(), torch.arange(len(tokens.ids))
-    begins = torch.ones(len(place), dtype=torch.bool)
+    row = tokens.row_of_token()
+    place = torch.arange(len(row), device=row.device)
+    begins = torch.ones_like(place, dtype=torch.bool)
     begins[1:] = (tokens.word.diff() != 0) | (row.diff() != 0) | (tokens.word[1:] < 0)
     return torch.where(begins, place, 0).cummax(0).values
 

@@ -58,8 +58,14 @@ class Encoder(nn.Module):
         training. No layer is run. The arguments are those of ``forward``.
         """
 
-    def drop_layers(self) -> None:
-        """Free the layers' weights; word and input embeddings are all that is left."""
+    def layers(self) -> list[nn.Module]:
+        """Return the transformer layers, none where they are not known."""
+
+    def drop_layers(self, keep: int = 0) -> None:
+        """Free the weights of all layers but the first ``keep``, behind which a pass then ends.
+
+        With none, word and input embeddings are all that is left.
+        """
 
     def forward(
         self,

@@ -291,10 +291,20 @@ class PackedEncoder(Encoder):
         except _InputReached as reached:
             return reached.states
 
-    def drop_layers(self) -> None:
-        """Free the layers' weights."""
-        for layer in transformer_layers(self.model):
+    def layers(self) -> list[nn.Module]:
+        """Return the transformer layers."""
+        return transformer_layers(self.model)
+
+    def drop_layers(self, keep: int = 0) -> None:
+        """Free the weights of all layers but the first (see ``Encoder``)."""
+        for layer in self.layers()[keep:]:
             layer.to("meta")
+        if keep:
+            for module in self.model.modules():
+                if isinstance(module, nn.ModuleList) and len(module) == self.layer_count:
+                    del module[keep:]
+            self.model.config.num_hidden_layers = self.layer_count = keep
+            self._last_layer = None
 
     def forward(
         self,

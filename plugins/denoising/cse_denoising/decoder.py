@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cse_core.functional import draw_like_bert
 from cse_core.protocols import Encoder, MaskedHead
 
 
@@ -105,7 +106,7 @@ class EncoderLayers(nn.Module):
         layers = range(encoder.layer_count)
         self.cross = nn.ModuleList(FromVector(dimension, hidden, p) for _ in layers)
         self.norms = nn.ModuleList(nn.LayerNorm(hidden, config.layer_norm_eps) for _ in layers)
-        draw(self.cross)
+        draw_like_bert(self.cross)
 
     def forward(self, rows: Rows, vectors: Tensor) -> Tensor:
         """Return ``[T, V]`` logits of the token behind each token."""
@@ -149,7 +150,7 @@ class NewLayers(nn.Module):
         self.layers = nn.ModuleList(_Layer(dimension, hidden, p) for _ in range(layers))
         self.leave = nn.Sequential(nn.LayerNorm(hidden), nn.Linear(hidden, words))
         self.bias = nn.Parameter(torch.zeros(encoder.vocab_size))
-        draw(self)
+        draw_like_bert(self)
 
     def forward(self, rows: Rows, vectors: Tensor) -> Tensor:
         """Return ``[T, V]`` logits of the token behind each token."""
@@ -180,14 +181,6 @@ class _Layer(nn.Module):
         x = x + self.dropout(self.output(seen)) + self.cross(vectors, rows.row)
         inner = functional.gelu(self.wide(second(x)))
         return cast(Tensor, x + self.dropout(self.narrow(inner)))
-
-
-def draw(module: nn.Module) -> None:
-    """Draw the weights of linear layers as BERT's are, biases zero."""
-    for each in module.modules():
-        if isinstance(each, nn.Linear):
-            nn.init.normal_(each.weight, std=0.02)
-            nn.init.zeros_(each.bias)
 
 
 def sines(positions: Tensor, width: int) -> Tensor:

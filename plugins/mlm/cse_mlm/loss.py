@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from cse_core.functional import draw_like_bert
 from cse_core.parts import Setup, TokenLoss
 from cse_core.types import StepContext, TokenStates, TokenSums
 from cse_mlm.options import MlmOptions
@@ -24,30 +26,27 @@ class Mlm(nn.Module, TokenLoss):
         self.options, self.name = options, setup.name
         _, self.head, _ = setup.load_masked_lm()
         if options.head == "new":
-            _draw_again(self.head, setup)
+            with setup.seeded("head"):
+                draw_like_bert(self.head)
         self.head.tie(setup.online_encoder() if options.tied else None)
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return the cross entropies of the labelled tokens of these rows, and their number."""
         view = views[self.options.view]
-        states = view.states.index_select(0, view.labelled)
-        logits = self.head(states).float() if states.element_size() < 4 else self.head(states)
-        if not len(states):  # the head takes part, so that every process has its gradients
-            return TokenSums(logits.sum() + view.states.sum() * 0, logits.new_zeros(()), {
-                "accuracy": logits.new_zeros(())})  # fmt: skip
-        wanted = view.tokens.labels.index_select(0, view.labelled)
-        right = (logits.detach().argmax(dim=1) == wanted).sum()
-        return TokenSums(
-            total=cross_entropy(logits, wanted, reduction="sum"),
-            count=logits.new_full((), float(len(wanted))),
-            parts={"accuracy": right.to(logits.dtype)},
-        )
+        return predicted(self.head, view.states, cast(Tensor, view.tokens.labels), view.labelled)
 
 
-def _draw_again(head: nn.Module, setup: Setup) -> None:
-    with setup.seeded("head"):
-        for module in head.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+def predicted(head: nn.Module, every: Tensor, labels: Tensor, labelled: Tensor) -> TokenSums:
+    """Return the cross entropies of the ``labelled`` tokens among ``[T, H]``, and their number."""
+    states = every.index_select(0, labelled)
+    logits = head(states).float() if states.element_size() < 4 else head(states)
+    if not len(states):  # the head takes part, so that every process has its gradients
+        return TokenSums(logits.sum() + every.sum() * 0, logits.new_zeros(()), {
+            "accuracy": logits.new_zeros(())})  # fmt: skip
+    wanted = labels.index_select(0, labelled)
+    right = (logits.detach().argmax(dim=1) == wanted).sum()
+    return TokenSums(
+        total=cross_entropy(logits, wanted, reduction="sum"),
+        count=logits.new_full((), float(len(wanted))),
+        parts={"accuracy": right.to(logits.dtype)},
+    )

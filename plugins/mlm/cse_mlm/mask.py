@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from cse_core.functional import first_of_word
 from cse_core.parts import Augmenter, Setup
 from cse_core.types import NO_LABEL, StepContext, TokenBatch, View
-from cse_mlm.options import MaskOptions
+from cse_mlm.options import HidingOptions
 
 
 class Mask(Augmenter):
@@ -20,9 +22,9 @@ class Mask(Augmenter):
     its id. Draws depend on the row alone, not on how rows are shared by processes and chunks.
     """
 
-    options: MaskOptions
+    options: HidingOptions
 
-    def __init__(self, options: MaskOptions, setup: Setup) -> None:
+    def __init__(self, options: HidingOptions, setup: Setup) -> None:
         super().__init__(options, setup)
         self._mask = int(setup.tokenizer.hf.mask_token_id)
         self._words = len(setup.tokenizer.hf)
@@ -31,11 +33,15 @@ class Mask(Augmenter):
         self, x: TokenBatch, tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> TokenBatch:
         """Return the same rows with hidden tokens and ``labels`` ``[T]``."""
-        options, draw = self.options, ctx.uniform("chosen", x)
+        return self.hide(x, ctx.uniform)
+
+    def hide(self, x: TokenBatch, uniform: Callable[[str, TokenBatch], Tensor]) -> TokenBatch:
+        """Return them by these draws."""
+        options, draw = self.options, uniform("chosen", x)
         if options.whole_words:
             draw = draw[first_of_word(x)]
         chosen = (draw < options.probability) & ~x.special
-        how, what = ctx.uniform("how", x), ctx.uniform("what", x)
+        how, what = uniform("how", x), uniform("what", x)
         other = (what * self._words).long().clamp_max(self._words - 1)
         ids = torch.where(chosen & (how < options.masked), self._mask, x.ids)
         swapped = chosen & (how >= options.masked) & (how < options.masked + options.random)

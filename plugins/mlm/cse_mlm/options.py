@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from cse_core.options import AugmenterOptions, TokenLossOptions
+from cse_core.options import AugmenterOptions, Options, TokenLossOptions
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class MaskOptions(AugmenterOptions):
-    """Options of ``mask``."""
+class HidingOptions(Options):
+    """Which tokens are hidden, and how."""
 
     probability: Annotated[float, Field(gt=0, lt=1)] = 0.15
     """Share of the content tokens that are chosen to be predicted."""
@@ -24,9 +24,33 @@ class MaskOptions(AugmenterOptions):
     """Whether all tokens of a word are chosen together."""
 
     @model_validator(mode="after")
-    def _of_the_chosen(self) -> MaskOptions:
+    def _of_the_chosen(self) -> HidingOptions:
         if self.masked + self.random > 1:
             raise ValueError(f"masked + random is {self.masked + self.random:g}, above 1")
+        return self
+
+
+class MaskOptions(HidingOptions, AugmenterOptions):
+    """Options of ``mask``."""
+
+
+class AuxiliaryMlmOptions(HidingOptions, TokenLossOptions):
+    """Options of ``auxiliary-mlm``."""
+
+    second: str | None = "positive"
+    """Another view that it reads, of the same branch; none: it reads one."""
+    lower: Annotated[int, Field(ge=1)] | None = None
+    """Layers of the run's model, as its folder has it, that read the hidden tokens and do not
+    train; by default half of them."""
+    dropout: bool = False
+    """Whether these have their dropout."""
+    layers: Annotated[int, Field(ge=1)] = 2
+    """New layers above them, which train and read the sentence's first state too."""
+
+    @model_validator(mode="after")
+    def _two_views(self) -> AuxiliaryMlmOptions:
+        if self.second == self.view:
+            raise ValueError(f"second is {self.second}, the same as view: set it to none")
         return self
 
 

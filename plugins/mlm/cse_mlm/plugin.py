@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, TokenLossSpec, ViewSpec
-from cse_mlm.options import MaskOptions, MlmOptions
+from cse_mlm.options import AuxiliaryMlmOptions, MaskOptions, MlmOptions
 
 PAPER = Paper(
     "Devlin, Chang, Lee and Toutanova: BERT, NAACL 2019",
@@ -17,6 +17,20 @@ PAPER = Paper(
     url = "https://aclanthology.org/N19-1423",
 }""",
 )
+WU = Paper(
+    "Wu et al.: InfoCSE, Findings of EMNLP 2022",
+    bibtex=r"""@inproceedings{wu-etal-2022-infocse,
+    title = "{InfoCSE}: Information-aggregated Contrastive Learning of Sentence Embeddings",
+    author = "Wu, Xing and Gao, Chaochen and Lin, Zijia and Han, Jizhong and Wang, Zhongyuan and
+        Hu, Songlin",
+    booktitle = "Findings of the Association for Computational Linguistics: EMNLP 2022",
+    year = "2022",
+}""",
+)
+
+
+def _views(options: AuxiliaryMlmOptions) -> tuple[str, ...]:
+    return tuple(view for view in (options.view, options.second) if view is not None)
 
 
 @hookimpl
@@ -38,7 +52,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
 
 @hookimpl
 def cse_losses() -> list[LossSpec]:
-    """Return the loss that predicts them."""
+    """Return the losses that predict them."""
     return [
         TokenLossSpec(
             name="mlm",
@@ -47,7 +61,16 @@ def cse_losses() -> list[LossSpec]:
             options=MlmOptions,
             requires=lambda options: ("mask-token", f"labels:{options.view}"),
             paper=PAPER,
-        )
+        ),
+        TokenLossSpec(
+            name="auxiliary-mlm",
+            summary="a network beside the encoder predicts hidden tokens with its first state",
+            factory="cse_mlm.auxiliary:AuxiliaryMlm",
+            options=AuxiliaryMlmOptions,
+            tokens=_views,
+            requires=lambda options: ("mask-token", *(f"view:{v}" for v in _views(options))),
+            paper=WU,
+        ),
     ]
 
 
@@ -65,12 +88,18 @@ def cse_views() -> list[ViewSpec]:
 
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
-    """Return the recipe."""
+    """Return the recipes."""
     return [
         RecipeSpec(
             name="mlm",
             summary="masked language modelling on texts of a domain, with mean pooling",
             path="cse_mlm:recipes/mlm.toml",
             paper=PAPER,
-        )
+        ),
+        RecipeSpec(
+            name="infocse-wu",
+            summary="dropout views, and hidden tokens predicted with the help of the first state",
+            path="cse_mlm:recipes/infocse-wu.toml",
+            paper=WU,
+        ),
     ]
