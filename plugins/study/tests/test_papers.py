@@ -41,6 +41,18 @@ def test_every_study_is_planned(paper: str) -> None:
         assert study.source and study.seeds != [1], f"{name}: the paper's seeds, or 42"
 
 
+def test_is_cse_is_compared_with_dclr_that_lacks_the_smoothing_alone() -> None:
+    for name in ("iscse/table-1", "cse/equal-footing"):
+        plan = planned(name, Wish(seeds=1))
+        (claim,) = (each for each in plan.definition.study.claims if "over DCLR" in each.says)
+        recipes = {cell.point.labels["method"]: cell.run.recipe for cell in plan.cells}
+        own, base = ({**recipes[label], "name": ""} for label in (claim.better, claim.than))
+        assert [each["name"] for each in own.pop("positives")] == ["knn-smoothing"]
+        assert "positives" not in base
+        own["loss"] = [each for each in own["loss"] if each.get("target") != "knn-smoothing"]
+        assert own == base, name
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("studies")
