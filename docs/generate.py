@@ -86,11 +86,11 @@ def capabilities_table() -> str:
 
 
 def hooks_text() -> str:
-    """Return each hook with its record and its docstring; the guide has the examples."""
+    """Return each hook with its record and first sentence; the guide has the examples."""
     texts = []
     for hook, record in HOOK_RECORDS.items():
         name = record.__name__
-        what = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\nExample::")[0]
+        what = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\n")[0]
         what = re.sub(r"``([^`]*)``", r"`\1`", what)
         texts.append(f"### {hook}: [{name}](#{name.lower()})\n\n{what}")
     return "\n\n".join(texts)

@@ -294,7 +294,7 @@ def _class(node: ast.ClassDef, module: str) -> str:
     """Return a class with its own fields and methods, without those that it inherits."""
     text = read(ast.get_docstring(node) or "")
     known = classes()
-    bases = [ast.unparse(base) for base in node.bases]
+    bases = [name for base in node.bases if (name := ast.unparse(base)) != "Protocol"]
     headed = {base for base in bases if base in known and not base.endswith("Options")}
     linked = [f"[{base}](#{base.lower()})" if base in headed else f"`{base}`" for base in bases]
     inherited = {field.name for base in node.bases for field in _of_base(base, known)}
