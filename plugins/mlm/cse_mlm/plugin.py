@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, TokenLossSpec, ViewSpec
+from cse_core.records import (
+    AugmenterSpec,
+    LossSpec,
+    Paper,
+    RecipeSpec,
+    StudySpec,
+    TokenLossSpec,
+    ViewSpec,
+)
 from cse_mlm.options import AuxiliaryMlmOptions, MaskOptions, MlmOptions
 
 PAPER = Paper(
@@ -102,4 +110,17 @@ def cse_recipes() -> list[RecipeSpec]:
             path="cse_mlm:recipes/infocse-wu.toml",
             paper=WU,
         ),
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the comparison with SimCSE."""
+    return [
+        StudySpec(
+            name="mlm/infocse-wu",
+            summary="SimCSE beside InfoCSE of Wu et al.",
+            path="cse_mlm:studies/infocse-wu.toml",
+            paper=WU,
+        )
     ]

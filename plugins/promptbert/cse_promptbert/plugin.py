@@ -10,6 +10,7 @@ from cse_core.records import (
     Paper,
     RecipeSpec,
     RowPoolerSpec,
+    StudySpec,
     TransformSpec,
     ViewSpec,
 )
@@ -185,4 +186,17 @@ def cse_recipes() -> list[RecipeSpec]:
             path="cse_promptbert:recipes/cot-bert.toml",
             paper=COT_BERT,
         ),
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the comparison with SimCSE."""
+    return [
+        StudySpec(
+            name="promptbert/results",
+            summary="SimCSE beside PromptBERT and CoT-BERT",
+            path="cse_promptbert:studies/results.toml",
+            paper=PROMPTBERT,
+        )
     ]
