@@ -64,9 +64,9 @@ class PartRef(Options, Generic[KindT]):
     """Another part that a part holds: ``inner: PartRef[Literal["loss"]]``.
 
     Written as ``inner = {use = "infonce", temperature = 0.1}``, or by its name alone. It is checked
-    and planned as any part is, and the one who holds it finds it in ``setup.parts["inner"]`` and
-    calls it; the step does not. A loss held by a loss has the holder's ``LossOptions``. A pooler or
-    head can hold none: the saved model would miss it.
+    and planned like any part; its holder finds it in ``setup.parts["inner"]`` and calls it, the
+    step does not. A loss held by a loss has the holder's ``LossOptions``. Poolers and heads cannot
+    hold parts: the saved model would lack them.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

@@ -158,9 +158,9 @@ class Part:
     ) -> Tensor | None:
         """Return the rows of a round in the order in which an epoch takes them, ``size`` a step.
 
-        ``[rows]``, each once; None leaves the order as it is. One part of a run may say it. It is
-        asked before each epoch, and on resume again: it depends on the rows, on what
-        ``begin_round`` found and on ``draws(name)``, generators of the epoch, alone.
+        ``[rows]``, each once; None leaves the order as it is. Only one part of a run may return
+        one. It is called before each epoch, and again on resume, so it depends only on the rows, on
+        what ``begin_round`` found and on ``draws(name)``, generators of the epoch.
         """
         return None
 
@@ -353,8 +353,8 @@ class Branch(Part):
         pooler: Its own row pooler; None is that which a model loaded by name has, or the run's.
         training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
             In a branch that is a module it is set after ``super().__init__()``.
-        cached: Whether its vector of a text never changes: what other parts ask it for is then
-            encoded once, where no augmenter changes the texts.
+        cached: Whether its vector of a text never changes: texts that no augmenter changes are then
+            encoded once for all parts.
     """
 
     encoder: Encoder

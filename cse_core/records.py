@@ -84,8 +84,8 @@ class ComponentSpec(NamedSpec):
             ``branch`` of the part's options, where it has one.
         paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
             cards should cite it.
-        hint: What a user can do where something that it requires is missing, in words that go on
-            from "or"; added to what the core says of it.
+        hint: How a user can supply a missing requirement, a clause that continues the core's
+            message after "or".
         plan_notes: Function of (options, info) that returns a list of lines for the plan; ``info``
             is a ``RunInfo``.
         plan_warnings: The same, for lines that a user should look at.
@@ -365,7 +365,7 @@ class CommandSpec(NamedSpec):
         takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
             chosen parts is then a flag of it.
         function: ``"package.module:function"`` that does the same from Python: called with the
-            installed plugins, then as ``cse.evaluate`` and the like are.
+            installed plugins, then with the arguments of ``cse.evaluate`` and the like.
     """
 
     factory: str
@@ -379,9 +379,10 @@ class SuiteSpec(NamedSpec):
 
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.suites.Suite``.
-        dev: Whether training may be scored on its files too: ``cse train --dev FILE``; ``"pairs"``
-            where these are graded pairs, and those of a data set too. It is asked last.
-        sources: ``"package:folder/NAME.toml"``, from where `cse data fetch NAME` takes its files.
+        dev: Whether ``cse train --dev FILE`` takes its files; ``"pairs"`` if these are graded
+            pairs: it then reads those of data sets too, and is asked last.
+        sources: ``"package:folder/NAME.toml"``, from which `cse data fetch NAME` takes its files;
+            ``cse_evaluation:sources`` has examples.
     """
 
     kind: ClassVar[DataKind] = "suite"

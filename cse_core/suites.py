@@ -81,9 +81,9 @@ class DevSet:
     """What training is scored on at each evaluation, read from a file. Subclass it.
 
     Attributes:
-        name: ``news.dev``: it stands before its scores, ``news.dev.recall@5``.
+        name: ``news.dev``, the prefix of its scores: ``news.dev.recall@5``.
         choices: Its scores that may choose a checkpoint, the usual one first; higher is better.
-        size: How many texts it has: with few of them a low ``effective_rank`` says nothing.
+        size: Number of its texts: with few, a low ``effective_rank`` says nothing.
     """
 
     name: str
@@ -93,7 +93,7 @@ class DevSet:
     def score(self, encode: Encode) -> dict[str, float]:
         """Return finite numbers by name, those of ``choices`` among them that are defined; pure.
 
-        A collapse is seen by ``mean_cosine`` and ``effective_rank``, where they are given.
+        ``mean_cosine`` and ``effective_rank``, if among them, reveal a collapse.
 
         Raises:
             CseError: If the encoder's vectors are not finite.

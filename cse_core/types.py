@@ -291,9 +291,8 @@ class TokenStates:
             counts batch rows over all processes.
         states: ``[T, H]`` last states, with gradient, in the encoder's number format.
         vectors: ``[R, D]`` vectors of the rows, with gradient.
-        labelled: ``[L]`` places among the tokens of those with a label.
-        place: ``[R]`` of which of the rows at hand each is, on the CPU: its place in
-            ``ctx.texts(column)``.
+        labelled: ``[L]`` indices of the tokens with a label.
+        place: ``[R]`` index of each row's text in ``ctx.texts(column)``, on the CPU.
     """
 
     tokens: TokenBatch
@@ -309,7 +308,7 @@ class TokenSums:
 
     Attributes:
         total: Scalar, the sum of the terms.
-        count: Scalar without gradient, how many they are; the loss of none is zero.
+        count: Scalar without gradient, the number of terms; without any the loss is zero.
         parts: Sums for the log by name, the same names in every call, divided by ``count`` too.
     """
 
@@ -331,8 +330,8 @@ class Round:
         patience: Evaluations without a better score after which the round ends, or a text with
             the unit: ``20000 steps``, ``2 epochs``.
         keep_optimizer: Whether the optimiser's moments go on.
-        keep_schedule: Whether the learning rate goes on, too, from where the round before left it:
-            its schedule is then over the steps that ``train.*`` of the run says, not of the round.
+        keep_schedule: Whether the learning rate continues from the round before, on a schedule over
+            the steps that the run's ``train.*`` gives, not the round's.
     """
 
     pairs: Mapping[str, Sequence[str] | np.ndarray[Any, Any]]
