@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from cse_core.types import Negatives, Positives, TokenBatch
+from cse_core.types import Negatives, Positives, Tiles, TokenBatch
 
 Similarity = Literal["cosine", "dot"]
 EPS = 1e-8
@@ -50,15 +51,63 @@ def infonce_terms(
     its denominator. ``log_weights`` are added to the logits of the negatives. An anchor without
     any positive has loss zero, one without negatives too.
 
+    Many negatives are taken in tiles of some anchors, each computed again in the backward pass, by
+    each process for its own anchors: memory grows with the batch, not with its square.
+
     Anchors are ``[A, D]``, targets ``[A, P, D]``, negatives ``[N, D]`` with ``[A, N]`` mask and
     log-weights.
     """
     positive = paired_similarity(anchors, targets.vectors, kind) / temperature
-    negative = similarity(anchors, negatives.vectors, kind) / temperature + negatives.log_weights
-    negative = negative.masked_fill(negatives.mask, -torch.inf)
-    denominator = log_sum_exp(negative)
+    if negatives.tiles is None:
+        negative = similarity(anchors, negatives.vectors, kind) / temperature
+        negative = (negative + negatives.log_weights).masked_fill(negatives.mask, -torch.inf)
+        denominator = log_sum_exp(negative)
+    else:
+        pair = (anchors, negatives.vectors)
+        left, right = map(unit, pair) if kind == "cosine" else pair
+        denominator = _Denominators.apply(left, right, negatives.tiles, temperature)
     losses = torch.logaddexp(positive, denominator.unsqueeze(1)) - positive
     return mean_over_positives(losses, targets)
+
+
+class _Denominators(torch.autograd.Function):
+    """``[A]`` log-sum-exp over the negatives, of anchors ``[A, D]`` and negatives ``[N, D]``.
+
+    Every process gets those of all anchors and the whole gradient, and computes its own anchors'.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, anchors: Tensor, others: Tensor, tiles: Tiles, temperature: float) -> Any:
+        logits = (_logits(anchors, others, tiles, some, temperature) for some in tiles.own)
+        found = [anchors.new_empty(0), *map(log_sum_exp, logits)]
+        denominators = tiles.gathered(torch.cat(found))
+        ctx.save_for_backward(anchors, others, denominators)
+        ctx.tiles, ctx.temperature = tiles, temperature
+        return denominators
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        anchors, others, denominators = ctx.saved_tensors
+        base = torch.where(denominators.isfinite(), denominators, 0.0)
+        both = anchors.new_zeros(len(anchors) + len(others), anchors.shape[1])
+        to_anchors, to_others = both.split([len(anchors), len(others)])
+        for some in ctx.tiles.own:
+            shares = _logits(anchors, others, ctx.tiles, some, ctx.temperature)
+            shares.sub_(base[some].unsqueeze(1)).exp_()
+            shares.mul_(gradient[some].unsqueeze(1) / ctx.temperature)
+            torch.mm(shares, others, out=to_anchors[some])
+            to_others.addmm_(shares.T, anchors[some])
+        return *ctx.tiles.summed(both).split([len(anchors), len(others)]), None, None
+
+
+def _logits(
+    anchors: Tensor, others: Tensor, tiles: Tiles, some: slice, temperature: float
+) -> Tensor:
+    """Return ``[a, N]`` logits of some anchors with the negatives."""
+    seen = tiles.of(some)
+    logits = (anchors[some] @ others.T).div_(temperature).add_(seen.log_weights)
+    return logits.masked_fill_(seen.mask, -torch.inf)
 
 
 def mean_over_positives(values: Tensor, targets: Positives) -> Tensor:
@@ -89,6 +138,13 @@ def log_sum_exp(logits: Tensor) -> Tensor:
     none = sums == 0
     logs = torch.where(none, torch.ones_like(sums), sums).log() + largest.squeeze(1)
     return torch.where(none, torch.full_like(logs, -torch.inf), logs)
+
+
+def places_of(wanted: Tensor, rows: Tensor) -> Tensor:
+    """Return ``[N]`` the first place of each wanted number among ``[B]`` others; of none -1."""
+    ordered, order = torch.sort(rows, stable=True)
+    place = torch.searchsorted(ordered, wanted).clamp_max(len(rows) - 1)
+    return torch.where(ordered[place] == wanted, order[place], -1)
 
 
 def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:

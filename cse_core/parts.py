@@ -310,7 +310,11 @@ class NegativeStore(Part):
         return None
 
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
-        """Return a loss's negatives with other masks or weights; ``batch`` holds its anchors."""
+        """Return a loss's negatives with other masks or weights; ``batch`` holds its anchors.
+
+        Of a large batch these are some of the anchors, of which each is judged by itself; rows and
+        views are those of all sentences.
+        """
         return negatives
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -117,8 +117,30 @@ class Positives:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """How the terms of many negatives are computed: some anchors at a time, each process its own.
+
+    Attributes:
+        of: ``of(anchors)`` are the negatives that a slice of the anchors sees.
+        all: Slices of all anchors.
+        own: Slices of those that this process computes.
+        gathered: ``gathered(values)`` joins ``[a]`` numbers of the anchors of each process.
+        summed: ``summed(values)`` adds a tensor over the processes.
+    """
+
+    of: Callable[[slice], Negatives]
+    all: tuple[slice, ...]
+    own: tuple[slice, ...]
+    gathered: Callable[[Tensor], Tensor]
+    summed: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
 class Negatives:
     """Negatives, which every anchor sees or not.
+
+    Of a large batch mask and log-weights are made when they are first read, and take memory that
+    grows with its square; ``infonce_terms`` reads neither (``tiles``).
 
     Attributes:
         vectors: ``[N, D]``.
@@ -142,6 +164,7 @@ class Negatives:
     blocks: tuple[tuple[str, int], ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
     side: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
+    tiles: ClassVar[Tiles | None] = None
 
     def __len__(self) -> int:
         """Return N."""
@@ -168,15 +191,17 @@ class Negatives:
         slot: Tensor | None = None,
         side: Mapping[tuple[str, str], Tensor] | None = None,
     ) -> Negatives:
-        """Make negatives of ``[N, D]`` vectors; what is left out masks nothing, weighs nothing."""
+        """Make negatives of ``[N, D]`` vectors; what is left out masks nothing, weighs nothing.
+
+        It is one number for all pairs then, which cannot be written to.
+        """
         count, device = len(vectors), vectors.device
-        shape = (anchors, count)
+        zero = torch.zeros((), device=device, dtype=vectors.dtype).expand(anchors, count)
+        nothing = torch.zeros((), device=device, dtype=torch.bool).expand(anchors, count)
         return Negatives(
             vectors=vectors,
-            mask=torch.zeros(shape, dtype=torch.bool, device=device) if mask is None else mask,
-            log_weights=torch.zeros(shape, device=device, dtype=vectors.dtype)
-            if log_weights is None
-            else log_weights,
+            mask=nothing if mask is None else mask,
+            log_weights=zero if log_weights is None else log_weights,
             row=torch.full((count,), -1, device=device) if row is None else row,
             age=torch.zeros(count, dtype=torch.long, device=device) if age is None else age,
             slot=torch.full((count,), -1, device=device) if slot is None else slot,
@@ -377,7 +402,8 @@ class StepContext:
         negatives: ``negatives(batch, options)`` are the in-batch negatives of a loss with these
             options, masked as they say; ``negatives(batch, options, given)`` masks others.
         log: ``log(name, value)`` notes a scalar for metrics.jsonl, under this very name (begin it
-            with the instance's own), without waiting for it; in ``after_step`` too.
+            with the instance's own), without waiting for it; in ``after_step`` too. What ``weigh``
+            logs of some anchors at a time becomes the mean over the anchors.
     """
 
     step: int

@@ -8,31 +8,38 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from cse_core.engine.tiles import ALL, in_tiles, seen_by_some, some_anchors
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
 
 def in_batch(
-    batch: Batch, group: str, sides: str = "target", keep_segments: bool = False
+    batch: Batch,
+    group: str,
+    sides: str = "target",
+    keep_segments: bool = False,
+    some: slice = ALL,
 ) -> Negatives:
     """Return the in-batch negatives of the losses that pull towards a group of positives.
 
-    ``sides`` is ``target`` for the other rows of the group, ``anchor`` for the other anchors, or
-    ``both``. Rows of the anchor's own sentence are masked, in the group and among the anchors; with
-    ``keep_segments`` only those of its own slot, and its other segments are negatives. Rows of
-    views with role ``negative`` are added and never masked.
+    Some of the anchors see them, by default all. ``sides`` is ``target`` for the other rows of the
+    group, ``anchor`` for the other anchors, or ``both``. Rows of the anchor's own sentence are
+    masked, in the group and among the anchors; with ``keep_segments`` only those of its own slot,
+    and its other segments are negatives. Rows of views with role ``negative`` are added and never
+    masked.
     """
     blocks: list[Negatives] = []
+    seen_by = some_anchors(batch, some)
     if sides in ("target", "both"):
-        blocks.append(_rows_of_group(batch, batch, group, "in-batch", keep_segments))
+        blocks.append(_rows_of_group(seen_by, batch, group, "in-batch", keep_segments))
     if sides in ("anchor", "both"):
-        blocks.append(_anchors(batch, batch, "anchors", keep_segments))
+        blocks.append(_anchors(seen_by, batch, "anchors", keep_segments))
     for name, role in batch.roles.items():
         rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
         if rows is not None:
-            blocks.append(_rows(batch, name, name, rows.vectors, rows.owner, rows.slot))
-    return Negatives.join(blocks) if blocks else no_negatives(batch)
+            blocks.append(_rows(seen_by, name, name, rows.vectors, rows.owner, rows.slot))
+    return Negatives.join(blocks) if blocks else no_negatives(seen_by)
 
 
 def no_negatives(batch: Batch) -> Negatives:
@@ -42,8 +49,20 @@ def no_negatives(batch: Batch) -> Negatives:
     )
 
 
-def negatives_for_loss(batch: Batch, options: LossOptions, stores: Sequence[str]) -> Negatives:
-    """Return the negatives of a loss before any part weighs them.
+def most_negatives(batch: Batch, group: str) -> int:
+    """Return a number that the negatives of a loss of this group do not pass, in either direction.
+
+    It is of shapes alone, so no device is waited for.
+    """
+    given = sum(len(levels.get(batch.level, ())) for levels in batch.views.values())
+    rows = batch.targets[group].vectors.shape[:2].numel() if group in batch.targets else 0
+    return len(batch.anchors) + rows + given + sum(map(len, batch.stored.values()))
+
+
+def negatives_for_loss(
+    batch: Batch, options: LossOptions, stores: Sequence[str], some: slice = ALL
+) -> Negatives:
+    """Return the negatives of a loss before any part weighs them, as some of the anchors see them.
 
     These are its in-batch negatives and the candidates of the stores of these names, with the masks
     that its options ask for.
@@ -55,30 +74,40 @@ def negatives_for_loss(batch: Batch, options: LossOptions, stores: Sequence[str]
     blocks = []
     if options.negatives not in ("stored", "none"):
         keep_segments = options.same_sentence == "keep"
-        blocks.append(in_batch(batch, options.target, options.in_batch, keep_segments))
+        blocks.append(in_batch(batch, options.target, options.in_batch, keep_segments, some))
+    seen_by = some_anchors(batch, some)
     for name in stores:
-        if (stored := batch.stored.get(name)) is not None:
+        if (stored := seen_by.stored.get(name)) is not None:
             found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
             if found != wanted:
                 raise dimension_mismatch(f"negatives.{name}", found, wanted)
             blocks.append(stored)
-    negatives = Negatives.join(blocks) if blocks else no_negatives(batch)
-    return mask_known(batch, negatives, options)
+    negatives = Negatives.join(blocks) if blocks else no_negatives(seen_by)
+    return mask_known(seen_by, negatives, options)
 
 
 def loss_negatives(batch: Batch, options: LossOptions, given: Negatives | None = None) -> Negatives:
     """Return what ``StepContext.negatives`` does."""
-    if given is None:
-        return negatives_for_loss(batch, options, ())
-    return mask_known(batch, given, options)
+
+    def make(some: slice) -> Negatives:
+        if given is None:
+            return negatives_for_loss(batch, options, (), some)
+        return mask_known(some_anchors(batch, some), seen_by_some(given, some), options)
+
+    most = most_negatives(batch, options.target) if given is None else len(given)
+    return in_tiles(batch, most, make)
 
 
-def negatives_for_reversed(batch: Batch, swapped: Batch, options: LossOptions) -> Negatives:
+def negatives_for_reversed(
+    batch: Batch, swapped: Batch, options: LossOptions, some: slice = ALL
+) -> Negatives:
     """Return the negatives of a loss's second direction: in-batch rows alone.
 
-    For each positive of ``swapped``, which ``reversed_batch`` made of the batch, the other
-    sentences' anchors, each once, and with ``in_batch`` anchor or both their positives too.
+    For each positive of ``swapped``, which ``reversed_batch`` made of the batch, or some of them,
+    the other sentences' anchors, each once, and with ``in_batch`` anchor or both their positives
+    too.
     """
+    swapped = some_anchors(swapped, some)
     blocks = []
     keep_segments = options.same_sentence == "keep"
     if options.negatives not in ("stored", "none"):
@@ -124,20 +153,42 @@ def negative_counts(
     batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str]
 ) -> dict[str, Tensor]:
     """Return the scalars of docs/lifecycle.md#negatives-in-the-log; no device is waited for."""
+    tiles = negatives.tiles
+    if tiles is None:
+        sums = _sums(batch, negatives, options, stores, ALL)
+    else:
+        counted = [_sums(batch, tiles.of(some), options, stores, some) for some in tiles.all]
+        sums = {name: torch.stack([each[name] for each in counted]).sum(0) for name in counted[0]}
+    found = {
+        name: total / max(len(batch.anchors), 1)
+        for name, total in sums.items()
+        if name.startswith("negatives") and not name.endswith(".age")
+    }
+    for name, total in sums.items():
+        if name.endswith(".age"):
+            found[name] = total / sums[name.removesuffix(".age")].clamp_min(1)
+        elif name not in found:
+            found[name] = total.float()
+    return found
+
+
+def _sums(
+    batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str], some: slice
+) -> dict[str, Tensor]:
+    """Return what some of the anchors add to each count."""
     seen = ~negatives.mask
     shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
     shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
     sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
-    found = {name: total / max(len(seen), 1) for name, total in sums.items()}
     for name, block in negatives.spans():
         if name in batch.stored:
-            ages = (seen[:, block] * negatives.age[block]).sum()
-            found[f"negatives.{name}.age"] = ages / sums[f"negatives.{name}"].clamp_min(1)
+            sums[f"negatives.{name}.age"] = (seen[:, block] * negatives.age[block]).sum()
     kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
-    again = same_texts(batch, negatives) & ~negatives_for_loss(batch, kept, stores).mask
+    again = same_texts(some_anchors(batch, some), negatives)
+    again = again & ~negatives_for_loss(batch, kept, stores, some).mask
     for name, which in (("masked", ~seen), ("seen", seen)):
-        found[f"same_text.{name}"] = (again & which).sum(dtype=torch.float32)
-    return found
+        sums[f"same_text.{name}"] = (again & which).sum()
+    return sums
 
 
 def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.negatives import (
     dimension_mismatch,
+    most_negatives,
     negative_counts,
     negatives_for_loss,
     negatives_for_reversed,
@@ -23,6 +25,7 @@ from cse_core.engine.negatives import (
 )
 from cse_core.engine.part_calls import PartCalls
 from cse_core.engine.row_keys import align, rows_that_hold
+from cse_core.engine.tiles import ALL, in_tiles, some_anchors, with_vectors
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.parts import Loss
@@ -218,9 +221,7 @@ class Objectives:
             raise dimension_mismatch(f"views.{options.target}.branch", found, wanted)
         run, calls = self.composition, self.assembly.calls
         stores = [store.name for store in run.of("negatives") if run.serves(store, planned)]
-        negatives = negatives_for_loss(batch, options, stores)
-        for store in stores:
-            negatives = calls(self.assembly.stores[store], "weigh", negatives, batch, ctx)
+        negatives = self._weighed(batch, batch, options, stores, ctx)
         if count_negatives:
             numbers = negative_counts(batch, negatives, options, stores)
             parts.update({f"{planned.name}.{name}": number for name, number in numbers.items()})
@@ -230,11 +231,44 @@ class Objectives:
             if options.directions == "one":
                 return forward
             swapped, anchors = reversed_batch(batch, options.target)
-            others = negatives_for_reversed(batch, swapped, options)
-            for store in stores:
-                others = calls(self.assembly.stores[store], "weigh", others, swapped, ctx)
+            others = self._weighed(batch, swapped, options, stores, ctx)
             backward = _of_sizes(options, calls, loss, swapped, anchors, others, ctx)
         return LossOutput((forward.value + backward.value) / 2, forward.parts)
+
+    def _weighed(
+        self,
+        batch: Batch,
+        seen_by: Batch,
+        options: LossOptions,
+        stores: Sequence[str],
+        ctx: StepContext,
+    ) -> Negatives:
+        """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores.
+
+        What a store logs of each tile becomes the mean over the anchors.
+        """
+        logged: dict[str, dict[int, tuple[Any, int]]] = {}
+
+        def log(some: slice, name: str, value: Tensor | float) -> None:
+            known, count = logged.setdefault(name, {}), some.stop - some.start
+            ctx.log(name, value)  # which refuses what is none
+            known[some.start] = (value * count, count)
+            total, counts = map(sum, zip(*known.values(), strict=True))
+            ctx.log(name, total / counts)
+
+        def make(some: slice) -> Negatives:
+            if seen_by is batch:
+                negatives = negatives_for_loss(batch, options, stores, some)
+            else:
+                negatives = negatives_for_reversed(batch, seen_by, options, some)
+            tile = some_anchors(seen_by, some)
+            told = ctx if some == ALL else replace(ctx, log=partial(log, some))
+            for store in stores:
+                part = self.assembly.stores[store]
+                negatives = self.assembly.calls(part, "weigh", negatives, tile, told)
+            return negatives
+
+        return in_tiles(seen_by, most_negatives(batch, options.target), make)
 
 
 def _of_sizes(
@@ -281,7 +315,7 @@ def _cut(batch: Batch, size: int) -> Batch:
 
 
 def _cut_group(group: Vectored, size: int) -> Vectored:
-    return replace(group, vectors=group.vectors[..., :size])
+    return with_vectors(group, group.vectors[..., :size])
 
 
 @contextmanager

@@ -323,9 +323,9 @@ def _read(given: tuple[Any, ...]) -> Iterator[Tensor]:
             yield value.anchors
             yield from (group.vectors for group in value.targets.values())
         elif isinstance(value, Negatives):
-            yield value.vectors
-            yield value.mask
-            yield value.log_weights
+            # Of a large batch mask and weights are there if something has read them.
+            read = (vars(value).get(name) for name in ("vectors", "mask", "log_weights"))
+            yield from (tensor for tensor in read if tensor is not None)
         elif isinstance(value, TokenBatch):
             yield value.ids
         elif isinstance(value, Mapping):

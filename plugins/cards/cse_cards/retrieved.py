@@ -17,7 +17,7 @@ from torch import Tensor
 from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
 from cse_cards.options import RetrievedOptions
 from cse_core.errors import CseError
-from cse_core.functional import unit
+from cse_core.functional import places_of, unit
 from cse_core.parts import NegativeStore, RoundContext, Setup
 from cse_core.protocols import Corpus, Rows, Tokenizer
 from cse_core.types import Batch, Negatives, StepContext, TokenBatch, View
@@ -116,8 +116,7 @@ class Retrieved(NegativeStore):
         if self.known is None:
             raise RuntimeError(f"{self.name} was not given the rows of the round")
         drawn = self._drawn(ctx)
-        place = (rows.unsqueeze(1) == ctx.rows.unsqueeze(0)).to(torch.uint8).argmax(dim=1)
-        numbers = drawn[place].flatten()
+        numbers = drawn[places_of(rows, ctx.rows)].flatten()
         return [
             View(
                 self.options.view,

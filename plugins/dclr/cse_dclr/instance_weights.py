@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.functional import similarity
+from cse_core.functional import places_of, similarity
 from cse_core.parts import NegativeStore
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext
 from cse_dclr.options import InstanceWeightsOptions
@@ -44,15 +44,18 @@ class InstanceWeights(NegativeStore):
         if not blocks and not kept:
             return negatives
         anchors, others = self._vectors(batch, ctx)
-        false = similarity(anchors, others) > self.options.phi  # [B, B]
-        seen = (false if batch.view == "anchor" else false.T)[batch.owner]  # [A, B]
+        if batch.view == "anchor":
+            close = similarity(anchors[batch.owner], others)  # [A, B]
+        else:
+            close = similarity(anchors, others[batch.owner]).T
+        seen = close > self.options.phi
         judged = []
         for block in blocks:
-            there, owner = _found(batch.rows, negatives.row[block])
-            judged.append((block, seen[:, owner] & there))
+            owner = places_of(negatives.row[block], batch.rows)
+            judged.append((block, seen[:, owner] & (owner >= 0)))
         for block, side in kept:
-            close = similarity(anchors, self._centered(side)) > self.options.phi
-            judged.append((block, close[batch.owner]))
+            close = similarity(anchors[batch.owner], self._centered(side))
+            judged.append((block, close > self.options.phi))
         log_weights = negatives.log_weights.clone()
         taken, known = [], []
         for block, here in judged:
@@ -81,9 +84,3 @@ def _by_owner(embeddings: Embeddings, count: int) -> Tensor:
     """Return ``[B, D]`` vectors of sentences; of one that has none, zeros, like nothing else."""
     vectors = embeddings.vectors.detach()
     return vectors.new_zeros(count, vectors.shape[1]).index_copy(0, embeddings.owner, vectors)
-
-
-def _found(rows: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``[N]`` whether corpus rows are in the batch, and which batch row each is."""
-    equal = wanted.unsqueeze(1) == rows.unsqueeze(0)
-    return equal.any(dim=1), equal.to(torch.uint8).argmax(dim=1)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.functional import paired_similarity, similarity
+from cse_core.functional import paired_similarity, places_of, similarity
 from cse_core.parts import NegativeStore
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext
 from cse_guide.options import GuideOptions
@@ -69,7 +69,7 @@ class Guide(NegativeStore):
             if batch.roles.get(name) != "negative":
                 # A group of a miner has no texts: what it found is of a sentence of the batch.
                 known = "anchor" if view == "anchor" else self.options.view
-                yield block, self._by_owner(known, batch, ctx)[_place(batch.rows, row)]
+                yield block, self._by_owner(known, batch, ctx)[places_of(row, batch.rows)]
             elif view in self.options.views:
                 rows = ctx.vectors(view, branch)[SENTENCE]
                 yield block, _of(rows, batch.rows, row, slot)
@@ -81,12 +81,11 @@ class Guide(NegativeStore):
         return empty.index_copy(0, rows.owner, rows.vectors)
 
 
-def _place(rows: Tensor, wanted: Tensor) -> Tensor:
-    """Return ``[N]`` the place in the batch of each corpus row."""
-    return (wanted.unsqueeze(1) == rows).to(torch.uint8).argmax(dim=1)
+SLOTS = 2**20
+"""More than a sentence has rows in a view."""
 
 
 def _of(found: Embeddings, rows: Tensor, row: Tensor, slot: Tensor) -> Tensor:
     """Return ``[N, D']`` the vectors of texts with these corpus rows and slots."""
-    same = (row.unsqueeze(1) == rows[found.owner]) & (slot.unsqueeze(1) == found.slot)
-    return found.vectors[same.to(torch.uint8).argmax(dim=1)]
+    known = rows[found.owner] * SLOTS + found.slot
+    return found.vectors[places_of(row * SLOTS + slot, known)]

@@ -314,6 +314,28 @@ class StoreSuite(PartSuite):
                 weighed = part.weigh(given, batch, self.context(batch))
                 _check_weighed(given, weighed)
 
+    def promise_weigh_judges_each_anchor_by_itself(self) -> None:
+        """Some anchors of a batch get what they get among all: a large batch comes in parts."""
+        part, batch = cast(NegativeStore, self.trial().part), self.batch(4)
+        given = self.context(batch).negatives(batch, LossOptions())
+        whole = part.weigh(given, batch, self.context(batch))
+        for number in range(len(batch.anchors)):
+            some = slice(number, number + 1)
+            targets = {
+                name: replace(
+                    group, vectors=group.vectors[some], weights=_rows(group.weights, some)
+                )
+                for name, group in batch.targets.items()
+            }
+            keys = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
+            one = replace(batch, targets=targets, **keys)
+            seen = replace(given, mask=given.mask[some], log_weights=given.log_weights[some])
+            found = part.weigh(seen, one, self.context(one))
+            alone = bool((found.mask == whole.mask[some]).all()) and torch.allclose(
+                found.log_weights, whole.log_weights[some], atol=1e-5
+            )
+            assert alone, f"weigh gives anchor {number} other masks or weights among fewer anchors"
+
     def promise_its_rows_are_those_of_its_vectors(self) -> None:
         """``row`` of a candidate that is a vector of a batch is that vector's corpus row."""
         part = cast(NegativeStore, self.trial().fresh().session.parts[self.trial().path])
@@ -358,6 +380,10 @@ class StoreSuite(PartSuite):
             f"all {unrelated} pairs of an anchor and a candidate of another row, text and document "
             "are masked; True in the mask means that it is not a negative"
         )
+
+
+def _rows(weights: Tensor | None, some: slice) -> Tensor | None:
+    return None if weights is None else weights[some]
 
 
 def _no_negatives(batch: Batch) -> Negatives:

@@ -180,6 +180,9 @@ WRONG = [
     Wrong("weigh-needs-candidates", "Kept", "negatives.log_weights - 0.5",
           "negatives.log_weights - negatives.log_weights.max(dim=1, keepdim=True).values",
           "weigh_takes_any_candidates", "IndexError"),
+    Wrong("weighs-by-others", "Kept", "negatives.log_weights - 0.5",
+          "negatives.log_weights - batch.anchors.detach().mean()",
+          "weigh_judges_each_anchor_by_itself", "among fewer anchors"),
     # losses
     Wrong("mean-of-nothing", "Plain", _MASS, f"{_MASS} / there.sum(dim=1, keepdim=True)",
           BATCH, ": the value is nan"),
