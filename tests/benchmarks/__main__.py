@@ -60,6 +60,7 @@ SECTIONS = (
     Section("training", "Training", ("texts",)),
     Section("encoding", "Encoding", ("texts",)),
     Section("memory", "Memory against the batch", ("texts",)),
+    Section("large", "Large batches", ("texts",)),
     Section("parts", "What a part costs", ("texts",), "tests.benchmarks.parts"),
     Section("losses", "Losses that both have", ("texts",), "tests.benchmarks.losses"),
     Section("hicl", "HiCL at 512 tokens", ("texts", "articles")),

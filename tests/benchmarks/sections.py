@@ -307,6 +307,47 @@ def memory(report: Report, given: Given) -> None:
     report.table("Memory of a process", head, lines)
 
 
+def large(report: Report, given: Given) -> None:
+    """Peak memory and seconds of a step of simcse in large batches, in chunks.
+
+    The loss in tiles, the loss at once, as it was before, and sentence-transformers' loss with
+    gradient caching; each measurement is a process of its own, of two steps.
+    """
+    shape, chunk = given.shape(2, 128), 8 if given.quick else 256
+    batches = (16, 32) if given.quick else (1024, 2048, 4096, 8192, 16384)
+    texts = read(given.texts, max(2 * batches[-1], FOR_VOCABULARY))
+    report.say(
+        f"A random BERT of {shape}, simcse in fp32, at most 16 tokens, chunks of {chunk}; a process "
+        "of 2 steps each. Memory is the peak of the steps above the loaded model; the seconds are "
+        "those of the second step."
+    )
+    lines = []
+    with folder() as place:
+        base = Work(
+            "simcse",
+            make_model(place / "model", texts[:FOR_VOCABULARY], shape),
+            write(place / "texts.txt", texts[: 2 * batches[-1]]),
+            length=16,
+            batch=0,
+            steps=1,
+            chunk=chunk,
+        )
+        for batch in batches:
+            own = replace(base, batch=batch)
+            works = {
+                "tiles": own,
+                "at once": replace(own, tiles=False),
+                PEER: replace(own, who=PEER),
+            }
+            tasks = {name: partial(in_process, work) for name, work in works.items()}
+            for name, found in alternate(tasks, repeats=1, warm=0).items():
+                added = [each["most"] - each["before"] for each in found]
+                seconds = spread(_of(found, "seconds"), ".2f")
+                lines.append([f"{batch:,}", name, spread(added, ".0f"), seconds])
+    head = ["batch", "loss", "MB of the steps", "s a step"]
+    report.table("Loss in tiles, at once, and that of the peer with gradient caching", head, lines)
+
+
 def _of(found: Sequence[dict[str, float]], what: str) -> list[float]:
     return [each[what] for each in found]
 

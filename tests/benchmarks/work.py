@@ -41,6 +41,7 @@ class Work:
         steps: Measured steps, after one that is not.
         chunk: Sentences encoded at once, by gradient caching; None encodes the batch at once.
         device: ``cpu``, or a GPU as torch names it.
+        tiles: Whether cse computes the loss of a large batch in tiles, as it does.
     """
 
     who: str
@@ -52,6 +53,7 @@ class Work:
     precision: str = "fp32"
     chunk: int | None = None
     device: str = "cpu"
+    tiles: bool = True
 
 
 @dataclass
@@ -144,10 +146,13 @@ class _Made(Exception):
 
 
 def _own(work: Work) -> Watch:
+    from cse_core.engine import tiles
     from cse_core.reporter import Reporter
     from cse_core.training.run import train
 
     watch = Watch(work.device)
+    if not work.tiles:
+        tiles.PAIRS = 2**60
 
     class Watching(Reporter):
         def begin(self, round_number: int, steps: int, done: int) -> None:
