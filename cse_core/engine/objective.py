@@ -262,10 +262,10 @@ class Objectives:
             else:
                 negatives = negatives_for_reversed(batch, seen_by, options, some)
             tile = some_anchors(seen_by, some)
-            told = ctx if some == ALL else replace(ctx, log=partial(log, some))
+            noted = ctx if some == ALL else replace(ctx, log=partial(log, some))
             for store in stores:
                 part = self.assembly.stores[store]
-                negatives = self.assembly.calls(part, "weigh", negatives, tile, told)
+                negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)
             return negatives
 
         return in_tiles(seen_by, most_negatives(batch, options.target), make)

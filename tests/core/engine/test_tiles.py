@@ -68,6 +68,18 @@ def test_a_step_is_the_same(
             assert float(found.parts[name]) == pytest.approx(float(value), rel=1e-5), name
 
 
+def test_what_a_store_logs_is_the_mean_over_the_anchors(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = build(PLAIN + WATCHED)
+    store = bench.part("negatives.watching")
+    store.log = True
+    monkeypatch.setattr(tiles, "PAIRS", FEW + 4)
+    result = bench.step(0)
+    assert float(result.logged["watching.owner"]) == pytest.approx(3.5)
+    assert {len(seen.mask) for _, seen in store.seen} == {1, 3, 2}
+
+
 def large(count: int, **given: Any) -> tuple[Batch, Positives]:
     batch = make_batch(sentences=count, dimension=4, same_text={5: 2, 9: 2}, **given)
     anchors, positives = batch.anchors.requires_grad_(), batch.targets["positive"]
