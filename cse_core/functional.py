@@ -65,7 +65,8 @@ def infonce_terms(
     else:
         pair = (anchors, negatives.vectors)
         left, right = map(unit, pair) if kind == "cosine" else pair
-        denominator = _Denominators.apply(left, right, negatives.tiles, temperature)
+        apply: Any = _Denominators.apply
+        denominator = apply(left, right, negatives.tiles, temperature)
     losses = torch.logaddexp(positive, denominator.unsqueeze(1)) - positive
     return mean_over_positives(losses, targets)
 
@@ -86,7 +87,7 @@ class _Denominators(torch.autograd.Function):
         return denominators
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         anchors, others, denominators = ctx.saved_tensors
         base = torch.where(denominators.isfinite(), denominators, 0.0)

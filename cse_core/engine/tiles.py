@@ -31,12 +31,12 @@ class TiledNegatives(Negatives):
     """Negatives with ``tiles``; mask and weights are whole where something reads them."""
 
     @cached_property
-    def mask(self) -> Tensor:  # type: ignore[override]
+    def mask(self) -> Tensor:
         """Return ``[A, N]``, of all anchors."""
         return self._whole.mask
 
     @cached_property
-    def log_weights(self) -> Tensor:  # type: ignore[override]
+    def log_weights(self) -> Tensor:
         """Return ``[A, N]``, of all anchors."""
         return self._whole.log_weights
 

@@ -313,11 +313,11 @@ def large(report: Report, given: Given) -> None:
     The loss in tiles, the loss at once, as it was before, and sentence-transformers' loss with
     gradient caching; each measurement is a process of its own, of two steps.
     """
-    shape, chunk = given.shape(2, 128), 8 if given.quick else 256
+    shape, chunk = given.shape(1, 64), 8 if given.quick else 256
     batches = (16, 32) if given.quick else (1024, 2048, 4096, 8192, 16384)
     texts = read(given.texts, max(2 * batches[-1], FOR_VOCABULARY))
     report.say(
-        f"A random BERT of {shape}, simcse in fp32, at most 16 tokens, chunks of {chunk}; a "
+        f"A random BERT of {shape}, simcse in fp32, at most 8 tokens, chunks of {chunk}; a "
         "process of 2 steps each. Memory is the peak of the steps above the loaded model; the "
         "seconds are those of the second step."
     )
@@ -327,7 +327,7 @@ def large(report: Report, given: Given) -> None:
             "simcse",
             make_model(place / "model", texts[:FOR_VOCABULARY], shape),
             write(place / "texts.txt", texts[: 2 * batches[-1]]),
-            length=16,
+            length=8,
             batch=0,
             steps=1,
             chunk=chunk,
