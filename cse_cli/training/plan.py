@@ -6,7 +6,7 @@ No torch is imported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.options.flags import Choice
@@ -55,6 +55,7 @@ class PlannedRun:
         sets: Its dev sets, by name.
         lengths: How many texts are cut, where that is known.
         adapted: With an adapter, how many weights of the encoder train and how many there are.
+        own: How many weights of its own a loss trains, by path.
     """
 
     folder: str
@@ -62,6 +63,7 @@ class PlannedRun:
     sets: Mapping[str, DevSet]
     lengths: Lengths | None = None
     adapted: tuple[int, int] | None = None
+    own: Mapping[str, int] = field(default_factory=dict)
 
     def lines(self, composition: Composition) -> list[str]:
         """Return lines for people: when it is evaluated, what chooses the checkpoint, where."""
@@ -71,6 +73,8 @@ class PlannedRun:
         if self.adapted is not None:
             trained, every = self.adapted
             lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
+        own = "parameters of its own, which are not saved"
+        lines += [f"{path} trains {number:,} {own}" for path, number in self.own.items()]
         lines += [f"evaluation: {self._when(composition)}"]
         if chosen is None:
             why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
@@ -95,6 +99,7 @@ class PlannedRun:
                 "patience": composition.train.patience,
             },
             "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
+            "own_weights": dict(self.own),
             "length": self.lengths and self.lengths.as_dict(),
             "folder": {"path": self.folder, "default": self.default},
         }

@@ -92,9 +92,9 @@ def planned_run(
     """Refuse what a run refuses before it begins, and say where it will lie and how it is scored.
 
     Raises:
-        CseError: As :func:`check_out`, :func:`check_read` and :func:`adapted` raise it.
+        CseError: As :func:`check_out`, :func:`check_read` and :func:`planned_weights` raise it.
     """
-    from cse_cli.plugins.adapters import adapted
+    from cse_cli.plugins.weights import planned_weights
     from cse_cli.texts.corpus_facts import lengths
     from cse_cli.training.plan import PlannedRun
 
@@ -104,7 +104,7 @@ def planned_run(
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
     cut = lengths(composition, plugins)
-    return PlannedRun(folder, out is None, sets, cut, adapted(composition, plugins))
+    return PlannedRun(folder, out is None, sets, cut, *planned_weights(composition, plugins))
 
 
 def check_can_load(composition: Composition, plugins: Installed) -> None:

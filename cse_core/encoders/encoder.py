@@ -156,6 +156,8 @@ class PackedEncoder(Encoder):
     def _choose_layout(self, attention: Layout) -> None:
         """Pack if the model can be packed, by the evidence of a few tokens."""
         name = type(self.model).__name__
+        if next(self.model.parameters()).is_meta:
+            return  # a plan's, with which nothing can be run
         was_training = self.model.training
         self.model.eval()
         try:

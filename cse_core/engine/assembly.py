@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from cse_core.data import Corpus
 from cse_core.encoders.architecture import embedding_layer, freeze_all_but
@@ -34,6 +35,7 @@ from cse_core.parts import (
     Transform,
 )
 from cse_core.recipes.composition import Composition, PlannedPart
+from cse_core.recipes.settings import ModelOptions
 from cse_core.records import Kind
 from cse_core.tokenization.tokenizer import TextTokenizer
 
@@ -92,6 +94,14 @@ class Assembly:
                 module.train()
 
 
+def freeze(model: PreTrainedModel, options: ModelOptions) -> None:
+    """Freeze what the options of a run say of its encoder."""
+    if options.train_layers:
+        freeze_all_but(model, options.train_layers)
+    if options.freeze_embeddings:
+        embedding_layer(model).requires_grad_(False)
+
+
 def build(
     composition: Composition,
     *,
@@ -147,10 +157,7 @@ def build(
 
     if model.gradient_checkpointing:
         recompute_layers(encoder.model, source)
-    if model.train_layers:
-        freeze_all_but(encoder.model, model.train_layers)
-    if model.freeze_embeddings:
-        embedding_layer(encoder.model).requires_grad_(False)
+    freeze(encoder.model, model)
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
         folder=Path(resolve_model(model.name)), named=named, load_masked_lm=load_headed,

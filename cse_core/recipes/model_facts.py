@@ -31,7 +31,7 @@ def look_at(name: str, registry: Registry) -> tuple[RunInfo, Declared]:
         CseError: If a folder is missing or holds no model, a file in it is not JSON, or the hub has
             no model of this name.
     """
-    folder = _folder(name, registry)
+    folder = small_folder(name, registry)
     if folder is None:
         return RunInfo(model=name), Declared()
     says = declared(folder, name)
@@ -46,7 +46,8 @@ def model_facts(name: str, registry: Registry) -> RunInfo:
     return look_at(name, registry)[0]
 
 
-def _folder(name: str, registry: Registry, *, weights: bool = False) -> Path | None:
+def small_folder(name: str, registry: Registry, *, weights: bool = False) -> Path | None:
+    """Return the folder of a model with its small files, None where the hub does not give them."""
     encoders = [found.name for found in registry.encoders()]
     return find_model(name, registry) or hub_folder(name, encoders, weights=weights)
 
@@ -57,7 +58,7 @@ def resolve_model(name: str, registry: Registry) -> str:
     Raises:
         CseError: If a folder is missing or holds no model, or the hub does not give it.
     """
-    folder = _folder(name, registry, weights=True)
+    folder = small_folder(name, registry, weights=True)
     assert folder is not None, "weights are there or refused"
     model_folder(folder, name)
     return str(folder)

@@ -14,7 +14,7 @@ import tomlkit
 import torch
 
 from cse_core.data import Corpus, Data, read_data
-from cse_core.encoders.architecture import count_trained
+from cse_core.encoders.architecture import count_own, count_trained
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.engine.assembly import build
@@ -277,11 +277,8 @@ class Prepared:
             trained, every = count_trained(encoder)
             who = by[0] if by else f"model.train_layers = {list(layers)}"
             message(f"{who} trains {trained:,} of {every:,} parameters of the encoder")
-        shared = {id(parameter) for parameter in encoder.parameters()}
         for path, module in self.assembly.modules():
-            own = [p for p in module.parameters() if p.requires_grad and id(p) not in shared]
-            if own and path.startswith("loss."):
-                count = sum(parameter.numel() for parameter in own)
+            if path.startswith("loss.") and (count := count_own(module, encoder)):
                 message(f"{path} trains {count:,} parameters of its own, which are not saved")
         if not encoder.packed:
             self.reporter.warning(f"rows are padded: {encoder.why_padded}")

@@ -132,6 +132,21 @@ def test_a_round_goes_along(tmp_path: Path) -> None:
     cse.resume(tmp_path / "run", quiet=True)
 
 
+@pytest.mark.parametrize("recipe", ["mlm", "tsdae", "diffcse", "infocse-wu"])
+def test_the_plan_knows_how_many_weights_a_loss_trains(recipe: str, chosen: dict[str, Any]) -> None:
+    given = {name: chosen[name] for name in ("model", "data", "dev")}
+    options = {"loss.replaced-tokens.generator": "self"} if recipe == "diffcse" else {}
+    plan = cse.plan(recipe, **given, options=options)
+    ((path, count),) = plan.to_dict()["own_weights"].items()
+    assert f"{path} trains {count:,} parameters of its own, which are not saved" in str(plan)
+    with cse.Session(plan) as session:
+        session.prepare()
+        encoder = {id(each) for each in session.encoder().parameters()}
+        part: Any = session.parts[path]
+        own = [each for each in part.parameters() if each.requires_grad and id(each) not in encoder]
+        assert sum(map(torch.numel, own)) == count > 0
+
+
 def test_mistakes(chosen: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = cse.plan(**chosen)
     for words, make in (

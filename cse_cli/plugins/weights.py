@@ -1,0 +1,83 @@
+"""How many weights adapters and losses train, for a plan: none are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cse_cli.plugins.installed import Installed
+    from cse_core.encoders.masked_lm import WithHead
+    from cse_core.recipes.composition import Composition, PlannedPart
+
+
+def planned_weights(
+    composition: Composition, plugins: Installed
+) -> tuple[tuple[int, int] | None, dict[str, int]]:
+    """Return what trains of an encoder with an adapter, and of losses on token states by path.
+
+    Of the encoder that is how many weights train and how many it has with those of its adapter;
+    None without one. Where nothing is known of the model, that and no losses.
+
+    Raises:
+        CseError: If an adapter lacks a package, or an adapter or a loss does not fit the encoder.
+    """
+    from cse_core.records import TokenLossSpec
+
+    adapters = composition.of("adapter")
+    losses = [loss for loss in composition.of("loss") if isinstance(loss.spec, TokenLossSpec)]
+    if not (adapters or losses) or composition.facts.hidden is None:
+        return None, {}
+    import torch
+    from transformers import AutoModel, AutoModelForMaskedLM
+
+    from cse_core.encoders.architecture import count_own, count_trained
+    from cse_core.encoders.encoder import PackedEncoder
+    from cse_core.encoders.masked_lm import Head
+    from cse_core.encoders.pretrained import load_config, load_tokenizer, translate_load_errors
+    from cse_core.engine.assembly import freeze
+    from cse_core.engine.part_calls import PartCalls
+    from cse_core.models.part_factory import PartFactory
+    from cse_core.recipes.model_facts import small_folder
+    from cse_core.tokenization.tokenizer import TextTokenizer
+
+    def folder_of(name: str | None) -> Path:
+        """Return a folder with a model's configuration; where the hub gives none, the run's."""
+        found = None if name is None else small_folder(name, plugins.registry)
+        return found or small_folder(composition.model.name, plugins.registry) or Path()
+
+    def load_headed(name: str | None) -> WithHead:
+        path = folder_of(name)
+        with translate_load_errors(str(path)):
+            with meta:
+                model = AutoModelForMaskedLM.from_config(load_config(path), trust_remote_code=False)
+            inner = getattr(model, model.base_model_prefix)
+            head = Head(model, False)
+            return PackedEncoder(inner), head, TextTokenizer(load_tokenizer(path))
+
+    path, meta = folder_of(None), torch.device("meta")
+    with translate_load_errors(str(path)):
+        with meta:
+            model = AutoModel.from_config(load_config(path), trust_remote_code=False)
+        encoder, tokenizer = PackedEncoder(model), TextTokenizer(load_tokenizer(path))
+    freeze(encoder.model, composition.model)
+    factory = PartFactory(
+        encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,
+        load_masked_lm=load_headed, composition=composition,
+    )  # fmt: skip
+    for choice in adapters:
+        PartCalls()(factory(choice, encoder.hidden_size), "wrap", encoder.model)
+    own = {}
+    if losses:
+        stages = [_drawn(stage) for stage in composition.of("pool")]
+        dimension = factory.sentence_encoder(stages, 2, composition.inference).dimension
+        own = {each.path: count_own(factory(each, dimension), encoder) for each in losses}
+    return count_trained(encoder) if adapters else None, own
+
+
+def _drawn(stage: PlannedPart) -> PlannedPart:
+    """Return a pooler or head without the weights that a folder has for it."""
+    from dataclasses import replace
+
+    changed = {"weights": "new"} if hasattr(stage.options, "weights") else {}
+    return replace(stage, options=stage.options.model_copy(update=changed))
