@@ -137,7 +137,7 @@ def settings_of(composition: Composition) -> Settings:
     """Return every setting of a composition by its path, as JSON values; None is ``none``.
 
     A part's own path has the name of its record, a view's has role, column and branch. Options that
-    are lists without anything are left out.
+    are lists or tables without anything are left out.
     """
     found: Settings = {}
     for table in ("model", "data", "train", "inference"):
@@ -146,7 +146,9 @@ def settings_of(composition: Composition) -> Settings:
     for part in composition.parts:
         found[part.path] = part.use
         values = part.options.model_dump(mode="json", exclude={"weights"})  # the model says it
-        found.update({f"{part.path}.{n}": value for n, value in values.items() if value != []})
+        found.update(
+            {f"{part.path}.{n}": value for n, value in values.items() if value not in ([], {})}
+        )
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
         found[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}"
