@@ -132,7 +132,8 @@ def stats(
         return
     rows: list[tuple[str, str]] = [(f"{unit}s", f"{facts['rows']:,}")]
     if facts["documents"] is not None:
-        rows.append(("documents", f"{facts['documents']:,}"))
+        each = facts["document_rows_mean"] or 0
+        rows.append(("documents", f"{facts['documents']:,}, {each:.1f} {unit}s each"))
     rows += [
         ("columns", ", ".join(facts["columns"])),
         ("blank, dropped", f"{facts['blank_dropped']:,}"),

@@ -33,15 +33,18 @@ def describe(corpus: Corpus) -> dict[str, Any]:
 
     ``words_mean``, ``_median`` and ``_p95`` (the 95th percentile) count words, split at white
     space; they are None where texts are written without spaces. ``others`` has the mean lengths of
-    the other columns that are encoded; ``documents`` is None where the data has none;
+    the other columns that are encoded; ``documents`` and the mean of their rows are None where the
+    data has none;
     ``incomplete_dropped`` counts rows that lack a value which was asked for.
     """
     import numpy as np
 
-    documents = corpus.documents
+    own = None if corpus.documents is None else corpus.documents[corpus.documents >= 0]
+    documents = None if own is None else len(np.unique(own))
     return {
         "rows": len(corpus),
-        "documents": None if documents is None else len(np.unique(documents[documents >= 0])),
+        "documents": documents,
+        "document_rows_mean": len(own) / documents if own is not None and documents else None,
         "columns": corpus.names,
         "blank_dropped": corpus.report.blank_dropped,
         "incomplete_dropped": corpus.report.incomplete_dropped,

@@ -51,9 +51,9 @@ class Twins(Loss):
         if weights["fraternal"]:
             others = ctx.negatives(batch, self.of_fraternal)
             parts["fraternal"] = self._contrast(batch, fraternal, others)
-        shown: dict[str, Tensor] = {}
+        gap, shown = _gap(batch, targets, fraternal)
         if weights["margin"]:
-            parts["margin"], shown = self._margin(batch, targets, fraternal)
+            parts["margin"], shown["innate_margin"] = self._margin(batch, targets, gap)
         value = batch.anchors.new_zeros(())
         for name, part in parts.items():
             value = value + weights[name] * part
@@ -69,21 +69,11 @@ class Twins(Loss):
         )
         return reduce_terms(terms, targets, self.options.reduction)
 
-    def _margin(
-        self, batch: Batch, targets: Positives, fraternal: Positives
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the term, and the mean cosines and margin that it compares."""
-        identical = paired_similarity(batch.anchors, targets.vectors)
-        other = paired_similarity(batch.anchors, fraternal.vectors)
+    def _margin(self, batch: Batch, targets: Positives, gap: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the term of the twins' gap ``[A, P]``, and the mean innate margin."""
         innate = self._innate_margin(batch)
-        terms = (identical.exp() - other.exp() - innate.unsqueeze(1)).abs()
-        shown = {
-            "cos_identical": identical.mean(),
-            "cos_fraternal": other.mean(),
-            "innate_margin": innate.mean(),
-        }
-        losses = mean_over_positives(terms, targets)
-        return reduce_terms(losses, targets, self.options.reduction), shown
+        losses = mean_over_positives((gap - innate.unsqueeze(1)).abs(), targets)
+        return reduce_terms(losses, targets, self.options.reduction), innate.mean()
 
     def _innate_margin(self, batch: Batch) -> Tensor:
         """Return ``[A]`` the margin M of the sentences' mean input embeddings, a constant."""
@@ -93,6 +83,17 @@ class Twins(Loss):
             for view in (self.options.target, self.options.twin)
         )
         return (identical.exp() - fraternal.exp()).detach()
+
+
+def _gap(
+    batch: Batch, targets: Positives, fraternal: Positives
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return ``[A, P]`` exp cos(h, h+) - exp cos(h, h-), and the means that are logged of it."""
+    identical = paired_similarity(batch.anchors, targets.vectors)
+    other = paired_similarity(batch.anchors, fraternal.vectors)
+    gap = identical.exp() - other.exp()
+    shown = {"cos_identical": identical, "cos_fraternal": other, "twin_gap": gap}
+    return gap, {name: value.detach().mean() for name, value in shown.items()}
 
 
 def _inputs(batch: Batch, view: str) -> Tensor:

@@ -29,7 +29,11 @@ def value_of(batch: Batch, seen: Negatives | None = None, **options: Any) -> Los
 
 def test_a_term_of_weight_zero_is_not_computed() -> None:
     batch = replace(batch_of(), views={})
-    assert set(value_of(batch, margin=0.0).parts) == {"identical", "fraternal"}
+    parts = value_of(batch, margin=0.0).parts
+    logged = {"cos_identical", "cos_fraternal", "twin_gap"}
+    assert set(parts) == {"identical", "fraternal", *logged}
+    full = value_of(batch_of()).parts
+    assert all(torch.equal(parts[name], full[name]) for name in logged)
 
 
 def test_a_weight_may_be_a_schedule() -> None:

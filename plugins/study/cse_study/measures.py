@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -87,9 +88,12 @@ def settings(point: Mapping[str, Any]) -> dict[str, Any]:
         point: ``recipe``; ``family``, the model type, such as ``bert``; ``hidden``, its hidden
             size; ``options``, the paths of those that are returned.
 
+    Returns:
+        The options by path. The values of a list are numbered, ``train.betas.1``; one with a unit
+        has it in its name, ``"train.patience, steps"``; one that nothing sets is None.
+
     Raises:
-        CseError: If the recipe cannot be composed, or has no such option. An option of the core
-            that nothing sets is None.
+        CseError: If the recipe cannot be composed, or has no such option.
     """
     from cse import plan
     from cse_cli.api import CORE_OPTIONS
@@ -114,4 +118,15 @@ def settings(point: Mapping[str, Any]) -> dict[str, Any]:
         if path not in known:
             what = "the recipe has no such setting"
             raise CseError(what, where="options", value=path, hint=did_you_mean(path, known))
-    return {path: known[path] for path in point["options"]}
+    numbers = (_numbers(path, known[path]) for path in point["options"])
+    return {name: value for each in numbers for name, value in each}
+
+
+def _numbers(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values of an option that has several, a number with its unit as a number."""
+    if isinstance(value, list | tuple):
+        yield from ((f"{path}.{at}", each) for at, each in enumerate(value, 1))
+    elif isinstance(value, str) and (found := re.fullmatch(r"(\d+) (\w+)", value)):
+        yield f"{path}, {found[2]}", int(found[1])
+    else:
+        yield path, value

@@ -145,6 +145,13 @@ def test_runs_to_start_from_are_made_once_for_each_seed(planned: Planned) -> Non
     assert [cell.run.needs for cell in plan.cells] == [(run.key,)] * 2
     assert plan.cells[0].run.recipe["model"]["name"] == f"@run:{run.key}"
     assert next(iter(plan.runs)) == run.key
+    of_round = planned(
+        text.replace("@run:start", "@run:start/rounds/2")
+        + '[runs.start]\nrecipe = "consert"\nmodel = "@model"\n'
+    )
+    assert of_round.cells[0].run.needs == (run.key,)
+    assert of_round.cells[0].run.recipe["model"]["name"] == f"@run:{run.key}/rounds/2"
+    assert of_round.cells[0].run.key != plan.cells[0].run.key
     other = planned(text + '[runs.start]\nrecipe = "simcse"\nmodel = "@model"\n')
     assert not {cell.run.key for cell in other.cells} & {cell.run.key for cell in plan.cells}
     with pytest.raises(CseError, match="start from each other"):

@@ -123,7 +123,10 @@ def folder(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study
             "steps": 5, "step": 5, "seconds": 36, "chosen_by": "own.dev.spearman", "scores": dev
         })  # fmt: skip
         (made.run(key) / "run.toml").write_text('[versions]\na = "2"\n[run]\nprecision = "fp32"\n')
-        write_json(made.beside(key, "facts.json"), {"commit": "abc", "machine": "here"})
+        write_json(made.beside(key, "facts.json"), {
+            "commit": "abc", "date": "2026-01-02", "machine": "here",
+        })  # fmt: skip
+        made.beside(key, "log").write_text("warning: it froze\nstep 5\n" if worse else "step 5\n")
         results = {"a.test": {"spearman": spearman, "pairs": 300},
                    "news.all": {"recall@5": 100 * float((ranks <= 5).mean())},
                    "trec": {"accuracy": 100 * float(hits.mean())}}  # fmt: skip
@@ -185,9 +188,11 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert [line.paper for line in large.tables["a.test"]] == [80, 81, 82]
     page = page_of(results, folder)
     for words in ("Written by `cse x`.", "| 0.05 | ", "; **",
-                  "9 rows of finished runs, 0.1 hours of training; model: starter; steps: 5; commit"
-                  ": abc; precision: fp32; scored by: cse eval --pairs a.tsv"):  # fmt: skip
+                  "9 rows of finished runs, 5.4 minutes of training; model: starter; steps: 5; "
+                  "commit: abc; date: 2026-01-02; precision: fp32; "
+                  "scored by: cse eval --pairs a.tsv"):  # fmt: skip
         assert words in page
+    assert page.count("it froze") == 1 and "\n\nWarning (0.2): it froze\n\n" in page
 
 
 def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolder) -> None:
@@ -242,19 +247,24 @@ def test_claims_hold_or_not_or_stay_open(plan: Plan, folder: StudyFolder) -> Non
         Claim(says="0.2 above 0.1", better="0.2", than="0.1"),
         Claim(says="0.1 above 0.05", better="0.1", than="0.05"),
         Claim(says="of another score", better="0.1", than="0.2", score="*.recall@1"),
+        Claim(says="lower", better="0.2", than="0.1", lower=True),
     ]
     results = results_of(plan, folder, claims=claims)
-    words = ["holds", "does not hold", "cannot be decided", "cannot be decided"]
+    words = ["holds", "does not hold", "cannot be decided", "cannot be decided", "holds"]
     assert [each.words for each in results.verdicts] == words
     assert results.verdicts[0].score == "a.test.spearman"
     assert (results.verdicts[3].p, results.verdicts[3].score) == (None, "")
-    assert "| 0.1 above 0.2 (Table 3) | a.test.spearman | +" in page_of(results, folder)
+    assert "| 0.1 above 0.2 (Table 3) | a.test.spearman |  | +" in page_of(results, folder)
+    in_paper = [each.paper for each in results.verdicts]
+    assert in_paper == [None, None, pytest.approx(-0.48), None, None]
+    large = results_of(plan, folder, "large", claims=claims)
+    assert [each.paper for each in large.verdicts] == [-1.0, 1.0, 1.0, None, 1.0]
     few = replace(results, rows=[row for row in results.rows if row.point.number > 1])
     one, other, *_ = few.verdicts
     assert one.difference == results.verdicts[0].difference and one.difference is not None
     assert other.difference is not None and one.p is not None and other.p is not None
     least = min(one.difference.p, other.difference.p)
-    assert min(one.p, other.p) == pytest.approx(4 * least), "of all claims, run or not"
+    assert min(one.p, other.p) == pytest.approx(5 * least), "of all claims, run or not"
     for rows in ([row for row in results.rows if row.seed == 3], []):
         found = replace(results, rows=rows).verdicts
         assert {each.words for each in found} == {"cannot be decided"}, "one seed decides nothing"

@@ -22,7 +22,8 @@ from cse_study.definition.schema import DEFAULT, After, Axis, Figure, PaperNumbe
 FILE = "@file:"
 """Before a path: a file that lies beside the study's."""
 RUN = "@run:"
-"""Before the name of a run that others start from, or its key."""
+"""Before the name of a run that others start from, or its key; ``/rounds/N`` behind it is the model
+after a round."""
 MAX_RUNS = 2_000
 """Runs of a study at most: all are composed before the first begins, in half a minute."""
 _TABLES: dict[str, Any] = {
@@ -172,7 +173,11 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
             (f"claims.{at}.score", claim.score or shown[0], shown, "scores.shown lacks it"),
         ]
     settings = [study.settings, *(point.settings for point in points), *study.runs.values()]
-    runs = [text.removeprefix(RUN) for text in texts_of(settings) if text.startswith(RUN)]
+    runs = [
+        text.removeprefix(RUN).partition("/")[0]
+        for text in texts_of(settings)
+        if text.startswith(RUN)
+    ]
     named += [("runs", run, study.runs, "no such run to start from") for run in runs]
     errors = [
         CseError(what, where=f"{label}: {where}", value=value,
@@ -180,10 +185,7 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
         for where, value, known, what in named if value not in known
     ]  # fmt: skip
     for key in ("numbers", "deviations"):
-        lists = getattr(study.paper, key)
-        given = dict(lists.items() if isinstance(lists, Mapping) else [("", lists)])
-        given |= {name: getattr(each, key) for name, each in study.paper.variants.items()}
-        for name, numbers in given.items():
+        for name, numbers in study.paper.lists(key):
             if study.kind == "train" and numbers and len(numbers) != len(points):
                 hint = 'one for each point, the last axis fastest, "-" where the paper prints none'
                 what = f"{len(numbers)} numbers for {len(points)} points"

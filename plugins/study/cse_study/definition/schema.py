@@ -204,8 +204,8 @@ class Scores(Table):
 class Variant(Table):
     """The paper's numbers for another encoder or other texts, in the form of the first ones."""
 
-    numbers: Numbers = []
-    deviations: Numbers = []
+    numbers: Numbers | dict[str, Numbers] = []
+    deviations: Numbers | dict[str, Numbers] = []
 
 
 class PaperNumbers(Table):
@@ -226,6 +226,13 @@ class PaperNumbers(Table):
     numbers: Numbers | dict[str, Numbers] = []
     deviations: Numbers | dict[str, Numbers] = []
     variants: dict[str, Variant] = {}
+
+    def lists(self, key: str = "numbers") -> Iterator[tuple[str, list[Number]]]:
+        """Yield each list of numbers, or of deviations, with the names that lead to it."""
+        for name, each in [("", self), *self.variants.items()]:
+            held = getattr(each, key)
+            for score, numbers in held.items() if isinstance(held, Mapping) else [("", held)]:
+                yield ".".join(filter(None, (name, score))), numbers
 
 
 class After(BaseModel):
@@ -257,6 +264,7 @@ class Claim(Table):
         better: Label of a point, without the labels of tuned axes.
         than: Label of the other one.
         score: The shown score that decides; by default the first one.
+        lower: Whether the better one has the lower score, such as fewer steps.
     """
 
     says: str = Field(min_length=1)
@@ -264,6 +272,7 @@ class Claim(Table):
     better: str
     than: str
     score: str = ""
+    lower: bool = False
 
 
 class Figure(Table):

@@ -12,7 +12,7 @@ import time
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -33,6 +33,8 @@ _WAIT = 0.5
 """Seconds between two looks at a lock that another process holds."""
 _MAX_BYTES = 2**28
 """Bytes that a file of packed runs unpacks to at most; a run takes a few thousand."""
+_WARNING = "warning: "
+"""What a line of a log begins with that warns."""
 _KEY = re.compile(r"[0-9a-f]{16}")
 _LEFT_OUT = frozenset({"machine", "model", "file", "folder", "words", "subsets"})
 """What says where something lay, and parts of scores that no table shows."""
@@ -89,6 +91,13 @@ class StudyFolder:
         run = self.run(key)
         saved = (run / "checkpoints").glob("*step-*")  # that of step 0 is older than run.toml
         return (run / RUN_FILE).is_file() or any(path.name[0] != "." for path in saved)
+
+    def warned(self, key: str) -> list[str]:
+        """Return what a run or call warned of; nothing where its log is not here."""
+        with suppress(OSError):
+            lines = self.beside(key, "log").read_text("utf-8", "replace").splitlines()
+            return [line.removeprefix(_WARNING) for line in lines if line.startswith(_WARNING)]
+        return []
 
     def drop_checkpoints(self, key: str) -> None:
         """Delete the checkpoints of a finished run; its model and its metrics stay."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -239,6 +240,8 @@ class _Failed(Exception):
 def _make(job: Job, lock: int) -> None:
     place, key = job.place, job.key
     output = place.beside(key, "output.json")
+    if not job.run.recipe:
+        write_json(place.beside(key, "facts.json"), machine())
     if job.run.command:
         words = [_placed(job, word) for word in job.run.command]
         said = parsed(_run(job, lock, child.command(*words)))
@@ -295,8 +298,9 @@ def _placed(job: Job, value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith(RUN):
         return value
     start = value.removeprefix(RUN)
-    if job.place.without_model(start):
-        raise _Failed(f"starts from run {start}, unpacked without its model; delete {start}")
+    key = start.partition("/")[0]
+    if job.place.without_model(key):
+        raise _Failed(f"starts from run {key}, unpacked without its model; delete {key}")
     return str(job.place.run(start))
 
 
@@ -382,6 +386,7 @@ def machine() -> dict[str, Any]:
         commit = found.stdout.strip()
     return {
         "commit": commit,
+        "date": date.today().isoformat(),
         "machine": platform.node(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),

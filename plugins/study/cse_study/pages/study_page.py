@@ -45,6 +45,12 @@ def study_page(results: Results, command: str) -> Page:
             what = code(figure.title or figure.type)
             page.notes.append(f"There are no numbers for the figure {what} yet.")
     page.tables += results.layout(page=True)
+    warned: dict[str, dict[str, None]] = {}
+    for row in results.done:
+        for line in row.warnings:
+            warned.setdefault(line, {})[row.point.label] = None
+    page.notes += [f"Warning ({', '.join(map(plain, labels))}): {plain(line)}"
+                   for line, labels in warned.items()]  # fmt: skip
     page.notes.append(plain(results.ran))
     return page
 

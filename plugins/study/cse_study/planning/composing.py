@@ -165,7 +165,8 @@ class PlannedRun:
     Attributes:
         key: A digest of what it follows from; runs of one key are one run.
         recipe: The content of the file that ``cse train --recipe`` takes; its ``model.name`` is
-            ``@run:KEY`` where it starts from another run. Empty of a call.
+            ``@run:KEY`` where it starts from another run, ``@run:KEY/rounds/2`` from a round of
+            it. Empty of a call.
         seed: Its seed.
         steps: Optimiser steps, None where rounds decide.
         needs: Keys of the runs that it starts from.
@@ -247,7 +248,7 @@ class Composer:
         model = settings.get("model")
         before: list[PlannedRun] = []
         if isinstance(model, str) and model.startswith(RUN):
-            name = model.removeprefix(RUN)
+            name, slash, inside = model.removeprefix(RUN).partition("/")
             if name in above:
                 what = "runs start from each other"
                 raise CseError(what, where="runs", value=" -> ".join((*above, name)))
@@ -258,7 +259,7 @@ class Composer:
             first = before[0].composition
             assert first is not None
             settings = {**settings, "model": first.model.name}
-        start = before[-1].key if before else None
+        start = f"{before[-1].key}{slash}{inside}" if before else None
         return [*before, self._planned(settings, seed, start)]
 
     def _planned(self, settings: Mapping[str, Any], seed: int, start: str | None) -> PlannedRun:
@@ -277,7 +278,7 @@ class Composer:
             self._read[read] = bool(check_read(composition, plugins))
         recipe = as_recipe(with_absolute_paths(composition, plugins.registry))
         key = key_of(recipe, composition, plugins, start)
-        needs = () if start is None else (start,)
+        needs = () if start is None else (start.partition("/")[0],)
         if start is not None:
             recipe = {**recipe, "model": {**recipe["model"], "name": f"{RUN}{start}"}}
         if untrained:

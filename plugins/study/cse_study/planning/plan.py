@@ -309,7 +309,7 @@ def _call(
             texts = {name: each for name, each in settings.items() if name in ("data", "dev")}
             needed = composer.run({**texts, "model": value, "recipe": "none"}, seed, study.runs)
             before += needed[:-1]  # the last is what would start from it
-            given[path] = f"{RUN}{needed[-2].key}"
+            given[path] = needed[-1].recipe["model"]["name"]
     command: tuple[str, ...] = ()
     if study.command:
         # An axis goes by its name too, where it is one list of values.

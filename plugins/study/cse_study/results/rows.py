@@ -46,6 +46,7 @@ class Row:
         scores: Every number.
         results: What ``cse eval --json`` said, or the output of a command or a function.
         untrained: Whether a model was scored as it is, the same one with every seed.
+        warnings: What its plan warned of, and what it warned of while it ran.
     """
 
     point: Point
@@ -57,6 +58,7 @@ class Row:
     scores: Mapping[str, float]
     results: Mapping[str, Any]
     untrained: bool = False
+    warnings: tuple[str, ...] = ()
 
     def shown(self, name: str) -> Shown | None:
         """Return the score that a table shows by a name, as :func:`find_shown` does."""
@@ -85,17 +87,23 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
+        needed = [plan.runs[each] for each in run.needs]
+        first = needed[0] if needed else run
+        model = {"model": first.options.get("model.name") or first.options.get("model", "")}
+        said = dict.fromkeys(line for each in [*needed, run]
+                             for line in (*each.warnings, *folder.warned(each.key)))  # fmt: skip
         if not run.recipe:
             file = folder.beside(key, "output.json")
             output = read_table(file)
             facts = {"line": _failure(folder, key), "output": str(file),
-                     "command": " ".join(run.command) or run.call}  # fmt: skip
+                     "command": " ".join(run.command) or run.call, **model,
+                     **_machine(folder, key)}  # fmt: skip
             status = "done" if output else _status(folder, key, False)
             numbers = numbers_of(output, study.values)
             rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, numbers,
-                            output))  # fmt: skip
+                            output, warnings=tuple(said)))  # fmt: skip
             continue
-        about = _about(folder, key)
+        about = {**_about(folder, key), **model}
         scores = scores_of(folder, key, scoring.key if scoring else None)
         results: Mapping[str, Any] = {}
         if scoring is not None:
@@ -110,7 +118,7 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         status = _status(folder, key, complete, run.untrained)
         about |= {"line": _failure(folder, key) if status == "failed" else ""}
         rows.append(Row(cell.point, cell.seed, key, status, about, run.options, scores,
-                        results.get("results", {}), run.untrained))  # fmt: skip
+                        results.get("results", {}), run.untrained, tuple(said)))  # fmt: skip
     return rows
 
 
@@ -157,6 +165,13 @@ def _failure(folder: StudyFolder, key: str) -> str:
     return str(read_table(folder.beside(key, "failed.json")).get("line", ""))
 
 
+def _machine(folder: StudyFolder, key: str) -> dict[str, Any]:
+    """Return what a run or call was made on, and when."""
+    facts = read_table(folder.beside(key, "facts.json"))
+    return {name: facts.get(name, "")
+            for name in ("commit", "date", "machine", "system", "processor")}  # fmt: skip
+
+
 def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
     """Return what a run was, took and ran on."""
     result = read_table(folder.run(key) / RESULT)
@@ -170,7 +185,7 @@ def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
         "steps": result.get("steps"),
         "chosen_step": result.get("step"),
         **{name: result.get(name) for name in ("chosen_by", "seconds")},
-        **{name: facts.get(name, "") for name in ("commit", "machine", "system", "processor")},
+        **_machine(folder, key),
         **{name: ran.get(name, "") for name in ("device", "precision")},
         **{name: ran.get(name) for name in ("threads", "processes")},
         "data": ran.get("data", {}).get("fingerprint", ""),
@@ -214,6 +229,8 @@ def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, f
     result = read_table(folder.run(key) / RESULT)
     found = {name: float(value) for name, value in result.get("scores", {}).items()
              if isinstance(value, int | float)}  # fmt: skip
+    if isinstance(result.get("step"), int):
+        found["chosen_step"] = float(result["step"])
     if isinstance(chosen := result.get("score"), int | float):
         found.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:

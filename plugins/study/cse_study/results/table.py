@@ -25,6 +25,8 @@ WITH_ONE_SEED = "{} with this seed"
 """Other items would hardly turn it; another seed, of which nothing is known, may."""
 HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
 
+_MOST_COLUMNS = 9
+"""Of a table of facts; one with more is turned."""
 Scored = Mapping[int, tuple[Row, Shown]]
 """The runs of a point by seed, each with the score that is looked at."""
 
@@ -91,6 +93,7 @@ class Verdict:
         difference: Of the point that should be better to the other one; None without runs.
         p: Corrected for the number of claims.
         words: ``holds``, ``does not hold`` or ``cannot be decided``.
+        paper: The difference in the paper; None where it does not print both numbers.
     """
 
     claim: Claim
@@ -98,6 +101,7 @@ class Verdict:
     difference: Difference | None
     p: float | None
     words: str
+    paper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ class Results:
             names = dict.fromkeys(name for row in self.rows for name in row.scores)
             wanted = study.scores.shown or list(study.values) or list(names)
         there = {name for name in wanted if any(row.shown(name) for row in self.done)}
+        if study.kind != "train" and isinstance(study.paper.numbers, Mapping):
+            there |= {*study.paper.numbers} & {*wanted}  # what is not measured has the paper's
         tables = {}
         for number, name in enumerate(wanted):
             # Another score stands in where none was measured, beside one that was it says nothing.
@@ -233,9 +239,23 @@ class Results:
         for claim, name, found, p in zip(study.claims, names, differences, corrected, strict=True):
             words = OPEN
             if found is not None and found.seeds > 1 and p < LEVEL:
-                words = HOLDS if found.value > 0 else CONTRADICTED
-            verdicts.append(Verdict(claim, name, found, None if found is None else p, words))
+                words = HOLDS if (found.value > 0) != claim.lower else CONTRADICTED
+            p_ = None if found is None else p
+            verdicts.append(Verdict(claim, name, found, p_, words, self._in_paper(claim)))
         return verdicts
+
+    def _in_paper(self, claim: Claim) -> float | None:
+        """Return the difference that a claim is of in the paper."""
+        study = self.definition.study
+        paper = study.paper.variants.get(self.variant, study.paper)
+        first = next(iter(study.scores.shown), "")
+        name = claim.score or first
+        of_label = {point.label_without(study.tuned): point for point in self.definition.points}
+        better, than = (
+            paper_number(paper.numbers, name, int(name != first), of_label[label])
+            for label in (claim.better, claim.than)
+        )
+        return None if better is None or than is None else better - than
 
     def layout(self, *, page: bool = False) -> list[Table]:
         """Return a table for each shown score, or one on a page and where none are compared."""
@@ -267,14 +287,22 @@ class Results:
     def _together(self) -> Table:
         """Return one table with a column for each number, the paper's in columns of their own."""
         first = next(iter(self.tables.values()))
+        facts = self.definition.study.kind != "train"
         heads, columns = ["point"], [[line.label for line in first]]
         for wanted, lines in self.tables.items():
             heads.append(next((line.score for line in lines if line.seeds), wanted))
-            columns.append([_cell(line) for line in lines])
+            columns.append([_fact(line.mean) if facts else _cell(line) for line in lines])
             if any(line.paper is not None for line in lines):
                 heads.append("paper")
-                columns.append([number(line.paper, line.paper_deviation) for line in lines])
+                columns.append(
+                    [
+                        _fact(line.paper) if facts else number(line.paper, line.paper_deviation)
+                        for line in lines
+                    ]
+                )
         rows = list(map(list, zip(*columns, strict=True)))
+        if facts and len(columns) > _MOST_COLUMNS:  # a column for each point instead
+            heads, *rows = map(list, zip(heads, *rows, strict=True))
         tables = [caption(lines, self.definition) for lines in self.tables.values()]
         words = "; ".join(
             dict.fromkeys(part for each in tables if each for part in each.split("; "))
@@ -285,28 +313,33 @@ class Results:
     def _claims(self) -> list[Table]:
         """Return the table of claims; none where the study has no claims."""
         rows = []
+        paper = any(verdict.paper is not None for verdict in self.verdicts)
         for verdict in self.verdicts:
             claim, found = verdict.claim, verdict.difference
             rows.append([
                 f"{claim.says} ({claim.source})" if claim.source else claim.says, verdict.score,
+                *([f"{verdict.paper:+.2f}" if verdict.paper is not None else ""] if paper else []),
                 _interval(found), _p(verdict.p), str(found.seeds) if found else "", verdict.words,
             ])  # fmt: skip
-        heads = ["claim", "score", "difference", "p", "seeds", "in words"]
+        heads = ["claim", "score", *(["paper"] if paper else []), "difference", "p", "seeds",
+                 "in words"]  # fmt: skip
         words = "p corrected by Holm for the number of claims"
         return [Table(heads, rows, words, "Claims")] if rows else []
 
     @property
     def ran(self) -> str:
         """Return what its runs ran on, in a line."""
-        hours = sum(float(row.facts.get("seconds") or 0) for row in self.done) / 3600
-        names = ("steps", "commit", "processor", "device", "precision", "threads", "scored_by",
-                 "setting")  # fmt: skip
-        facts = {"model": _distinct(row.options.get("model.name") for row in self.done)}
-        facts |= {name: _distinct(row.facts.get(name) for row in self.done) for name in names}
+        seconds = sum(float(row.facts.get("seconds") or 0) for row in self.done)
+        took = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
+        names = ("model", "steps", "commit", "date", "processor", "device", "precision", "threads",
+                 "scored_by", "setting")  # fmt: skip
+        facts = {name: _distinct(row.facts.get(name) for row in self.done) for name in names}
         words = [f"{name.replace('_', ' ')}: {', '.join(each)}"
                  for name, each in facts.items() if each]  # fmt: skip
-        runs = f"{len(self.done)} rows of finished runs, {hours:.1f} hours of training"
-        return f"{runs}; {'; '.join(words)}"
+        many = "s" * (len(self.done) != 1)
+        what = "runs" if self.definition.study.kind == "train" else "calls"
+        runs = f"{len(self.done)} row{many} of finished {what}"
+        return "; ".join([runs + (f", {took} of training" if seconds else ""), *words])
 
 
 def _distinct(facts: Iterable[Any]) -> list[str]:
@@ -385,6 +418,13 @@ def number(value: float | None, deviation: float | None = None) -> str:
         return ""
     text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
     return text if deviation is None else f"{text} ± {deviation:.2f}"
+
+
+def _fact(value: float | None) -> str:
+    """Return a number that is no score, an integer as one, an empty text where there is none."""
+    if value is None:
+        return ""
+    return plain_number(int(value) if float(value).is_integer() else value)
 
 
 def _interval(found: Difference | None) -> str:
