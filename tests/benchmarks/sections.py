@@ -31,6 +31,7 @@ from tests.benchmarks.inputs import (
 from tests.benchmarks.report import PEER, Report, alternate, ratios, spread
 from tests.benchmarks.work import (
     Work,
+    forked,
     in_process,
     mean_seconds,
     tokenising,
@@ -313,11 +314,15 @@ def large(report: Report, given: Given) -> None:
     The loss in tiles, the loss at once, as it was before, and sentence-transformers' loss with
     gradient caching; each measurement is a process of its own, of two steps.
     """
+    import sentence_transformers  # noqa: F401  for all of them
+    import torch
+
+    torch.set_num_threads(1)  # threads do not survive a fork
     shape, chunk = given.shape(1, 64), 8 if given.quick else 256
     batches = (16, 32) if given.quick else (1024, 2048, 4096, 8192, 16384)
     texts = read(given.texts, max(2 * batches[-1], FOR_VOCABULARY))
     report.say(
-        f"A random BERT of {shape}, simcse in fp32, at most 8 tokens, chunks of {chunk}; a "
+        f"A random BERT of {shape}, simcse in fp32, at most 8 tokens, chunks of {chunk}, one thread; a "
         "process of 2 steps each. Memory is the peak of the steps above the loaded model; the "
         "seconds are those of the second step."
     )
@@ -339,11 +344,12 @@ def large(report: Report, given: Given) -> None:
                 "at once": replace(own, tiles=False),
                 PEER: replace(own, who=PEER),
             }
-            tasks = {name: partial(in_process, work) for name, work in works.items()}
+            tasks = {name: partial(forked, work) for name, work in works.items()}
             for name, found in alternate(tasks, repeats=1, warm=0).items():
                 added = [each["most"] - each["before"] for each in found]
                 seconds = spread(_of(found, "seconds"), ".2f")
                 lines.append([f"{batch:,}", name, spread(added, ".0f"), seconds])
+                print(" | ".join(lines[-1]), flush=True)
     head = ["batch", "loss", "MB of the steps", "s a step"]
     report.table("Loss in tiles, at once, and that of the peer with gradient caching", head, lines)
 

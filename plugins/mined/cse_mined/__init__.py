@@ -1,0 +1,1 @@
+"""Hard negatives that the model in training mines between rounds."""

@@ -1,0 +1,193 @@
+"""Hard negatives by the current model, between rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.functional import derive_seed, hashed_uniform, unit
+from cse_core.parts import PositiveMiner, RoundContext, Setup
+from cse_core.protocols import Corpus
+from cse_core.types import Round, ragged_index
+from cse_mined.options import MinedOptions
+
+AT_ONCE, BLOCK = 512, 16_384
+"""Anchors that are searched for, and texts that are searched or encoded, at once."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a search.
+
+    Attributes:
+        distinct: U texts: those that may be negatives first, behind them other anchors.
+        candidates: How many may be negatives.
+        anchor: ``[A]`` which text each row's anchor is.
+        positive: ``[A]`` which its positive is.
+        known: Sorted ``anchor * U + text`` of what is no negative of an anchor: its positives in
+            any row, and itself.
+    """
+
+    distinct: list[str]
+    candidates: int
+    anchor: Tensor
+    positive: Tensor
+    known: Tensor
+
+    @staticmethod
+    def of(corpus: Corpus, more: Sequence[str]) -> Texts:
+        """Number the texts of the rows, and more of them."""
+        anchors = list(corpus.column("text"))
+        positives = list(corpus.column("positive")) if "positive" in corpus.names else anchors
+        place: dict[str, int] = {}
+        for text in (*positives, *more):
+            place.setdefault(text, len(place))
+        candidates = len(place)
+        for text in anchors:
+            place.setdefault(text, len(place))
+        anchor = torch.tensor([place[text] for text in anchors])
+        positive = torch.tensor([place[text] for text in positives])
+        own = anchor * len(place)
+        known = torch.unique(torch.cat([own + positive, own + anchor]))
+        return Texts(list(place), candidates, anchor, positive, known)
+
+
+class Mined(PositiveMiner):
+    """Rounds of the data's rows, each with a near text that is not its positive as a negative.
+
+    Before each round the current model encodes all texts (ANCE, Xiong et al., 2021, Section 3: its
+    index is refreshed while training goes on, here training waits). Of the ``depth`` nearest texts
+    of an anchor, positives of the data, ``texts`` of a file or both, the first ``skip`` are left
+    out, and those whose cosine is above the positive's less a margin (NV-Retriever, Moreira et al.,
+    2024, Section 3.2: TopK-MarginPos is ``absolute``, TopK-PercPos ``relative``). Of the rest it
+    takes the nearest, or draws, as ANCE does.
+
+    Texts that any row has as a positive of the anchor's very text are never negatives. A row whose
+    anchor has no negative is left out of the round. Without a column ``positive`` the text is its
+    own positive. All vectors are in memory: U times D float32 numbers.
+
+    Raises:
+        CseError: If no anchor has a negative.
+    """
+
+    options: MinedOptions
+
+    def __init__(self, options: MinedOptions, setup: Setup) -> None:
+        super().__init__(options, setup)
+        self.mined = 0
+        self.device = setup.device
+        found = None if options.texts is None else setup.load_texts(options.texts)
+        self.more: Sequence[str] = () if found is None else list(found.column("text"))
+        self._texts: Texts | None = None
+
+    def next_round(self, ctx: RoundContext) -> Round | None:
+        """Return the next round with the negatives that the model finds now."""
+        options = self.options
+        if self.mined == options.rounds:
+            return None
+        self.mined += 1
+        if self._texts is None:
+            self._texts = Texts.of(ctx.corpus, self.more)
+        texts = self._texts
+        vectors = self._encoded(texts.distinct, ctx)
+        found = ctx.shared(
+            len(texts.anchor),
+            lambda start, stop: self._negatives(texts, vectors, start, stop, ctx),
+            AT_ONCE,
+        )
+        rows, places = (found >= 0).nonzero(as_tuple=True)
+        if not len(rows):
+            hint = "lower margin or skip, or raise depth"
+            raise CseError(
+                "no anchor has a text that is far enough below its positive",
+                where=f"positives.{self.name}.margin",
+                value=options.margin,
+                hint=hint,
+            )
+        own: dict[str, Any] = {"text": rows.numpy()}
+        if "positive" not in ctx.corpus.names:
+            own["positive"] = rows.numpy()
+        chosen = found[rows, places].tolist()
+        return Round(
+            {**own, "negative": [texts.distinct[place] for place in chosen]},
+            train={"max_steps": options.every},
+            keep_optimizer=True,
+            keep_schedule=True,
+        )
+
+    def _encoded(self, distinct: Sequence[str], ctx: RoundContext) -> Tensor:
+        """Return ``[U, D]`` vectors of length one."""
+        vectors = []
+        for start in range(0, len(distinct), BLOCK):
+            some = distinct[start : start + BLOCK]
+            vectors.append(unit(ctx.encode(some)))
+            ctx.progress(start + len(some), len(distinct), f"{self.name}: texts encoded")
+        return torch.cat(vectors)
+
+    def _negatives(
+        self, texts: Texts, vectors: Tensor, start: int, stop: int, ctx: RoundContext
+    ) -> Tensor:
+        """Return ``[stop - start, number]`` texts that are negatives of some rows; -1 is none."""
+        found = [torch.empty(0, self.options.number, dtype=torch.long)]
+        seed = derive_seed(ctx.generator(self.name).initial_seed(), self.name)
+        for first in range(start, stop, AT_ONCE):
+            rows = torch.arange(first, min(first + AT_ONCE, stop))
+            anchors, positives = texts.anchor[rows], texts.positive[rows]
+            own = (vectors[anchors] * vectors[positives]).sum(dim=1)
+            scores, who = self._nearest(texts, vectors, anchors)
+            options = self.options
+            slack = own.abs() * options.margin if options.strategy == "relative" else options.margin
+            fine = (scores < (own - slack).unsqueeze(1)) & (scores > -torch.inf)
+            fine[:, : options.skip] = False
+            rank = torch.arange(who.shape[1]).expand_as(who).float()
+            if options.take == "drawn":
+                rank = hashed_uniform(seed, rows.unsqueeze(1) * len(texts.distinct) + who)
+            order = rank.masked_fill(~fine, torch.inf).argsort(dim=1, stable=True)
+            order = order[:, : options.number]
+            taken = who.gather(1, order).masked_fill(~fine.gather(1, order), -1)
+            missing = taken.new_full((len(rows), options.number - taken.shape[1]), -1)
+            found.append(torch.cat([taken, missing], dim=1))
+            ctx.progress(first + len(rows) - start, stop - start, f"{self.name}: anchors searched")
+        return torch.cat(found)
+
+    def _nearest(self, texts: Texts, vectors: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``[Q, depth]`` cosines and texts that may be negatives, the nearest first.
+
+        Where there are fewer, the last cosines are minus infinity.
+        """
+        queries = vectors[anchors].to(self.device)
+        best = queries.new_empty(len(anchors), 0)
+        who = torch.empty(len(anchors), 0, dtype=torch.long, device=self.device)
+        query, known = _known(texts, anchors)
+        for start in range(0, texts.candidates, BLOCK):
+            stop = min(start + BLOCK, texts.candidates)
+            scores = queries @ vectors[start:stop].to(self.device).T
+            here = (known >= start) & (known < stop)
+            scores[query[here], known[here] - start] = -torch.inf
+            place = torch.arange(start, stop, device=self.device).expand_as(scores)
+            best, who = torch.cat([best, scores], dim=1), torch.cat([who, place], dim=1)
+            best, order = best.topk(min(self.options.depth, best.shape[1]), dim=1)
+            who = who.gather(1, order)
+        return best.cpu(), who.cpu()
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return how often it mined."""
+        return {"mined": self.mined}
+
+    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Restore it."""
+        self.mined = int(state["mined"])
+
+
+def _known(texts: Texts, anchors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``[K]`` which of some anchors has which text that is no negative of it."""
+    own, count = anchors * len(texts.distinct), len(texts.distinct)
+    starts, stops = (torch.searchsorted(texts.known, each) for each in (own, own + count))
+    index = ragged_index(starts, stops - starts)
+    query = torch.arange(len(anchors)).repeat_interleave(stops - starts)
+    return query, texts.known[index] % count

@@ -1,0 +1,41 @@
+"""Options of the miner."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from cse_core.options import MinerOptions
+
+
+class MinedOptions(MinerOptions):
+    """Options of ``mined``."""
+
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """How many times it mines; each time a round begins."""
+    every: Annotated[int, Field(ge=1, le=10**9)] = 500
+    """Steps of a round."""
+    number: Annotated[int, Field(ge=1, le=100)] = 1
+    """Negatives of an anchor; each makes a row of the round."""
+    depth: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """Nearest texts of an anchor that are looked at, its positives left out."""
+    skip: Annotated[int, Field(ge=0, le=9_999)] = 0
+    """How many of the nearest are left out."""
+    margin: Annotated[float, Field(ge=-2, le=2)] = 0.05
+    """How far below its positive's cosine a negative's has to be."""
+    strategy: Literal["absolute", "relative"] = "relative"
+    """absolute: the margin is a difference of cosines; relative: a share of the positive's."""
+    take: Literal["nearest", "drawn"] = "nearest"
+    """Of the texts that are left, the nearest, or some drawn by the seed."""
+    texts: str | None = None
+    """A file or data set whose texts may be negatives too."""
+
+    @model_validator(mode="after")
+    def _some_are_left(self) -> MinedOptions:
+        if self.skip + self.number > self.depth:
+            raise ValueError(
+                f"depth = {self.depth} has no {self.number} texts after skip = {self.skip}: "
+                "raise depth"
+            )
+        return self

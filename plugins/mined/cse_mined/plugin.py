@@ -1,0 +1,64 @@
+"""The records of mined negatives; imports no torch."""
+
+from __future__ import annotations
+
+from cse_core.hookspecs import hookimpl
+from cse_core.records import MinerSpec, Paper, RecipeSpec
+from cse_core.run_info import RunInfo
+from cse_mined.options import MinedOptions
+
+PAPER = Paper(
+    "Xiong et al.: ANCE, ICLR 2021; Moreira et al.: NV-Retriever, 2024",
+    bibtex=r"""@inproceedings{xiong-etal-2021-approximate,
+    title = "Approximate Nearest Neighbor Negative Contrastive Learning for Dense Text Retrieval",
+    author = "Xiong, Lee and Xiong, Chenyan and Li, Ye and Tang, Kwok-Fung and Liu, Jialin and
+        Bennett, Paul N. and Ahmed, Junaid and Overwijk, Arnold",
+    booktitle = "International Conference on Learning Representations",
+    year = "2021",
+}
+@misc{moreira-etal-2024-nvretriever,
+    title = "{NV-Retriever}: Improving Text Embedding Models with Effective Hard-Negative Mining",
+    author = "Moreira, Gabriel de Souza P. and Osmulski, Radek and Xu, Mengyao and Ak, Ronay and
+        Schifferer, Benedikt and Oldridge, Even",
+    year = "2024",
+    eprint = "2407.15831",
+    archivePrefix = "arXiv",
+}""",
+)
+
+
+def _notes(options: MinedOptions, facts: RunInfo) -> list[str]:
+    """Say how many steps the rounds have together."""
+    steps = options.rounds * options.every
+    return [f"{options.rounds} rounds of {options.every} steps, {steps:,} in all"]
+
+
+@hookimpl
+def cse_positive_miners() -> list[MinerSpec]:
+    """Return the miner."""
+    return [
+        MinerSpec(
+            name="mined",
+            summary="rounds with hard negatives that the model finds near to the anchors",
+            factory="cse_mined.mined:Mined",
+            options=MinedOptions,
+            rounds=True,
+            columns=("negative",),
+            provides=("pairs",),
+            plan_notes=_notes,
+            paper=PAPER,
+        )
+    ]
+
+
+@hookimpl
+def cse_recipes() -> list[RecipeSpec]:
+    """Return the recipe."""
+    return [
+        RecipeSpec(
+            name="mined",
+            summary="labelled pairs, with hard negatives mined every few steps",
+            path="cse_mined:recipes/mined.toml",
+            paper=PAPER,
+        )
+    ]

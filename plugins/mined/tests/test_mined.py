@@ -1,0 +1,193 @@
+"""Which texts are negatives, against a search in loops; rounds, resume, texts of a file."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_mined import mined
+from cse_testkit import make_part
+from cse_testkit.tiny import shared_encoder
+from torch import Tensor
+
+import cse
+from cse_core.errors import CseError
+from cse_core.functional import unit
+from cse_core.types import Round
+
+ROWS = 40
+TEXTS = [f"anchor {i % 30}" for i in range(ROWS)]  # ten anchors have two positives
+POSITIVES = [f"text {i % 35}" for i in range(ROWS)]  # five positives have two anchors
+
+
+class Data:
+    """Rows of two columns."""
+
+    def __init__(self, positives: Sequence[str] | None = POSITIVES) -> None:
+        self.columns = {"text": TEXTS} | ({"positive": positives} if positives else {})
+        self.names = tuple(self.columns)
+
+    def column(self, name: str) -> Sequence[str]:
+        return self.columns[name]
+
+
+class Between:
+    """A context between rounds whose vectors are drawn by the text."""
+
+    def __init__(self, data: Data | None = None) -> None:
+        self.corpus = data or Data()
+        self.said: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        draws = [np.random.default_rng(zlib.crc32(t.encode())) for t in texts]
+        return torch.from_numpy(np.stack([d.normal(size=6) for d in draws]).astype(np.float32))
+
+    def generator(self, name: str) -> torch.Generator:
+        return torch.Generator().manual_seed(7)
+
+    def shared(self, count: int, make: Any, at_once: int = 1) -> Tensor:
+        # Two processes.
+        middle = min(-(-count // at_once) // 2 * at_once, count)
+        found: Tensor = torch.cat([make(0, middle), make(middle, count)])
+        return found
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        self.said.append(what)
+
+
+def one_round(ctx: Any = None, **options: Any) -> Round:
+    made = make_part("positives", "mined", **options).next_round(ctx or Between())
+    assert isinstance(made, Round)
+    return made
+
+
+def slow(row: int, *, skip: int, margin: float, relative: bool, depth: int) -> list[str]:
+    """Return the negatives of a row, the nearest first."""
+    ctx, anchor = Between(), TEXTS[row]
+    theirs = {p for t, p in zip(TEXTS, POSITIVES, strict=True) if t == anchor}
+    vectors = {t: unit(ctx.encode([t]))[0] for t in {anchor, *POSITIVES}}
+    own = float(vectors[anchor] @ vectors[POSITIVES[row]])
+    most = own - (abs(own) * margin if relative else margin)
+    near = {t: float(vectors[anchor] @ vectors[t]) for t in set(POSITIVES) - theirs}
+    ranked = sorted(near, key=lambda text: -near[text])[:depth]
+    return [text for text in ranked[skip:] if near[text] < most]
+
+
+@pytest.mark.parametrize(
+    ("skip", "margin", "strategy", "depth", "number"),
+    [(0, 0.05, "relative", 100, 1), (3, 0.2, "absolute", 10, 3), (0, -0.5, "relative", 8, 4)],
+)
+def test_negatives_are_those_of_a_search_in_loops(
+    skip: int, margin: float, strategy: str, depth: int, number: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(mined, "BLOCK", 11)
+    monkeypatch.setattr(mined, "AT_ONCE", 7)
+    found = one_round(skip=skip, margin=margin, strategy=strategy, depth=depth, number=number)
+    expected = []
+    for row in range(ROWS):
+        given = {"skip": skip, "margin": margin, "depth": depth}
+        fine = slow(row, relative=strategy == "relative", **given)  # type: ignore[arg-type]
+        expected += [(row, text) for text in fine[:number]]
+    rows: Any = found.pairs["text"]
+    assert list(zip(rows.tolist(), found.pairs["negative"], strict=True)) == expected
+    assert 0 < len({*rows.tolist()}) < ROWS, "some anchors have none"
+    assert "positive" not in found.pairs
+
+
+def test_drawn_ones_are_among_the_fine_and_differ_by_row() -> None:
+    given: Any = {"margin": -2.0, "strategy": "absolute", "depth": 12, "number": 3}
+    found = one_round(take="drawn", **given)
+    near = one_round(**given)
+    again = one_round(take="drawn", **given)
+    assert list(found.pairs["negative"]) == list(again.pairs["negative"])
+    assert list(found.pairs["negative"]) != list(near.pairs["negative"])
+    rows: Any = found.pairs["text"]
+    for row in range(ROWS):
+        taken = {t for r, t in zip(rows, found.pairs["negative"], strict=True) if r == row}
+        fine = slow(row, skip=0, margin=-2.0, relative=False, depth=12)
+        assert len(taken) == 3 and taken <= {*fine}
+
+
+def test_rounds_end_and_go_on_after_a_break() -> None:
+    part = make_part("positives", "mined", rounds=2, every=30, margin=-1.0)
+    first = part.next_round(Between())
+    assert first.train == {"max_steps": 30} and first.keep_optimizer and first.keep_schedule
+    other = make_part("positives", "mined", rounds=2, every=30, margin=-1.0)
+    other.load_state_dict(part.state_dict())
+    for each in (part, other):
+        assert each.next_round(Between()) is not None and each.next_round(Between()) is None
+
+
+def test_plain_texts_are_their_own_positives() -> None:
+    found = one_round(Between(Data(None)), margin=0.1)
+    rows: Any = found.pairs["positive"]
+    assert rows.tolist() == found.pairs["text"].tolist()  # type: ignore[union-attr]
+    for row, negative in zip(rows, found.pairs["negative"], strict=True):
+        assert negative in TEXTS and negative != TEXTS[row]
+
+
+def test_texts_of_a_file_may_be_negatives(tmp_path: Path) -> None:
+    file = tmp_path / "more.txt"
+    file.write_text("".join(f"other {i}\n" for i in range(200)))
+    found = one_round(texts=str(file), margin=-1.0, number=5)
+    assert {text.split()[0] for text in found.pairs["negative"]} == {"text", "other"}
+
+
+def test_what_leaves_nothing_is_refused() -> None:
+    with pytest.raises(CseError, match="no anchor has a text that is far enough"):
+        one_round(margin=2.0, strategy="absolute")
+    with pytest.raises(ValueError, match="raise depth"):
+        make_part("positives", "mined", depth=5, skip=5)
+
+
+def test_a_run_mines_again_and_resumes_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws = random.Random(0)
+    words = [f"{a}{b}" for a in "bdfgkl" for b in "aeiou"]
+    texts = [" ".join(draws.choices(words, k=6)) for _ in range(48)]
+    file = tmp_path / "pairs.jsonl"
+    rows = [{"text": a, "positive": b} for a, b in zip(texts[:24], texts[24:], strict=True)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sets = {
+        "positives.mined.every": 3, "positives.mined.rounds": 3, "positives.mined.margin": -1,
+        "train.max_steps": 9, "train.batch_size": 4, "train.lr": 0.01, "train.device": "cpu",
+        "train.precision": "fp32",
+    }  # fmt: skip
+    given: Any = {
+        "model": str(shared_encoder()),
+        "data": str(file),
+        "dev": "none",
+        "options": sets,
+        "quiet": True,
+    }
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    assert cse.train("mined", out=whole, **given).outcome.steps == 9
+    encoded = mined.Mined._encoded
+    calls: list[int] = []
+
+    def interrupted(self: mined.Mined, distinct: Sequence[str], ctx: Any) -> Tensor:
+        calls.append(self.mined)
+        if calls == [1, 2]:
+            signal.raise_signal(signal.SIGTERM)  # the run ends after the next step
+        return encoded(self, distinct, ctx)
+
+    monkeypatch.setattr(mined.Mined, "_encoded", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cse.train("mined", out=part, **given)
+    cse.resume(part, quiet=True)
+    assert calls == [1, 2, 3]
+    kept = [[(run / f"rounds/{n}/pairs.parquet").read_bytes() for n in (1, 2, 3)]
+            for run in (whole, part)]  # fmt: skip
+    assert kept[0] == kept[1] and len({*kept[0]}) == 3, "the model moves, and so do its negatives"
+    name = "model/model.safetensors"
+    assert (whole / name).read_bytes() == (part / name).read_bytes()
