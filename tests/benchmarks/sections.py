@@ -322,9 +322,9 @@ def large(report: Report, given: Given) -> None:
     batches = (16, 32) if given.quick else (1024, 2048, 4096, 8192, 16384)
     texts = read(given.texts, max(2 * batches[-1], FOR_VOCABULARY))
     report.say(
-        f"A random BERT of {shape}, simcse in fp32, at most 8 tokens, chunks of {chunk}, one thread; a "
-        "process of 2 steps each. Memory is the peak of the steps above the loaded model; the "
-        "seconds are those of the second step."
+        f"A random BERT of {shape}, simcse in fp32, at most 8 tokens, chunks of {chunk}, one "
+        "thread; a process of 2 steps each. Memory is the peak of the steps above the loaded "
+        "model; the seconds are those of the second step."
     )
     lines = []
     with folder() as place:

@@ -111,8 +111,10 @@ def test_drawn_ones_are_among_the_fine_and_differ_by_row() -> None:
     assert list(found.pairs["negative"]) == list(again.pairs["negative"])
     assert list(found.pairs["negative"]) != list(near.pairs["negative"])
     rows: Any = found.pairs["text"]
-    for row in range(ROWS):
-        taken = {t for r, t in zip(rows, found.pairs["negative"], strict=True) if r == row}
+    pairs = list(zip(rows, found.pairs["negative"], strict=True))
+    drawn = [{text for own, text in pairs if own == row} for row in range(ROWS)]
+    assert any(drawn[row] != drawn[row + 30] for row in range(10)), "of one text"
+    for row, taken in enumerate(drawn):
         fine = slow(row, skip=0, margin=-2.0, relative=False, depth=12)
         assert len(taken) == 3 and taken <= {*fine}
 
