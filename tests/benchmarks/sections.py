@@ -34,6 +34,7 @@ from tests.benchmarks.work import (
     forked,
     in_process,
     mean_seconds,
+    measured,
     tokenising,
 )
 
@@ -317,10 +318,10 @@ def large(report: Report, given: Given) -> None:
     import sentence_transformers  # noqa: F401  for all of them
     import torch
 
-    torch.set_num_threads(1)  # threads do not survive a fork
+    torch.set_num_threads(1)  # neither threads nor what has some survive a fork
     shape, chunk = given.shape(1, 64), 8 if given.quick else 256
     batches = (16, 32) if given.quick else (1024, 2048, 4096, 8192, 16384)
-    texts = read(given.texts, max(2 * batches[-1], FOR_VOCABULARY))
+    texts = forked(read, given.texts, max(2 * batches[-1], FOR_VOCABULARY))
     report.say(
         f"A random BERT of {shape}, simcse in fp32, at most 8 tokens, chunks of {chunk}, one "
         "thread; a process of 2 steps each. Memory is the peak of the steps above the loaded "
@@ -330,7 +331,7 @@ def large(report: Report, given: Given) -> None:
     with folder() as place:
         base = Work(
             "simcse",
-            make_model(place / "model", texts[:FOR_VOCABULARY], shape),
+            forked(make_model, place / "model", texts[:FOR_VOCABULARY], shape),
             write(place / "texts.txt", texts[: 2 * batches[-1]]),
             length=8,
             batch=0,
@@ -344,7 +345,7 @@ def large(report: Report, given: Given) -> None:
                 "at once": replace(own, tiles=False),
                 PEER: replace(own, who=PEER),
             }
-            tasks = {name: partial(forked, work) for name, work in works.items()}
+            tasks = {name: partial(forked, measured, work) for name, work in works.items()}
             for name, found in alternate(tasks, repeats=1, warm=0).items():
                 added = [each["most"] - each["before"] for each in found]
                 seconds = spread(_of(found, "seconds"), ".2f")

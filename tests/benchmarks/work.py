@@ -301,13 +301,13 @@ def in_process(work: Work) -> dict[str, float]:
     return found
 
 
-def forked(work: Work) -> dict[str, float]:
-    """Return what ``in_process`` does, in a fork of this process, which imports nothing again."""
+def forked(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function returns in a fork of this process, which imports nothing again."""
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(_measured, (work,))
+        return pool.apply(function, given)
 
 
-def _measured(work: Work) -> dict[str, float]:
+def measured(work: Work) -> dict[str, float]:
     watch = run(work)
     seconds = statistics.median(watch.seconds)
     return {"before": watch.before, "most": watch.most, "seconds": seconds}
@@ -318,7 +318,7 @@ def mean_seconds(work: Work) -> Callable[[], float]:
 
 
 def main() -> None:
-    print(json.dumps(_measured(Work(**json.loads(sys.argv[1])))))
+    print(json.dumps(measured(Work(**json.loads(sys.argv[1])))))
 
 
 if __name__ == "__main__":
