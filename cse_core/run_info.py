@@ -20,6 +20,7 @@ class RunInfo:
         positions: Tokens of its longest row.
         mask_token: Whether its vocabulary has one.
         cased: Whether its vocabulary keeps capital letters.
+        causal: Whether its tokens see those before them alone.
         origin: Name of the installed encoder that it is, or that it was trained from.
         batch_size: Over all processes.
         steps: Optimiser steps of the run.
@@ -39,6 +40,7 @@ class RunInfo:
     layers: int | None = None
     positions: int | None = None
     cased: bool | None = None
+    causal: bool | None = None
     mask_token: bool | None = None
     origin: str | None = None
     batch_size: int = 0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 
 def shared_path(name: str) -> Path:
@@ -28,3 +31,11 @@ def golden(name: str) -> Any:
 def tensor(rows: Any) -> torch.Tensor:
     """Return numbers in float64."""
     return torch.tensor(rows, dtype=torch.float64)
+
+
+def fill(named: Iterable[tuple[str, nn.Parameter]], seed: int) -> None:
+    """Give parameters the numbers that the golden files describe."""
+    for place, (name, parameter) in enumerate(sorted(named)):
+        drawn = np.random.RandomState(seed + place).standard_normal(tuple(parameter.shape))
+        norm = "norm" in name.lower() and name.endswith("weight")
+        parameter.data = tensor(1 + 0.4 * (0.25 * drawn) if norm else 0.25 * drawn)

@@ -21,8 +21,6 @@ _SIZES = (
     *("vocab_size", "max_position_embeddings", "n_positions"),
 )
 _LARGEST_SIZE, _MOST_LAYERS = 10**8, 1000
-_DECODERS = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel", "ForConditionalGeneration")
-"""Ends of the names of architectures that continue texts."""
 _UNUSABLE = ("t5", "mt5", "umt5", "xlnet")
 """Families whose encoders transformers loads with a decoder, or that read words in another way."""
 _FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
@@ -68,7 +66,7 @@ PrecisionOption = Annotated[
 
 
 def check_config(name: str, registry: Registry) -> None:
-    """Refuse a model's folder whose config has sizes of no encoder, or says that it is a decoder.
+    """Refuse a model's folder whose config has sizes of no encoder, or says that it is none.
 
     Raises:
         CseError: What is wrong; nothing is looked at where the name is one of the hub.
@@ -99,8 +97,8 @@ def check_config(name: str, registry: Registry) -> None:
         hint = "encode with sentence-transformers, or train another encoder, such as BERT's"
     elif config.get("is_encoder_decoder") is True:
         what = "an encoder with a decoder"
-    elif config.get("is_decoder") is True or any(each.endswith(_DECODERS) for each in heads):
-        what = "a decoder, which reads in one direction"
+    elif isinstance(config.get("text_config"), dict):
+        what = "a model of texts and something else"
     if what is not None:
         what = f"is {what}: {', '.join(heads) or config.get('model_type')}"
         raise CseError(what, where="model.name", value=name, hint=hint)

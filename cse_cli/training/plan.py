@@ -15,6 +15,7 @@ from cse_core.options import LossOptions, Options, models_named
 from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
 from cse_core.recipes.values import as_typed
 from cse_core.run_info import RunInfo
+from cse_core.runtime.model_files import DECODERS
 from cse_core.training.recipe_file import as_recipe
 
 if TYPE_CHECKING:
@@ -262,6 +263,8 @@ def _known(facts: RunInfo) -> str:
     text += [f"{facts.layers} layers"] if facts.layers else []
     if facts.cased is not None:
         text.append("cased" if facts.cased else "lower-cased")
+    if facts.causal or facts.family in DECODERS:
+        text.append("causal" if facts.causal else "bidirectional")
     return f" ({', '.join(text or ['neither installed nor a folder: looked for on the hub'])})"
 
 

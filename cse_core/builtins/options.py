@@ -18,6 +18,20 @@ from cse_core.options import (
 from cse_core.schedule import Schedule
 
 
+class MeanOptions(PoolerOptions):
+    """Options of ``mean``."""
+
+    include_prompt: bool = True
+    """Whether the prompt counts; else it and the special tokens before it are left out."""
+
+
+class LastTokenOptions(PoolerOptions):
+    """Options of ``last-token``."""
+
+    end: bool = True
+    """End every row with the tokenizer's end token, where the tokenizer itself does not."""
+
+
 class FirstLastOptions(PoolerOptions):
     """Options of ``first-last``."""
 

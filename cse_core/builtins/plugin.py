@@ -30,7 +30,15 @@ def cse_poolers() -> list[PoolSpec]:
             name="mean",
             summary="the mean of the last states",
             factory="cse_core.builtins.poolers:Mean",
+            options=options.MeanOptions,
             sentence_transformers="mean",
+        ),
+        RowPoolerSpec(
+            name="last-token",
+            summary="the state of the last token, which ends the text",
+            factory="cse_core.builtins.poolers:LastToken",
+            options=options.LastTokenOptions,
+            sentence_transformers="lasttoken",
         ),
         RowPoolerSpec(
             name="first-last",

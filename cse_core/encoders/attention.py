@@ -33,26 +33,33 @@ class LengthClass:
         rows: ``[r]`` which rows, on the CPU.
         longest: Tokens of the longest row, ``l``.
         real: ``[r, l]`` bool, False on padding; None where all rows are equally long.
+        causal: Whether a token sees itself and those before it alone.
     """
 
     rows: Tensor
     longest: int
     real: Tensor | None
+    causal: bool = False
     _bias: dict[tuple[torch.dtype, int | None], Tensor | None] = field(default_factory=dict)
 
     def bias(self, dtype: torch.dtype, window: int | None, device: torch.device) -> Tensor | None:
         """Return what is added to the scores, ``[r or 1, 1, 1 or l, l]``: 0, or minus infinity.
 
-        Tokens see others at a distance below ``window``; without one they see the whole row.
+        Tokens see others at a distance below ``window``; without one they see the whole row, or all
+        of it before them.
         """
         if window is not None and window >= self.longest:
             window = None
         key = (dtype, window)
         if key not in self._bias:
             seen = None if self.real is None else self.real[:, None, None, :]
-            if window is not None:
-                place = torch.arange(self.longest, device=device)
-                near = (place[:, None] - place[None, :]).abs() < window
+            place = torch.arange(self.longest, device=device)
+            back = place[:, None] - place[None, :]
+            if self.causal:  # padding lies behind every token that is read
+                seen = (back >= 0)[None, None]
+                seen = seen if window is None else seen & (back < window)
+            elif window is not None:
+                near = back.abs() < window
                 # A padded query may see nothing at all near it; its own place keeps it finite.
                 own = torch.eye(self.longest, dtype=torch.bool, device=device)
                 seen = near[None, None] if seen is None else (near & seen) | own
@@ -96,12 +103,17 @@ class RowLayout:
         offsets: ``[R+1]`` int64 on the CPU; row ``r`` is ``offsets[r]:offsets[r+1]``.
         device: Where the tokens are.
         source: Where attention dropout draws from; None draws from torch's own generator.
+        causal: Whether a token sees itself and those before it alone.
     """
 
     def __init__(
-        self, offsets: Tensor, device: torch.device, source: DropoutSource | None = None
+        self,
+        offsets: Tensor,
+        device: torch.device,
+        source: DropoutSource | None = None,
+        causal: bool = False,
     ) -> None:
-        self.source = source
+        self.source, self.causal = source, causal
         self.device = device
         self.tokens = int(offsets[-1])
         self._starts = offsets[:-1]
@@ -128,7 +140,7 @@ class RowLayout:
             if int(lengths[count - 1]) < longest:
                 place = torch.arange(longest, device=self.device)
                 real = place < self._there(lengths[:count])[:, None]
-            classes.append(LengthClass(rows[:count], longest, real))
+            classes.append(LengthClass(rows[:count], longest, real, self.causal))
             rows, lengths = rows[count:], lengths[count:]
         return classes
 
@@ -239,6 +251,7 @@ def packed_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
+    softcap: float | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
     """Attend inside each row; the signature is that of transformers' attention functions.
@@ -254,6 +267,7 @@ def packed_attention(
         scaling: Factor of the scores; None means ``d ** -0.5``.
         dropout: Probability of dropping an attention weight; the caller gives 0 outside training.
         sliding_window: Tokens see others at a distance below this one.
+        softcap: Bound ``c`` of the scores ``s``, which become ``c * tanh(s / c)`` (Gemma 2).
 
     Returns:
         ``[1, T or R, heads, d]``, and None for the attention weights.
@@ -272,12 +286,13 @@ def packed_attention(
     if shared > 1:
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
     rows = [x.transpose(1, 2).reshape(-1, heads, size) for x in (query, key, value)]
-    kernel = _varlen_kernel(query, dropout, sliding_window)
+    if sliding_window is not None and sliding_window >= row_layout.longest:
+        sliding_window = None
+    kernel = None if softcap else _varlen_kernel(query, dropout, sliding_window)
     if kernel is not None:
-        around = -1 if sliding_window is None else sliding_window - 1
-        attended = kernel(
-            *rows, *_spans(row_layout), scale=scale, p=dropout, window=(around, around)
-        )
+        around, causal = -1 if sliding_window is None else sliding_window - 1, row_layout.causal
+        window, spans = (around, 0 if causal else around), _spans(row_layout)
+        attended = kernel(*rows, *spans, scale=scale, p=dropout, window=window, causal=causal)
         return attended.unsqueeze(0), None
     queries = row_layout.split(rows[0]) if alone else row_layout.pad(rows[0])
     keys, values = map(row_layout.pad, rows[1:])
@@ -287,7 +302,7 @@ def packed_attention(
             shape = (len(group.rows), heads, -1, size)
             q, k, v = q.view(shape), k.view(shape), v.view(shape)
             bias = group.bias(q.dtype, None if alone else sliding_window, q.device)
-            parts.append(_attend(q, k, v, bias, scale, dropout, row_layout.source))
+            parts.append(_attend(q, k, v, bias, scale, dropout, row_layout.source, softcap))
     join = row_layout.merge if alone else row_layout.unpad
     return join(parts, heads).unsqueeze(0), None
 
@@ -300,13 +315,14 @@ def _attend(
     scale: float,
     p: float,
     source: DropoutSource | None,
+    softcap: float | None = None,
 ) -> Tensor:
     """Return attention over padded rows, of the shape of ``q``.
 
     ``q`` is ``[r, heads, l or 1, d]``, ``k`` and ``v`` are ``[r, heads, l, d]``, ``bias`` is
     ``[r or 1, 1, 1 or l, l]``.
     """
-    if p == 0.0 or q.device.type != "cpu":
+    if softcap is None and (p == 0.0 or q.device.type != "cpu"):
         return functional.scaled_dot_product_attention(
             q, k, v, attn_mask=bias, dropout_p=p, scale=scale
         )
@@ -314,7 +330,10 @@ def _attend(
     shape = q.shape
     added = q.new_zeros(1) if bias is None else bias.expand(*shape[:2], -1, -1).flatten(0, 1)
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
-    scores = torch.baddbmm(added, q, k.mT, alpha=scale)
+    if softcap is None:
+        scores = torch.baddbmm(added, q, k.mT, alpha=scale)
+    else:
+        scores = softcap * torch.tanh(torch.bmm(q, k.mT) * (scale / softcap)) + added
     return torch.bmm(drop(scores.softmax(-1), p, source), v).view(shape)
 
 
@@ -322,7 +341,7 @@ def _varlen_kernel(query: Tensor, p: float, window: int | None) -> Callable[...,
     """Return a kernel of torch for rows of any length, or None where there is none.
 
     It is called with queries, keys and values ``[T, heads, d]``, what :func:`_spans` returns, and
-    ``scale``, ``p`` and ``window``.
+    ``scale``, ``p``, ``window`` and ``causal``.
     """
     size, half = query.shape[-1], query.dtype in (torch.float16, torch.bfloat16)
     if query.device.type != "cuda" or torch.version.hip or size > 256 or size % 8:
@@ -343,18 +362,20 @@ def _spans(rows: RowLayout) -> tuple[Tensor, Tensor, int, int]:
     return one_each, rows.offsets, 1, rows.longest
 
 
-def _flash(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
+def _flash(*spans: Any, scale: float, p: float, window: tuple[int, int], causal: bool) -> Tensor:
     left, right = window
     attended: Tensor = torch.ops.aten._flash_attention_forward(
-        *spans, p, False, False, scale=scale, window_size_left=left, window_size_right=right
+        *spans, p, causal, False, scale=scale, window_size_left=left, window_size_right=right
     )[0]
     return attended
 
 
-def _efficient(*spans: Any, scale: float, p: float, window: tuple[int, int]) -> Tensor:
+def _efficient(
+    *spans: Any, scale: float, p: float, window: tuple[int, int], causal: bool
+) -> Tensor:
     rows, where = [x.unsqueeze(0) for x in spans[:3]], spans[3:]
     attended: Tensor = torch.ops.aten._efficient_attention_forward(
-        *rows, None, *where, p, 0, torch.is_grad_enabled(), scale=scale
+        *rows, None, *where, p, int(causal), torch.is_grad_enabled(), scale=scale
     )[0]
     return attended.squeeze(0)
 

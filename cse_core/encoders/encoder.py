@@ -25,17 +25,23 @@ from cse_core.encoders.architecture import (
 )
 from cse_core.encoders.attention import PACKED, RowLayout, register_packed_attention
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
-from cse_core.encoders.pretrained import WHERE, load_model, load_tokenizer, translate_load_errors
+from cse_core.encoders.pretrained import (
+    WHERE,
+    load_model,
+    load_tokenizer,
+    translate_load_errors,
+)
 from cse_core.encoders.shortcuts import LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.protocols import Encoder
+from cse_core.runtime.model_files import DIRECTIONS
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
 
 InputHook = Callable[[Tensor], Tensor]
 MAX_PLACES = 2**20
 """Positions of the longest row."""
-Layout = Literal["auto", "packed", "padded"]
+Attention = Literal["auto", "packed", "padded", "causal", "bidirectional"]
 
 
 def row_slots(positions: Tensor, offsets: Tensor, width: int) -> Tensor:
@@ -49,8 +55,8 @@ class Packed:
     """All rows as one sequence ``[1, T]``; attention alone knows where they begin.
 
     ``positions`` are the places ``[T]`` in the rows, ``offsets`` are ``[R+1]`` int64 on the CPU.
-    With ``by_position`` a row's tokens are put in the order of their positions, as attention by a
-    sliding window needs when positions were permuted; it counts the tokens that are there.
+    With ``by_position`` a row's tokens are put in the order of their positions, as causal attention
+    and a sliding window need when positions were permuted; it counts the tokens that are there.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class Packed:
         offsets: Tensor,
         source: DropoutSource | None,
         by_position: bool,
+        causal: bool,
     ) -> None:
         self._order: Tensor | None = None
         if by_position:
@@ -67,7 +74,8 @@ class Packed:
             self._inverse = self._order.argsort()
             positions = positions[self._order]
         self.positions = positions.unsqueeze(0)
-        self.arguments: dict[str, Any] = {"row_layout": RowLayout(offsets, tokens.device, source)}
+        rows = RowLayout(offsets, tokens.device, source, causal)
+        self.arguments: dict[str, Any] = {"row_layout": rows}
 
     def to_model(self, tokens: Tensor) -> Tensor:
         """Return ``[T, X]`` as ``[1, T, X]``."""
@@ -129,13 +137,14 @@ class PackedEncoder(Encoder):
     Attributes:
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
+        causal: Whether tokens see those before them alone, as in decoders, by the same evidence.
 
     Raises:
-        CseError: If the model takes no word embeddings, is not an encoder, or was to be packed and
-            cannot be.
+        CseError: If the model takes no word embeddings, has a decoder behind an encoder, was to be
+            packed and cannot be, or reads in another direction than it was to.
     """
 
-    def __init__(self, model: PreTrainedModel, *, attention: Layout = "auto") -> None:
+    def __init__(self, model: PreTrainedModel, *, attention: Attention = "auto") -> None:
         super().__init__()
         self.model = model
         self.own_pooler = take_pooler(model)
@@ -149,11 +158,12 @@ class PackedEncoder(Encoder):
         self.layer_count = int(model.config.num_hidden_layers)
         self.first_position, self.max_positions = position_range(model)
         self._windowed = getattr(model.config, "sliding_window", None) is not None
+        self.causal = False
         self.packed, self.why_padded = False, cast(str | None, "padding was requested")
         self._last_layer: LastLayer | None = None
         self._choose_layout(attention)
 
-    def _choose_layout(self, attention: Layout) -> None:
+    def _choose_layout(self, attention: Attention) -> None:
         """Pack if the model can be packed, by the evidence of a few tokens."""
         name = type(self.model).__name__
         if next(self.model.parameters()).is_meta:
@@ -162,9 +172,11 @@ class PackedEncoder(Encoder):
         self.model.eval()
         try:
             evidence = plain_forward(self.model, self.max_positions)
-            if is_causal(evidence):
-                what = "reads in one direction, as decoders do: no token sees the ones after it"
-                raise unusable(f"{name} {what}")
+            self.causal = is_causal(evidence)
+            if attention in DIRECTIONS and self.causal != (attention == "causal"):
+                what = f"{name} has no {attention} attention"
+                hint = "leave it out, and it reads as its folder says"
+                raise CseError(what, where="model.attention", value=attention, hint=hint)
             if attention != "padded":
                 self.why_padded = self._try_to_pack(evidence)
                 self.packed = self.why_padded is None
@@ -202,7 +214,7 @@ class PackedEncoder(Encoder):
 
     def _try_to_read_alone(self, evidence: Evidence) -> LastLayer | None:
         """Return the last layer if it can be run for one token a row, by the same evidence."""
-        if not self.packed or self._windowed:
+        if not self.packed or self._windowed or self.causal:
             return None
         found = self._last_layer = LastLayer.find(self.model)
         try:
@@ -233,7 +245,7 @@ class PackedEncoder(Encoder):
         *,
         from_scratch: bool = False,
         dropout: float | None = None,
-        attention: Layout = "auto",
+        attention: Attention = "auto",
         seed: int,
     ) -> PackedEncoder:
         """Load a Hugging Face encoder as ``pretrained.load_model`` does.
@@ -242,7 +254,10 @@ class PackedEncoder(Encoder):
             CseError: What that raises, and if the model is not an encoder.
         """
         with translate_load_errors(str(path)):
-            model, _ = load_model(path, from_scratch=from_scratch, dropout=dropout, seed=seed)
+            direction = attention if attention in DIRECTIONS else None
+            model, _ = load_model(
+                path, from_scratch=from_scratch, dropout=dropout, seed=seed, direction=direction
+            )
             return cls(model, attention=attention)
 
     @classmethod
@@ -330,7 +345,8 @@ class PackedEncoder(Encoder):
             raise ValueError(f"a row of {longest} tokens; the encoder takes {self.max_positions}")
         layout: Packed | Padded
         if self.packed:
-            layout = Packed(words, positions, offsets, self.dropout_source, self._windowed)
+            in_order, source = self._windowed or self.causal, self.dropout_source
+            layout = Packed(words, positions, offsets, source, in_order, self.causal)
         else:
             layout = Padded(words, positions, offsets)
         taken: dict[int, Tensor] = {}
@@ -359,6 +375,8 @@ class PackedEncoder(Encoder):
         if "token_type_ids" in self._arguments and hasattr(self.model.config, "type_vocab_size"):
             # Given, since a model's own would be cut from a table as long as its positions.
             arguments["token_type_ids"] = torch.zeros_like(positions)
+        if "use_cache" in self._arguments:
+            arguments["use_cache"] = False
         return arguments
 
     @contextmanager

@@ -15,6 +15,7 @@ from tokenizers import normalizers
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoTokenizer,
     PreTrainedModel,
@@ -24,7 +25,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from cse_core.errors import CseError
 from cse_core.files import SUMS, verify_checksums
 from cse_core.runtime.declared import declared
-from cse_core.runtime.model_files import model_folder, read_json
+from cse_core.runtime.model_files import DECODERS, model_folder, read_json
 
 WHERE = "model.name"
 
@@ -49,6 +50,7 @@ def load_model(
     dropout: float | None = None,
     seed: int = 0,
     head: bool = False,
+    direction: str | None = None,
 ) -> tuple[PreTrainedModel, bool]:
     """Load a Hugging Face encoder in fp32, with its pooling layer where the weights hold one.
 
@@ -61,17 +63,24 @@ def load_model(
         from_scratch: Read the configuration alone and draw the weights from ``seed``.
         dropout: Sets every dropout probability of the configuration; None leaves them.
         seed: Seeds weights that are drawn.
-        head: With the head that predicts masked tokens, drawn where the weights hold none.
+        head: With the head that predicts masked tokens, in decoders the next one, drawn where the
+            weights hold none.
+        direction: ``causal`` or ``bidirectional`` attention of a decoder; None leaves it.
 
     Raises:
         CseError: If files are missing, cut short or pickled, do not fit, or need remote code.
     """
     folder = model_folder(Path(path), str(path))
     name = str(folder)
-    kind: Any = AutoModelForMaskedLM if head else AutoModel
     drawn: list[str] = []
     with translate_load_errors(name):
         config = load_config(path)
+        kind: Any = AutoModel
+        if head:
+            decodes = config.model_type in DECODERS
+            kind = AutoModelForCausalLM if decodes else AutoModelForMaskedLM
+        if direction is not None:
+            _set_direction(config, causal=direction == "causal")
         if not from_scratch:
             check_weights(folder, config)
             if wrong := verify_checksums(folder):
@@ -222,6 +231,18 @@ def _explanation(error: Exception, name: str, part: str) -> CseError:
     else:
         hint = "check config.json and the other files in the folder"
     return CseError(what, where=WHERE, value=name, hint=hint)
+
+
+def _set_direction(config: Any, *, causal: bool) -> None:
+    """Let tokens see the whole row, or those before them alone; the saved configuration says so.
+
+    A sliding window of both sides is none that a decoder was trained with: it then has no end.
+    """
+    config.is_causal = causal
+    if causal and getattr(config, "use_bidirectional_attention", None):  # EmbeddingGemma
+        config.use_bidirectional_attention = False
+    if not causal and getattr(config, "sliding_window", None) is not None:
+        config.sliding_window = config.max_position_embeddings
 
 
 def _set_dropout(config: Any, p: float) -> None:

@@ -16,6 +16,7 @@ from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, 
 from cse_core.recipes.settings import FILLED
 from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
+from cse_core.runtime.model_files import DECODERS, DIRECTIONS
 
 
 def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -250,6 +251,22 @@ def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]
             yield CseError(what, where=f"views.{view.name}.column", hint=f"remove one, or {remove}")
 
 
+def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse a direction where it has no meaning, and a first token that sees itself alone."""
+    asked, family = run.model.attention, run.facts.family
+    if asked in DIRECTIONS and family not in (None, *DECODERS):
+        what = f"has no meaning for {family}: the families {', '.join(DECODERS)} read in either way"
+        hint = "leave it out, or name a decoder with --model"
+        yield CseError(what, where="model.attention", value=asked, hint=hint)
+    elif run.facts.causal:
+        rows = run.pools(RowPoolerSpec)
+        for part in [*rows, *([run.inference_pool] if run.inference_pool else [])]:
+            if part.spec.declared("sentence_transformers", part.options) == "cls":
+                what = "pools the first token, which sees nothing but itself in causal attention"
+                hint = "--pool last-token, --pool mean, or --model.attention bidirectional"
+                yield CseError(what, where=part.path, hint=hint)
+
+
 def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse a prompt where wrapped rows are sliced: it has no place in a later slice."""
     encoding = run.pools(RowPoolerSpec)
@@ -423,6 +440,6 @@ def _how_to_add(registry: Registry, capability: str) -> str:
 CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
     check_positives, check_token_losses, check_branches, check_sizes, check_columns,
-    check_round_texts, check_inference, check_prompts,
+    check_round_texts, check_inference, check_attention, check_prompts,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

@@ -41,6 +41,7 @@ from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec, TokenLoss
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.runtime.declared import Declared
+from cse_core.runtime.model_files import DIRECTIONS
 
 DataLookup = Callable[[DataOptions], Any]
 """Reads the data, as a ``cse_core.data.Data``."""
@@ -252,6 +253,9 @@ def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composi
             "that ask for its family or size are left out"
         )
     run = _in_precision(run, problems)
+    if run.model.attention in DIRECTIONS:
+        causal = run.model.attention == "causal"
+        run = replace(run, facts=replace(run.facts, causal=causal))
     views, unmade = plan_views(run)
     run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]

@@ -63,8 +63,9 @@ class ModelOptions(Options):
     the embeddings. None named: all."""
     from_scratch: bool = False
     """Start from random weights, with the model's configuration."""
-    attention: Literal["auto", "packed", "padded"] = "auto"
-    """Pack rows end to end or pad them; auto packs where the architecture supports it."""
+    attention: Literal["auto", "packed", "padded", "causal", "bidirectional"] = "auto"
+    """Pack rows end to end or pad them; auto packs where the architecture supports it. causal,
+    bidirectional: how a decoder reads, by default as its folder says."""
     gradient_checkpointing: bool = False
     """Compute what happens inside each layer again in the backward pass instead of keeping it:
     slower, with the same result, in less memory."""

@@ -21,6 +21,8 @@ ACTIVATIONS = {
 }  # fmt: skip
 """Functions behind a linear layer, and their classes in torch."""
 _FLAG = "pooling_mode_"
+_MODES = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
+"""Modes of sentence-transformers' pooling, and the row poolers that are equal to them."""
 
 
 def _of_this_version(number: object) -> object:
@@ -49,7 +51,8 @@ class Declared(BaseModel):
         max_length: Tokens of the longest row; None where nothing says it.
         normalize: Whether vectors are scaled to length 1, before they are cut to ``truncate_dim``.
         do_lower_case: Whether texts are lower-cased before the tokenizer has them.
-        include_prompt: Whether the prompt's tokens are pooled.
+        include_prompt: Whether the prompt's tokens are pooled; the row pooler ``mean`` says it in
+            its options too.
     """
 
     format: Annotated[object, AfterValidator(_of_this_version)] = 1
@@ -75,8 +78,8 @@ class Declared(BaseModel):
         """
         name = self.default_prompt_name if given is None else given
         text = "" if name is None else self.prompts.get(name, name)
-        if text and not self.include_prompt:
-            what = "its pooling leaves out the tokens of the prompt, which cse cannot do"
+        if text and not self.include_prompt and self.row and self.row.use == "cls":
+            what = "its pooling leaves out the tokens of the prompt, which cls cannot do"
             hint = "encode with sentence-transformers, or without a prompt: --prompt ''"
             raise CseError(what, where="model.prompt", value=text, hint=hint)
         return text
@@ -207,11 +210,17 @@ def _pooling(config: dict[str, Any], name: str) -> dict[str, Any]:
         flags = [key.removeprefix(_FLAG) for key in config if key.startswith(_FLAG) and config[key]]
         modes = [re.sub("_tokens?$", "", flag) for flag in flags] or ["mean"]
     modes = modes if isinstance(modes, list) else [modes]
-    if modes not in (["cls"], ["mean"]):
+    if len(modes) != 1 or modes[0] not in _MODES:
         what = f"pools its tokens by {' and '.join(map(str, modes))}, which cse does not have"
         hint = "name one of cse's with --pooling"
         raise CseError(what, where="model.name", value=name, hint=hint)
-    return {"row": {"use": modes[0]}, "include_prompt": config.get("include_prompt", True)}
+    whole = config.get("include_prompt", True)
+    use, options = _MODES[modes[0]], {}
+    if use == "mean" and whole is False:
+        options = {"include_prompt": False}
+    elif use == "last-token":
+        options = {"end": False}  # what is last is for its tokenizer to say
+    return {"row": {"use": use, "options": options}, "include_prompt": whole}
 
 
 def _dense(file: Path, name: str) -> dict[str, Any]:

@@ -23,6 +23,13 @@ _OFFSET_POSITIONS = frozenset(
      "mpnet", "ibert", "roberta-prelayernorm", "xmod", "luke", "esm"}
 )  # fmt: skip
 """Families whose positions start behind the padding token's id."""
+DECODERS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text")
+"""Families that can read in either direction: causally, as they do by themselves, or not."""
+DIRECTIONS = ("causal", "bidirectional")
+_CONTINUES = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel")
+"""Ends of the names of architectures that continue texts."""
+_ONE_WAY = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "opt", "bloom", "falcon", "phi", "phi3")
+"""Further families of decoders, which read causally and in no other way."""
 
 
 def model_folder(path: Path, name: str) -> Path:
@@ -130,8 +137,19 @@ def facts_of_files(
         heads=_whole(config, "num_attention_heads", "n_heads", "n_head"),
         cased=_cased(files),
         mask_token=_mask_token(files),
+        causal=_causal(config),
         origin=origin or files.get(MANIFEST, {}).get("origin"),
     )
+
+
+def _causal(config: Mapping[str, Any]) -> bool:
+    """Return whether a model reads in one direction, as far as its configuration says it."""
+    heads = config.get("architectures")
+    continues = isinstance(heads, list) and any(str(h).endswith(_CONTINUES) for h in heads)
+    if config.get("model_type") in DECODERS or continues:
+        both = config.get("use_bidirectional_attention")
+        return config.get("is_causal", True) is not False and both is not True
+    return config.get("is_decoder") is True or config.get("model_type") in _ONE_WAY
 
 
 def _whole(config: Mapping[str, Any], *keys: str) -> int | None:

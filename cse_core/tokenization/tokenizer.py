@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from tokenizers.processors import Sequence as SequenceOfProcessors
+from tokenizers.processors import TemplateProcessing
 from torch import Tensor
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
@@ -79,6 +81,10 @@ class TextTokenizer:
             )
         self.hf, self.prompt = tokenizer, prompt
         self._prompts: dict[str, list[int]] = {}
+        self._find_special_tokens()
+
+    def _find_special_tokens(self) -> None:
+        tokenizer = self.hf
         plain = tokenizer("a", add_special_tokens=False)["input_ids"]
         wrapped = tokenizer("a", add_special_tokens=True)["input_ids"]
         count = len(plain)
@@ -87,6 +93,28 @@ class TextTokenizer:
         self.before: list[int] = wrapped[:start]
         self.after: list[int] = wrapped[start + count :]
         self.special_count = len(self.before) + len(self.after)
+
+    def end_rows(self, where: str) -> None:
+        """Let every row end with the end token, where none of the tokenizer's own ends it.
+
+        The tokenizer itself is changed, so that a saved one does the same.
+
+        Raises:
+            CseError: If it has no such token; ``where`` is what asks for it.
+        """
+        if self.after:
+            return
+        end = self.hf.eos_token
+        if end is None:
+            hint = "set eos_token in tokenizer_config.json, or name another pooler"
+            raise CseError("the tokenizer has no end token to put there", where=where, hint=hint)
+        added = TemplateProcessing(
+            single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, self.hf.eos_token_id)]
+        )
+        backend = self.hf.backend_tokenizer
+        own = [] if backend.post_processor is None else [backend.post_processor]
+        backend.post_processor = SequenceOfProcessors([*own, added])
+        self._find_special_tokens()
 
     def table(
         self,

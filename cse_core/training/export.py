@@ -148,11 +148,12 @@ def _write_sentence_transformers(
             return f"head {name} is not a single Dense layer"
         dense.append(equal)
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+    flags["lasttoken"] = "lasttoken"
     pooling = {
         "word_embedding_dimension": sentence_encoder.encoder.hidden_size,
         **{f"pooling_mode_{flag}": mode == name for name, flag in flags.items()},
         "pooling_mode_mean_sqrt_len_tokens": False,
-        "include_prompt": says["include_prompt"],
+        "include_prompt": getattr(row.options, "include_prompt", says["include_prompt"]),
     }
     _write_json(folder / "1_Pooling" / "config.json", pooling)
     for place, (config, values) in enumerate(dense, start=2):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from cse_mlm.loss import Mlm
@@ -18,15 +16,7 @@ from transformers import BertConfig, BertForMaskedLM, RobertaConfig, RobertaForM
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.masked_lm import Head
 from cse_core.types import TokenBatch, TokenStates, offsets_of, positions_of
-from tests.shared import golden, tensor
-
-
-def fill(named: Iterator[tuple[str, nn.Parameter]], seed: int) -> None:
-    """Give parameters the numbers that the file describes."""
-    for place, (name, parameter) in enumerate(sorted(named)):
-        drawn = np.random.RandomState(seed + place).standard_normal(tuple(parameter.shape))
-        norm = "norm" in name.lower() and name.endswith("weight")
-        parameter.data = tensor(1 + 0.4 * (0.25 * drawn) if norm else 0.25 * drawn)
+from tests.shared import fill, golden, tensor
 
 
 def rows(ids: list[list[int]], mask: list[list[int]], labels: list[list[int]]) -> TokenBatch:

@@ -196,7 +196,11 @@ FOLDERS: dict[str, Maker] = {
         pooling(), prompts={"query": "the old ", "d": ""}, default_prompt_name="query"
     ),
     "a prompt of bytes": with_byte_level,
+    "a prompt that is not pooled": saved(
+        pooling(include_prompt=False), prompts={"q": "the old "}, default_prompt_name="q"
+    ),
     "a prompt that is not pooled, unused": saved(pooling(include_prompt=False)),
+    "last token": saved(pooling("lasttoken")),
     "truncate_dim": saved(pooling(), modules.Normalize(), truncate_dim=5),
     "similarity dot": saved(pooling(), similarity_fn_name="dot"),
     "cased": saved(pooling(), base=shared_encoder(True)),
@@ -214,7 +218,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "max pooling": (saved(pooling("max")), "pools its tokens by max, which cse does not have"),
     "two poolings": (saved(pooling(("cls", "mean"))), "pools its tokens by cls and mean"),
     "a prompt that is not pooled": (
-        saved(pooling(include_prompt=False), prompts={"q": "the "}, default_prompt_name="q"),
+        saved(pooling("cls", include_prompt=False), prompts={"q": "a"}, default_prompt_name="q"),
         "leaves out the tokens of the prompt",
     ),
     "Normalize before Dense": (saved(pooling(), modules.Normalize(), dense()), "before its last"),
@@ -295,7 +299,12 @@ def check(name: str, tmp_path: Path) -> None:
     same(theirs(run.model), wanted, "after training, by sentence-transformers")
 
 
-FAST = ("Dense, Dropout, Normalize", "a prompt of bytes", "sentence-transformers over cse")
+FAST = (
+    "Dense, Dropout, Normalize",
+    "a prompt that is not pooled",
+    "a prompt of bytes",
+    "sentence-transformers over cse",
+)
 
 
 @pytest.mark.parametrize(
