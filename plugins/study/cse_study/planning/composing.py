@@ -43,7 +43,8 @@ _GONE = {"dropout_bits": 16}
 """Options of ``train`` that are gone, with the value of every run that was made before: it is
 found again by its key."""
 _NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "dimensions": [],
-        "dimension_weights": [], "train_layers": [], "layer_decay": 1.0, "include_prompt": True}  # fmt: skip
+        "dimension_weights": [], "train_layers": [], "layer_decay": 1.0,
+        "include_prompt": True}  # fmt: skip
 """Options that came later, each with the value that changes nothing: a run that was made before is
 found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
