@@ -125,6 +125,13 @@ class Tokenizer(Protocol):
     before: list[int]
     after: list[int]
 
+    def end_rows(self, where: str) -> None:
+        """Let every row end with the end token, where none of its own ends it.
+
+        Raises:
+            CseError: If it has no such token; ``where`` is what asks for it.
+        """
+
     def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
         """Return texts as rows of content tokens; row i has owner i."""
 

@@ -1,4 +1,4 @@
-"""An encoder and the head that predicts masked tokens, of any family that transformers has."""
+"""An encoder and the head that predicts masked tokens, or the next one, of any family."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_model, load_tokenizer, translate_load_errors
@@ -23,8 +23,8 @@ class _Given(nn.Module):
 
     states: Tensor | None = None
 
-    def forward(self, *_: Any, **__: Any) -> BaseModelOutput:
-        return BaseModelOutput(last_hidden_state=self.states)
+    def forward(self, *_: Any, **__: Any) -> BaseModelOutputWithPast:
+        return BaseModelOutputWithPast(last_hidden_state=self.states)
 
 
 class Head(MaskedHead):
@@ -39,7 +39,8 @@ class Head(MaskedHead):
 
     def tie(self, encoder: Encoder | None) -> None:
         """See the protocol."""
-        matrix: Any = self.model.get_output_embeddings()
+        # A decoder asks its encoder, which is not there, and returns None.
+        matrix: Any = self.model.get_output_embeddings() or self.model.lm_head
         own = matrix.weight if encoder is None else encoder.model.get_input_embeddings().weight
         matrix.weight = nn.Parameter(own.detach().clone()) if encoder is None else own
 

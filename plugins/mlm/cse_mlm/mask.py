@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from cse_core.errors import CseError
 from cse_core.functional import first_of_word
 from cse_core.parts import Augmenter, Setup
 from cse_core.types import NO_LABEL, StepContext, TokenBatch, View
@@ -26,8 +27,13 @@ class Mask(Augmenter):
 
     def __init__(self, options: HidingOptions, setup: Setup) -> None:
         super().__init__(options, setup)
-        self._mask = int(setup.tokenizer.hf.mask_token_id)
-        self._words = len(setup.tokenizer.hf)
+        tokenizer, token = setup.tokenizer.hf, options.token
+        if token is not None and token not in tokenizer.get_vocab():
+            what = "the vocabulary has no such token"
+            raise CseError(what, where=f"aug.{setup.name}.token", value=token, hint="name another")
+        own = tokenizer.mask_token_id
+        self._mask = int(own if token is None else tokenizer.convert_tokens_to_ids(token))
+        self._words = len(tokenizer)
 
     def __call__(
         self, x: TokenBatch, tokens: TokenBatch | None, view: View, ctx: StepContext

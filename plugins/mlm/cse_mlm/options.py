@@ -22,6 +22,8 @@ class HidingOptions(Options):
     """Share of the chosen tokens that become a random one; the rest stays as it is."""
     whole_words: bool = False
     """Whether all tokens of a word are chosen together."""
+    token: str | None = None
+    """Token of the vocabulary that hides others; by default the tokenizer's mask token."""
 
     @model_validator(mode="after")
     def _of_the_chosen(self) -> HidingOptions:
@@ -64,3 +66,14 @@ class MlmOptions(TokenLossOptions):
     drawn."""
     tied: bool = True
     """Whether its matrix is the encoder's word embeddings; else it is trained as one of its own."""
+    frozen: bool = False
+    """Whether the head stays as the model's folder has it."""
+    shifted: bool = False
+    """Whether a token is predicted from the state before it, as decoders do; the first token of a
+    row then is not."""
+
+    @model_validator(mode="after")
+    def _frozen_as_it_is(self) -> MlmOptions:
+        if self.frozen and (self.tied or self.head == "new"):
+            raise ValueError("frozen needs tied = false and head = model: the folder's own weights")
+        return self

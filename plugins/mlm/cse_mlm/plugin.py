@@ -52,7 +52,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             options=MaskOptions,
             views=("masked",),
             provides=lambda options: tuple(f"labels:{v}" for v in options.views or ("masked",)),
-            requires=("mask-token",),
+            requires=lambda options: () if options.token else ("mask-token",),
             paper=PAPER,
         )
     ]
@@ -67,7 +67,7 @@ def cse_losses() -> list[LossSpec]:
             summary="cross entropy of the tokens that mask has hidden",
             factory="cse_mlm.loss:Mlm",
             options=MlmOptions,
-            requires=lambda options: ("mask-token", f"labels:{options.view}"),
+            requires=lambda options: (f"labels:{options.view}",),
             paper=PAPER,
         ),
         TokenLossSpec(

@@ -11,7 +11,14 @@ from cse_mlm.options import MlmOptions
 from cse_testkit import make_context, make_setup
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, cross_entropy
-from transformers import BertConfig, BertForMaskedLM, RobertaConfig, RobertaForMaskedLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    BertConfig,
+    BertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.masked_lm import Head
@@ -87,3 +94,45 @@ def test_losses_and_gradients(number: int) -> None:
         (short["bias"].grad, "grad_head_bias"),
     ):
         assert torch.allclose(found, tensor(case[name]), rtol=0, atol=atol), name
+
+
+class _Given(nn.Module):
+    """A head whose states are logits already."""
+
+    pretrained = True
+
+    def tie(self, encoder: object) -> None:
+        pass
+
+    def forward(self, states: Tensor) -> Tensor:
+        return states
+
+
+def shifted(head: nn.Module, tokens: TokenBatch, states: Tensor) -> Tensor:
+    setup = make_setup(dimension=8, load_masked_lm=lambda: (None, head, None))
+    loss = Mlm(MlmOptions(tied=False, shifted=True), setup)
+    view = TokenStates(tokens, states, torch.zeros(tokens.rows, 8), tokens.with_labels()[1],
+                       tokens.owner)  # fmt: skip
+    sums = loss.sums({"masked": view}, make_context())
+    return sums.total / sums.count
+
+
+def test_masked_next_token_prediction_is_that_of_llm2vec() -> None:
+    given = golden("goldB")["llm2vec"]
+    case = given["cases"][3]
+    whole = torch.ones(2, 6, dtype=torch.long).tolist()
+    tokens = rows(case["input_ids"], whole, case["labels"])
+    value = shifted(_Given(), tokens, tensor(case["logits"]).flatten(0, 1))
+    assert float(value) == pytest.approx(case["loss_float64"], abs=1e-9)
+    config = AutoConfig.for_model(case["kind"], **case["config"], is_causal=False)
+    model = AutoModelForCausalLM.from_config(config).double().eval()
+    fill(model.named_parameters(), case["weight_seed"])
+    encoder, head = PackedEncoder(model.model, attention="bidirectional"), Head(model, True)
+    value = shifted(head, tokens, encoded(encoder, tokens))
+    value.backward()
+    assert float(value.detach()) == pytest.approx(case["loss"], abs=5e-6)
+    found = head.model.lm_head.weight.grad
+    assert torch.allclose(found, tensor(case["grad_lm_head"]), rtol=0, atol=5e-6)
+    first = rows(case["input_ids"], whole, [[5, *labels[1:]] for labels in case["labels"]])
+    same = shifted(_Given(), first, tensor(case["logits"]).flatten(0, 1))
+    assert float(same) == pytest.approx(case["loss_float64"], abs=1e-9), "nothing is before it"
