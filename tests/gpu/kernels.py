@@ -29,7 +29,7 @@ class Kernel(NamedTuple):
     """A kernel that attention takes, its number formats, and whether with dropout and windows.
 
     ``call`` is given queries, keys and values ``[T, heads, d]``, where the rows of queries and of
-    keys begin, their longest rows, and ``scale``, ``p`` and ``window``.
+    keys begin, their longest rows, and ``scale``, ``p``, ``window`` and ``causal``.
     """
 
     name: str
@@ -40,14 +40,16 @@ class Kernel(NamedTuple):
 
 def by_hand(
     q: Tensor, k: Tensor, v: Tensor, q_starts: Tensor, k_starts: Tensor, *_: int, scale: float,
-    p: float = 0.0, window: tuple[int, int] = (-1, -1),
+    p: float = 0.0, window: tuple[int, int] = (-1, -1), causal: bool = False,
 ) -> Tensor:  # fmt: skip
     rows = []
     ends = zip(*(pairwise(at.tolist()) for at in (q_starts, k_starts)), strict=True)
     for (q0, q1), (k0, k1) in ends:
         place = torch.arange(k1 - k0, device=q.device)
-        apart = (place[: q1 - q0, None] - place[None]).abs()
-        near = apart <= window[0] if window[0] >= 0 else None
+        back = place[: q1 - q0, None] - place[None]
+        near = back.abs() <= window[0] if window[0] >= 0 else None
+        if causal:
+            near = back >= 0 if near is None else near & (back >= 0)
         spans = (each.transpose(0, 1) for each in (q[q0:q1], k[k0:k1], v[k0:k1]))
         row = scaled_dot_product_attention(*spans, near, p, scale=scale)
         rows.append(row.transpose(0, 1))
@@ -84,7 +86,8 @@ def run(setting: Setting) -> None:
     for kernel in (STAND_IN,) if setting.small else KERNELS:
         for dtype, size in product(kernel.formats, sizes):
             about = {"kernel": kernel.name, "format": str(dtype).split(".")[1], "size": size}
-            for case in ("whole", "window", "one-a-row") if kernel.general else ("whole",):
+            cases = ("whole", "causal", "window", "causal-window", "one-a-row")
+            for case in cases if kernel.general else cases[:2]:
                 with setting.trying("values", **about, case=case):
                     values(setting, kernel, dtype, case, about)
 
@@ -99,15 +102,16 @@ def values(
     starts = torch.arange(len(offsets)) if case == "one-a-row" else offsets
     q, up = torch.randn(2, int(starts[-1]), HEADS, size, dtype=torch.float64)
     k, v = torch.randn(2, int(offsets[-1]), HEADS, size, dtype=torch.float64)
-    window = WINDOW if case == "window" else None
+    window, causal = WINDOW if case.endswith("window") else None, case.startswith("causal")
     around = (-1, -1) if window is None else (window - 1, window - 1)
     leaves = [each.clone().requires_grad_() for each in (q, k, v)]
-    exactly = by_hand(*leaves, starts, offsets, scale=size**-0.5, window=around)
+    how: dict[str, Any] = {"scale": size**-0.5, "window": around, "causal": causal}
+    exactly = by_hand(*leaves, starts, offsets, **how)
     wanted = [exactly.detach(), *torch.autograd.grad(exactly, leaves, up)]
 
     def far() -> float:
         there = [each.to(setting.device, dtype).requires_grad_() for each in (q, k, v)]
-        layout = RowLayout(offsets, torch.device(setting.device))
+        layout = RowLayout(offsets, torch.device(setting.device), causal=causal)
         query, key, value = (each.transpose(0, 1)[None] for each in there)
         if case == "one-a-row":
             layout.memory = there[1].flatten(1)[None], there[2].flatten(1)[None]
@@ -131,7 +135,6 @@ def values(
         for seed in (7, 7, 8):
             torch.manual_seed(seed)
             places = at, at, max(LENGTHS), max(LENGTHS)
-            how = {"scale": size**-0.5, "p": P, "window": (-1, -1)}
-            drawn.append(kernel.call(tokens, tokens, tokens, *places, **how))
+            drawn.append(kernel.call(tokens, tokens, tokens, *places, p=P, **how))
         same, other = (torch.equal(drawn[0], each) for each in drawn[1:])
         setting.keep("dropout", same and not other, **about)

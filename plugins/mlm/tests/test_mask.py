@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from cse_mlm.mask import Mask
 from cse_mlm.options import MaskOptions
 from cse_testkit import make_context, make_setup
 from cse_testkit.batches import tiny_tokenizer
 
+from cse_core.errors import CseError
 from cse_core.functional import hashed_uniform
 from cse_core.types import NO_LABEL, StepContext, TokenBatch, View
 
@@ -75,3 +77,13 @@ def test_a_row_is_masked_in_one_way_whatever_lies_beside_it() -> None:
     whole = masked(tokens, probability=0.5)
     part = masked(tokens.take_rows(torch.tensor([5, 6])), probability=0.5)
     assert torch.equal(part.ids, whole.take_rows(torch.tensor([5, 6])).ids)
+
+
+def test_another_token_hides_and_must_be_of_the_vocabulary() -> None:
+    tokens = rows(20)
+    found = masked(tokens, probability=0.5, masked=1.0, random=0.0, token="boat")
+    assert found.labels is not None
+    hidden = found.ids[found.labels != NO_LABEL].unique().tolist()
+    assert hidden == [tiny_tokenizer().hf.convert_tokens_to_ids("boat")]
+    with pytest.raises(CseError, match="token: the vocabulary has no such token.*'nowhere'"):
+        masked(tokens, token="nowhere")

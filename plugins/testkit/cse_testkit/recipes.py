@@ -21,10 +21,18 @@ import torch
 
 from cse import Composition
 from cse_cli.api import resolve
+from cse_core.errors import CseError
 from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite, plugins_of
 from cse_testkit.runs import Rig, compose
-from cse_testkit.tiny import COLUMNS, Columns, declared_columns, tiny_corpus, typed
+from cse_testkit.tiny import (
+    COLUMNS,
+    Columns,
+    declared_columns,
+    shared_encoder,
+    tiny_corpus,
+    typed,
+)
 
 ENCODERS: dict[str, RunInfo] = {
     key: RunInfo(
@@ -50,6 +58,16 @@ ENCODERS: dict[str, RunInfo] = {
     )
 }
 """What is known of the encoders that recipes pick settings for; nothing is loaded."""
+DECODERS = {
+    family: replace(
+        ENCODERS["roberta-large"], model=name, family=family, hidden=4096, embedding=4096,
+        layers=32, positions=8192, mask_token=False, causal=True,
+    )
+    for family, name in (
+        ("llama", "meta-llama/Meta-Llama-3-8B"), ("mistral", "mistralai/Mistral-7B-v0.1")
+    )
+}  # fmt: skip
+"""Those of recipes that say in which direction a decoder reads."""
 OF_THE_RUN = frozenset(
     {
         *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
@@ -81,14 +99,22 @@ class RecipeSuite(Suite):
     sets: ClassVar[Sequence[str]] = ()
 
     def resolved(self, encoder: str) -> Composition:
-        """Return the recipe resolved for an encoder of ``ENCODERS``."""
+        """Return the recipe resolved for an encoder of ``ENCODERS``, or of ``DECODERS``."""
         registry, read = self.installed(), list[str]()
         for part in registry.parts():
             options = part.spec.default_options()
             read += () if options is None else part.spec.declared("reads", options)
         columns = dict.fromkeys((*COLUMNS, *self.declared(), *read))
-        facts = replace(ENCODERS[encoder], columns=tuple(columns))
+        facts = replace((ENCODERS | DECODERS)[encoder], columns=tuple(columns))
         return resolve(registry, recipe=self.recipe, model=facts.model, sets=self.sets, facts=facts)
+
+    def encoders(self) -> list[str]:
+        """Return the names of those that it is for; the first one stands for all."""
+        try:
+            turned = self.resolved("llama").model.attention in ("causal", "bidirectional")
+        except CseError:
+            turned = False
+        return list(DECODERS if turned else ENCODERS)
 
     def declared(self) -> Mapping[str, str | Sequence[str]]:
         """Return the columns that the suite or the plugin's ``pyproject.toml`` declares."""
@@ -96,8 +122,8 @@ class RecipeSuite(Suite):
         return {**own, **typed(self.columns or ())}
 
     def promise_it_resolves_for_every_encoder(self) -> None:
-        """The composer accepts it for each of ``ENCODERS``."""
-        for encoder in ENCODERS:
+        """The composer accepts it for each of ``ENCODERS``, or of ``DECODERS``."""
+        for encoder in self.encoders():
             assert self.resolved(encoder).of("loss"), f"{self.recipe} for {encoder} has no loss"
 
     def promise_it_has_the_expected_settings(self) -> None:
@@ -111,7 +137,9 @@ class RecipeSuite(Suite):
     def promise_it_trains(self) -> None:
         """Steps with a tiny encoder leave finite losses and gradients, and move weights."""
         given: Any = {"registry": self.registry, "corpus": tiny_corpus(columns=self._columns())}
-        run = compose(recipe=self.recipe, sets=self.sets, **given)
+        family: Any = "llama" if "llama" in self.encoders() else "bert"
+        encoder = shared_encoder(family=family)
+        run = compose(recipe=self.recipe, sets=self.sets, encoder=encoder, **given)
         rig = Rig(run, plugins_of(self.registry))
         before = rig.weights()
         rig.step(3)
@@ -123,7 +151,7 @@ class RecipeSuite(Suite):
     def _columns(self) -> Columns:
         if self.columns is not None:
             return self.declared()
-        run = self.resolved("starter")
+        run = self.resolved(self.encoders()[-1])
         wanted = [view.column for view in run.views if view.column is not None]
         needs = (each[0] for part in run.parts for each in part.requires)
         wanted += [need.partition(":")[2] for need in needs if need.startswith("column:")]
@@ -145,7 +173,8 @@ def settings_of(composition: Composition) -> Settings:
         found.update({f"{table}.{name}": value for name, value in values.items() if value != []})
     for part in composition.parts:
         found[part.path] = part.use
-        values = part.options.model_dump(mode="json", exclude={"weights"})  # the model says it
+        given_by_the_model = {"weights", "include_prompt"}
+        values = part.options.model_dump(mode="json", exclude=given_by_the_model)
         found.update(
             {f"{part.path}.{n}": value for n, value in values.items() if value not in ([], {})}
         )
@@ -164,7 +193,8 @@ def read_settings(path: Path) -> dict[str, Settings]:
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     whole: dict[str, Settings] = {}
     for encoder, rows in tables.items():
-        assert encoder in ENCODERS, f"{path.name}: {encoder} is none of {', '.join(ENCODERS)}"
+        known = ENCODERS | DECODERS
+        assert encoder in known, f"{path.name}: {encoder} is none of {', '.join(known)}"
         settings = dict(next(iter(whole.values()), {}))
         for name, row in rows.items():
             fine = isinstance(row, list) and len(row) == 2 and str(row[1]).strip()

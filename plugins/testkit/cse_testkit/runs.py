@@ -79,7 +79,7 @@ def compose(
 @cache
 def _facts(encoder: Path) -> RunInfo:
     """Return what is known of an encoder; recipes take it for the starter."""
-    made = resolve(installed_registry(), model=str(encoder))
+    made = resolve(installed_registry(), kinds={"pool": ["mean"]}, model=str(encoder))
     return replace(made.facts, origin="starter")
 
 

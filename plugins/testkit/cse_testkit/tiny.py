@@ -28,7 +28,7 @@ from cse_cli.api import load_texts
 from cse_core.errors import CseError
 from cse_core.protocols import Corpus
 
-Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet"]
+Family = Literal["bert", "roberta", "electra", "distilbert", "mpnet", "llama"]
 NAMES = ("anna", "ben", "clara", "dora", "emil", "frida", "gustav", "hanna")
 VERBS = ("paints", "sells", "repairs", "hides", "finds", "carries")
 THINGS = ("boat", "lamp", "clock", "basket", "ladder", "kite", "drum", "bell")
@@ -211,7 +211,7 @@ def tiny_encoder(
     Args:
         folder: Where; made if it is not there.
         cased: Whether the vocabulary keeps capital letters.
-        family: Model type. ``mpnet`` cannot be packed, so it is padded.
+        family: Model type. ``mpnet`` cannot be packed, so it is padded; ``llama`` is a decoder.
         hidden: Hidden size, a multiple of 2.
         layers: Transformer layers.
         seed: Of the weights.
@@ -221,6 +221,8 @@ def tiny_encoder(
     """
     like_bert = family in ("bert", "electra", "distilbert")
     tokenizer = _tokenizer(like_bert, cased)
+    if family == "llama":
+        tokenizer.add_tokens(["_"])
     pad_id = tokenizer.pad_token_id
     sizes: dict[str, Any] = {
         "vocab_size": len(tokenizer),
@@ -235,6 +237,7 @@ def tiny_encoder(
         sizes["intermediate_size"] = 2 * hidden
     if family == "electra":
         sizes["embedding_size"] = hidden // 2
+    sizes["tie_word_embeddings"] = True  # so that the weights have a head that predicts tokens
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModel.from_config(AutoConfig.for_model(family, **sizes))

@@ -1,0 +1,46 @@
+"""Numbers of the authors' code: pooling without the instruction, and the loss of SimCSE."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from cse_testkit import make_batch, make_context, make_part
+
+from cse_core.builtins.options import MeanOptions
+from cse_core.builtins.poolers import Mean
+from cse_core.engine.negatives import negatives_for_loss
+from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
+from tests.shared import golden, tensor
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_mean_is_of_the_text_alone(number: int) -> None:
+    case = golden("goldB")["llm2vec"]["cases"][number]
+    real, text = (torch.tensor(case[name]).bool() for name in ("attention_mask", "embed_mask"))
+    offsets = offsets_of(real.sum(1))
+    none = torch.zeros(int(real.sum()), dtype=torch.long)
+    owner = torch.arange(len(real))
+    tokens = TokenBatch(torch.tensor(case["input_ids"])[real], positions_of(offsets), none, none,
+                        ~text[real], offsets, owner, torch.zeros_like(owner))  # fmt: skip
+    # To the authors the first special token belongs to the instruction, also where there is none.
+    setup: Any = SimpleNamespace(dimension=8, tokenizer=SimpleNamespace(before=[], after=[]))
+    states = tensor(case["hidden_states"])[real]
+    found = Mean(MeanOptions(include_prompt=False), setup).pool(Hidden(states, {}), tokens)
+    assert torch.allclose(found, tensor(case["vectors"]), rtol=0, atol=1e-9)
+
+
+def test_the_loss_of_simcse() -> None:
+    """The cosine times 20, of the query to all positives."""
+    case = golden("goldB")["llm2vec"]["cases"][4]
+    anchors, positives = (tensor(case[n]).requires_grad_() for n in ("query", "positive"))
+    batch = make_batch({"anchor": anchors, "positive": positives})
+    part = make_part("loss", "infonce", temperature=1 / case["scale"])
+    negatives = negatives_for_loss(batch, part.options, ())
+    value = part(batch, batch.targets["positive"], negatives, make_context()).value
+    assert float(value.detach()) == pytest.approx(case["loss"], abs=1e-9)
+    value.backward()
+    for given, name in ((anchors, "grad_query"), (positives, "grad_positive")):
+        assert torch.allclose(given.grad, tensor(case[name]), rtol=0, atol=1e-9)
