@@ -82,6 +82,8 @@ def model_document(says: Declared, facts: RunInfo) -> Document:
         table["model"] = {"prompt": says.default_prompt_name}
     if says.row is not None:
         table["pool"] = says.poolers()
+    elif facts.causal:  # its first token sees nothing but itself
+        table["pool"] = [{"use": "last-token"}]
     return Document("model", "the model", table)
 
 
