@@ -29,12 +29,17 @@ def planned_weights(
     if not (adapters or losses) or composition.facts.hidden is None:
         return None, {}
     import torch
-    from transformers import AutoModel, AutoModelForMaskedLM
+    from transformers import AutoModel
 
     from cse_core.encoders.architecture import count_own, count_trained
     from cse_core.encoders.encoder import PackedEncoder
     from cse_core.encoders.masked_lm import Head
-    from cse_core.encoders.pretrained import load_config, load_tokenizer, translate_load_errors
+    from cse_core.encoders.pretrained import (
+        headed,
+        load_config,
+        load_tokenizer,
+        translate_load_errors,
+    )
     from cse_core.engine.assembly import freeze
     from cse_core.engine.part_calls import PartCalls
     from cse_core.models.part_factory import PartFactory
@@ -50,9 +55,10 @@ def planned_weights(
         path = folder_of(name)
         with translate_load_errors(str(path)):
             with meta:
-                model = AutoModelForMaskedLM.from_config(load_config(path), trust_remote_code=False)
+                config = load_config(path)
+                model = headed(config).from_config(config, trust_remote_code=False)
             inner = getattr(model, model.base_model_prefix)
-            head = Head(model, False)
+            head = Head(model, True)  # as far as is known
             return PackedEncoder(inner), head, TextTokenizer(load_tokenizer(path))
 
     path, meta = folder_of(None), torch.device("meta")

@@ -75,10 +75,7 @@ def load_model(
     drawn: list[str] = []
     with translate_load_errors(name):
         config = load_config(path)
-        kind: Any = AutoModel
-        if head:
-            decodes = config.model_type in DECODERS
-            kind = AutoModelForCausalLM if decodes else AutoModelForMaskedLM
+        kind: Any = headed(config) if head else AutoModel
         if direction is not None:
             _set_direction(config, causal=direction == "causal")
         if not from_scratch:
@@ -117,6 +114,11 @@ def load_model(
     if not whole and getattr(model, "pooler", None) is not None:
         model.pooler = None
     return model, whole
+
+
+def headed(config: Any) -> Any:
+    """Return the class of transformers that has a head to predict tokens, masked or the next."""
+    return AutoModelForCausalLM if config.model_type in DECODERS else AutoModelForMaskedLM
 
 
 def load_config(path: str | Path) -> Any:
