@@ -15,6 +15,7 @@ def test_operations_are_those_of_the_products() -> None:
 
     assert found["whole: operations"] == products(128)
     assert found["segments: operations"] == 4 * products(32)
+    assert 1 < found["operations"] < found["l - 1"] + 1 == 4
     assert found["operations"] == pytest.approx(products(128) / (4 * products(32)))
     assert found["seconds"] > 0
 

@@ -299,6 +299,26 @@ show = ["sentences", "rounds.0.pairs"]
     ]
 
 
+def test_the_graph_of_an_output(tmp_path: Path) -> None:
+    results = written(tmp_path, """
+summary = "x"
+kind = "function"
+call = "a.b:c"
+[[figures]]
+type = "graph"
+""")  # fmt: skip
+    output = {"similarities": [[0, 1, 0.75], [0, 2, 0.25], [1, 2, 0.5]], "edges": [[0, 1]],
+              "clusters": [[0, 1], [2]]}  # fmt: skip
+    rows = [Row(results.points[0], 1, "key", "done", {}, {}, {}, output)]
+    figure = results.definition.study.figures[0]
+    (picture,) = FIGURES["graph"](replace(results, rows=rows), figure)
+    assert picture is not None and picture.alt.endswith("cluster 1, cluster 2")
+    assert ">0.75<" in picture.svg and ">0.25<" not in picture.svg, "kept edges have weights"
+    assert picture.svg.count("stroke-width: 3;") == 2, "the widest edge, in both panels"
+    (empty,) = FIGURES["graph"](replace(results, rows=[replace(rows[0], results={})]), figure)
+    assert empty is None
+
+
 def test_a_curve_of_some_points_alone(tmp_path: Path) -> None:
     results = written(tmp_path, """
 summary = "x"

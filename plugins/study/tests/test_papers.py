@@ -6,11 +6,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from cse_study.measures import settings
 from cse_study.planning.plan import Wish
 from cse_study.plugin import cse_studies
 from cse_testkit import PluginSuite
 
-from tests.fixtures.studies import made_small, names, planned, plugins
+from tests.fixtures.studies import definition, made_small, names, planned, plugins
 
 COUNTS = {"hicl": 21, "iscse": 14, "infocse": 13, "ifcl": 11, "mocose": 23}
 MADE: defaultdict[str, set[str]] = defaultdict(set)
@@ -38,7 +39,26 @@ def test_every_study_is_planned(paper: str) -> None:
         plan = planned(name, Wish(seeds=1))
         study = plan.definition.study
         assert plan.points and plan.cells, name
+        printed = study.paper
+        assert printed.entered or printed.missing or not study.source.startswith("Table"), name
+        assert ":" in printed.missing or not printed.missing, f"{name}: the reason"
         assert study.source and study.seeds != [1], f"{name}: the paper's seeds, or 42"
+
+
+@pytest.mark.parametrize("base", ["", "-esimcse", "-sncse"])
+def test_large_encoders_choose_alpha_at_a_lower_rate(base: str) -> None:
+    (file,) = {
+        value
+        for value in definition("hicl/table-13").study.axes[0].values["recipe"]
+        if Path(value).name == f"stage-1{base}.toml"
+    }
+    rates = {
+        size: settings(
+            {"recipe": file, "family": "roberta", "hidden": size, "options": ["train.lr"]}
+        )
+        for size in (768, 1024)
+    }
+    assert rates == {768: {"train.lr": 1e-5}, 1024: {"train.lr": 5e-6}}
 
 
 def test_is_cse_is_compared_with_dclr_that_lacks_the_smoothing_alone() -> None:

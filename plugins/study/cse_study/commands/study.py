@@ -205,7 +205,8 @@ def _list(plugins: Installed, json: bool) -> None:
             continue
         study = definition.study
         count = len(definition.points) * len(study.seeds) if study.kind == "train" else 0
-        facts = {"runs": count, "points": len(definition.points), "seeds": len(study.seeds)}
+        facts = {"runs": count, "points": len(definition.points), "seeds": len(study.seeds),
+                 "numbers": study.paper.entered, "missing": study.paper.missing}  # fmt: skip
         found.append({**about, "kind": study.kind, "source": study.source, **facts, "error": None})
     if json:
         say_json({"studies": found})
@@ -213,8 +214,11 @@ def _list(plugins: Installed, json: bool) -> None:
     if not found:
         echo("no study is installed; cse study FILE runs one of your own")
         return
-    table = plain_table("", ("study", "runs", "what it asks"))
+    table = plain_table("", ("study", "runs", "of the paper", "what it asks"))
     for each in found:
         runs = "?" if each["runs"] is None else str(each["runs"])
-        table.add_row(str(each["name"]), runs, str(each["error"] or each["summary"]))
+        said = [f"numbers: {each['numbers']}"] if each.get("numbers") else []
+        said += [f"missing: {each['missing']}"] if each.get("missing") else []
+        what = str(each["error"] or each["summary"])
+        table.add_row(str(each["name"]), runs, "; ".join(said), what)
     say_table(table)

@@ -219,6 +219,7 @@ class PaperNumbers(Table):
         deviations: Standard deviations, in the same form.
         variants: Numbers of other encoders or other texts by their name; those of an encoder
             stand beside runs of ``--model`` with this name.
+        missing: What it prints and is not entered, with the reason.
     """
 
     metric: str = ""
@@ -226,6 +227,13 @@ class PaperNumbers(Table):
     numbers: Numbers | dict[str, Numbers] = []
     deviations: Numbers | dict[str, Numbers] = []
     variants: dict[str, Variant] = {}
+    missing: str = ""
+
+    @property
+    def entered(self) -> int:
+        """Return how many numbers and deviations are entered."""
+        lists = (*self.lists("numbers"), *self.lists("deviations"))
+        return sum(number is not None for _, numbers in lists for number in numbers)
 
     def lists(self, key: str = "numbers") -> Iterator[tuple[str, list[Number]]]:
         """Yield each list of numbers, or of deviations, with the names that lead to it."""
@@ -288,7 +296,7 @@ class Figure(Table):
         show: Of a table, paths of lists in an output.
     """
 
-    type: Literal["curve", "table", "box", "trace", "scatter", "spectrum"]
+    type: Literal["curve", "table", "box", "trace", "scatter", "spectrum", "graph"]
     title: str = ""
     x: str = ""
     y: Annotated[list[str], BeforeValidator(_listed)] = []

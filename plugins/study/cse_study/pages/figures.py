@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -271,3 +272,47 @@ def box_picture(
     caption = "Each mark is a seed; a box reaches from quarter to quarter."
     height = max(_HEIGHT, 0.9 + 0.28 * len(groups))
     return draw(title, paint, height=height, caption=caption)
+
+
+def graph_picture(
+    title: str,
+    weights: Mapping[tuple[int, int], float],
+    kept: Sequence[tuple[int, int]],
+    clusters: Sequence[Sequence[int]],
+) -> Picture | None:
+    """Draw a whole graph, and below it the edges that are kept, with their weights.
+
+    Args:
+        title: Of the picture.
+        weights: Of each edge of the whole graph, by its two nodes.
+        kept: The edges that are kept.
+        clusters: The nodes of each cluster, which have one look.
+    """
+    nodes = sorted(node for each in clusters for node in each)
+    if not nodes:
+        return None
+    turns = [2 * math.pi * at / len(nodes) for at in range(len(nodes))]
+    places = {node: (math.cos(turn), math.sin(turn))
+              for node, turn in zip(nodes, turns, strict=True)}  # fmt: skip
+    largest = max(map(abs, weights.values()), default=0) or 1
+
+    def paint(axes: list[Axes]) -> None:
+        for here, edges, name in zip(axes, (weights, kept), ("all edges", "kept edges"),
+                                     strict=True):  # fmt: skip
+            for edge in edges:
+                x, y = zip(*(places[node] for node in edge), strict=True)
+                here.plot(x, y, color=INK, alpha=0.5, linewidth=3 * abs(weights[edge]) / largest)
+                if edges is kept:
+                    here.annotate(f"{weights[edge]:.2f}", (sum(x) / 2, sum(y) / 2), fontsize=9)
+            for number, each in enumerate(clusters):
+                x, y = zip(*(places[node] for node in each), strict=True)
+                style = {**look(number), "linestyle": "none"}
+                here.plot(x, y, label=f"cluster {number + 1}", markersize=9, **style)
+            for node, place in places.items():
+                here.annotate(str(node), place, xytext=(9, 4), textcoords="offset points")
+            here.set(ylabel=name, aspect="equal", xticks=[], yticks=[])
+            here.margins(0.15)
+        axes[-1].set_xlabel("number of a sentence")
+
+    caption = "An edge is as wide as its weight; of the kept ones it is written beside them."
+    return draw(title, paint, panels=2, height=4.6, caption=caption)

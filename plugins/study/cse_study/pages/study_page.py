@@ -13,7 +13,14 @@ from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
 from cse_study.measures import Cosines, read_cosines
 from cse_study.pages import run_page as pictures
-from cse_study.pages.figures import Picture, Series, box_picture, lines_picture, scatter_picture
+from cse_study.pages.figures import (
+    Picture,
+    Series,
+    box_picture,
+    graph_picture,
+    lines_picture,
+    scatter_picture,
+)
 from cse_study.pages.page import Page
 from cse_study.pages.runs import Group, over_steps, read_run
 from cse_study.results.rows import Row, at
@@ -256,6 +263,18 @@ def _spectrum(results: Results, figure: Figure) -> list[Picture | None]:
     return [pictures.spectrum_picture(pictures.spectra_of(found))]
 
 
+def _graph(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw the lists ``similarities``, ``edges`` and ``clusters`` of each point's output."""
+    found = []
+    for point, row in _first_rows(results):
+        said = row.results
+        weights = {(a, b): weight for a, b, weight in said.get("similarities", ())}
+        kept = [(a, b) for a, b in said.get("edges", ())]
+        title = figure.title or ", ".join(filter(None, ("Graph", *point.labels.values())))
+        found.append(graph_picture(title, weights, kept, said.get("clusters", ())))
+    return found
+
+
 FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
     "curve": _curve,
     "table": lambda results, figure: [],
@@ -263,4 +282,5 @@ FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {
     "trace": _trace,
     "scatter": _scatter,
     "spectrum": _spectrum,
+    "graph": _graph,
 }

@@ -103,7 +103,9 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
             rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, numbers,
                             output, warnings=tuple(said)))  # fmt: skip
             continue
-        about = {**_about(folder, key), **model}
+        # A model that is scored as it is was made by the run that it is of.
+        made_by = needed[-1].key if run.untrained and needed else key
+        about = {**_about(folder, made_by), **model}
         scores = scores_of(folder, key, scoring.key if scoring else None)
         results: Mapping[str, Any] = {}
         if scoring is not None:
@@ -114,7 +116,8 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
             if results and study.after is not None:
                 scores |= numbers_of(study.after.output(folder.run(key), file), {})
         complete = key not in plan.scored or scoring is None or bool(results)
-        about |= {"run": str(run.recipe["model"]["name"])} if run.untrained else {}
+        if run.untrained:
+            about |= {"run": str(run.recipe["model"]["name"]), "seconds": None}
         status = _status(folder, key, complete, run.untrained)
         about |= {"line": _failure(folder, key) if status == "failed" else ""}
         rows.append(Row(cell.point, cell.seed, key, status, about, run.options, scores,

@@ -149,6 +149,9 @@ class Results:
             # Another score stands in where none was measured, beside one that was it says nothing.
             if name in there or not there:
                 lines = _corrected(self._lines(name, number, stand_in=not there))
+                shown = {line.score for each in tables.values() for line in each}
+                if not there and {line.score for line in lines} <= shown:
+                    continue  # it stands in already
                 tables[name] = [replace(each, stands_for="" if there else name) for each in lines]
         return tables
 
