@@ -427,3 +427,13 @@ def test_load_says_what_is_wrong_with_a_folder(folder, tmp_path):
     (folder / "vocab.txt").unlink()
     with pytest.raises(CseError, match="no tokenizer in the folder"):
         load_tokenizer(folder)
+
+
+@pytest.mark.parametrize("make", [bert, roberta, electra, distilbert, albert])
+def test_only_the_first_layers_are_left(make):
+    encoder = PackedEncoder(make().eval())
+    whole = encode(encoder, LENGTHS, layers=[0, 2])
+    encoder.drop_layers(2)
+    left = encode(encoder, LENGTHS, layers=[0, 2])
+    assert encoder.layer_count == 2 and len(encoder.layers()) in (1, 2)  # ALBERT has one of its own
+    assert torch.equal(left.last, whole.layers[2]) and torch.equal(left.layers[0], whole.layers[0])
