@@ -205,8 +205,9 @@ class Session:
         several = numbers if isinstance(numbers, Mapping) else {}
         found = []
         for row in rows:
-            paper = {f"paper:{each}": paper_number(several, each, 0, row.point) for each in several}
-            paper = paper or {"paper": paper_number(numbers, "", 0, row.point)}
+            place = self.definition.place(row.point.label_without(self.definition.study.tuned))
+            paper = {f"paper:{each}": paper_number(several, each, 0, place) for each in several}
+            paper = paper or {"paper": paper_number(numbers, "", 0, place)}
             found.append({**row.as_dict(name), **paper})
         write_rows(found, self.folder.study(name))
 

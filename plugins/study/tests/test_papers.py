@@ -61,6 +61,12 @@ def test_large_encoders_choose_alpha_at_a_lower_rate(base: str) -> None:
     assert rates == {768: {"train.lr": 1e-5}, 1024: {"train.lr": 5e-6}}
 
 
+def test_numbers_of_a_study_with_trials_are_of_its_methods() -> None:
+    found = definition("hicl/table-1")
+    assert (len(found.points), len(found.study.paper.numbers)) == (24, 6)
+    assert found.study.paper.numbers[found.place("SNCSE + HiCL")] == 78.6
+
+
 def test_is_cse_is_compared_with_dclr_that_lacks_the_smoothing_alone() -> None:
     for name in ("iscse/table-1", "cse/equal-footing"):
         plan = planned(name, Wish(seeds=1))

@@ -86,6 +86,11 @@ class Definition:
     paper: str = ""
     distribution: str = ""
 
+    def place(self, label: str) -> int:
+        """Return the place of the paper's numbers of a label, which names no tuned axes."""
+        tuned = self.study.tuned
+        return list(dict.fromkeys(each.label_without(tuned) for each in self.points)).index(label)
+
 
 def find_study(name: str, plugins: Installed) -> Definition:
     """Read the study of a name, or a user's own file.
@@ -186,9 +191,9 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
     ]  # fmt: skip
     for key in ("numbers", "deviations"):
         for name, numbers in study.paper.lists(key):
-            if study.kind == "train" and numbers and len(numbers) != len(points):
+            if study.kind == "train" and numbers and len(numbers) != len({*labels}):
                 hint = 'one for each point, the last axis fastest, "-" where the paper prints none'
-                what = f"{len(numbers)} numbers for {len(points)} points"
+                what = f"{len(numbers)} numbers for {len({*labels})} points"
                 where = f"{label}: paper.{key}.{name}".rstrip(".")
                 errors.append(CseError(what, where=where, hint=hint))
     raise_all(errors)

@@ -288,7 +288,7 @@ def graph_picture(
         kept: The edges that are kept.
         clusters: The nodes of each cluster, which have one look.
     """
-    nodes = sorted(node for each in clusters for node in each)
+    nodes = [node for each in clusters for node in each]  # kept edges cross no other cluster
     if not nodes:
         return None
     turns = [2 * math.pi * at / len(nodes) for at in range(len(nodes))]
@@ -301,15 +301,21 @@ def graph_picture(
                                      strict=True):  # fmt: skip
             for edge in edges:
                 x, y = zip(*(places[node] for node in edge), strict=True)
-                here.plot(x, y, color=INK, alpha=0.5, linewidth=3 * abs(weights[edge]) / largest)
+                here.plot(
+                    x,
+                    y,
+                    color=INK,
+                    alpha=0.6 if edges is kept else 0.2,
+                    linewidth=3 * abs(weights[edge]) / largest,
+                )
                 if edges is kept:
-                    here.annotate(f"{weights[edge]:.2f}", (sum(x) / 2, sum(y) / 2), fontsize=9)
+                    here.annotate(f"{weights[edge]:.3g}", (sum(x) / 2, sum(y) / 2), fontsize=8)
             for number, each in enumerate(clusters):
                 x, y = zip(*(places[node] for node in each), strict=True)
                 style = {**look(number), "linestyle": "none"}
                 here.plot(x, y, label=f"cluster {number + 1}", markersize=9, **style)
-            for node, place in places.items():
-                here.annotate(str(node), place, xytext=(9, 4), textcoords="offset points")
+            for node, (x, y) in places.items():
+                here.annotate(str(node), (1.1 * x, 1.1 * y), ha="center", va="center")
             here.set(ylabel=name, aspect="equal", xticks=[], yticks=[])
             here.margins(0.15)
         axes[-1].set_xlabel("number of a sentence")

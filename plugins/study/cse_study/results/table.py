@@ -175,6 +175,7 @@ class Results:
         untrained = {row.point.number for row in self.rows if row.untrained}
         lines: list[Line] = []
         for point in self.points:
+            place = self.definition.place(point.label_without(study.tuned))
             own = scored.get(point.number, {})
             values = list({row.key: found.value for row, found in own.values()}.values())
             line = Line(
@@ -186,8 +187,8 @@ class Results:
                 mean=float(np.mean(values)) if values else None,
                 deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
                 seeds=len(values),
-                paper=paper_number(paper.numbers, name, column, point),
-                paper_deviation=paper_number(paper.deviations, name, column, point),
+                paper=paper_number(paper.numbers, name, column, place),
+                paper_deviation=paper_number(paper.deviations, name, column, place),
             )
             base = baseline_of(self.definition, self.points, point)
             if point is base:
@@ -253,9 +254,8 @@ class Results:
         paper = study.paper.variants.get(self.variant, study.paper)
         first = next(iter(study.scores.shown), "")
         name = claim.score or first
-        of_label = {point.label_without(study.tuned): point for point in self.definition.points}
         better, than = (
-            paper_number(paper.numbers, name, int(name != first), of_label[label])
+            paper_number(paper.numbers, name, int(name != first), self.definition.place(label))
             for label in (claim.better, claim.than)
         )
         return None if better is None or than is None else better - than
@@ -363,10 +363,10 @@ def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -
     return next(named, near[0])
 
 
-def paper_number(numbers: Any, name: str, column: int, point: Point) -> float | None:
-    """Return the paper's number of a point; a plain list is of the first shown score."""
+def paper_number(numbers: Any, name: str, column: int, place: int) -> float | None:
+    """Return the paper's number at a place; a plain list is of the first shown score."""
     held = numbers.get(name, []) if isinstance(numbers, Mapping) else numbers if not column else []
-    return held[point.number - 1] if point.number <= len(held) else None
+    return held[place] if place < len(held) else None
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:
