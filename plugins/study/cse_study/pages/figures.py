@@ -314,8 +314,9 @@ def graph_picture(
                 x, y = zip(*(places[node] for node in each), strict=True)
                 style = {**look(number), "linestyle": "none"}
                 here.plot(x, y, label=f"cluster {number + 1}", markersize=9, **style)
-            for node, (x, y) in places.items():
-                here.annotate(str(node), (1.1 * x, 1.1 * y), ha="center", va="center")
+            for node, place in places.items():
+                beside = (1.1 * place[0], 1.1 * place[1])
+                here.annotate(str(node), beside, ha="center", va="center")
             here.set(ylabel=name, aspect="equal", xticks=[], yticks=[])
             here.margins(0.15)
         axes[-1].set_xlabel("number of a sentence")

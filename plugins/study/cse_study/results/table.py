@@ -144,7 +144,7 @@ class Results:
         there = {name for name in wanted if any(row.shown(name) for row in self.done)}
         if study.kind != "train" and isinstance(study.paper.numbers, Mapping):
             there |= {*study.paper.numbers} & {*wanted}  # what is not measured has the paper's
-        tables = {}
+        tables: dict[str, list[Line]] = {}
         for number, name in enumerate(wanted):
             # Another score stands in where none was measured, beside one that was it says nothing.
             if name in there or not there:
@@ -424,7 +424,7 @@ def number(value: float | None, deviation: float | None = None) -> str:
 
 
 def _fact(value: float | None) -> str:
-    """Return a number that is no score, an integer as one, an empty text where there is none."""
+    """Return a number other than a score, an integer as one, an empty text where there is none."""
     if value is None:
         return ""
     return plain_number(int(value) if float(value).is_integer() else value)
