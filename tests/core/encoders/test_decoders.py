@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tests.core.encoders.test_encoder import (
     encode,
     mpnet,
     padded_forward,
+    randomised,
     rows,
 )
 from tests.fixtures.decoders import FAMILIES, SIZES
@@ -108,7 +110,8 @@ def test_permuted_positions_are_read_in_their_order() -> None:
 
 def test_all_tokens_run_through_the_last_layer() -> None:
     """A query of one token a row would see what lies behind it."""
-    encoder = PackedEncoder(make("llama", "causal")[0].eval())
+    encoder = PackedEncoder(randomised(partial(bert, is_decoder=True))[0].eval())
+    assert encoder.packed and encoder.causal
     offsets = rows(LENGTHS)[2]
     hidden = encode(encoder, LENGTHS, read=offsets[:-1])
     assert not hidden.selected_only
