@@ -301,7 +301,8 @@ def _view(view: PlannedView) -> str:
     source = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
     by = f", changed by {', '.join(view.augmenters)}" if view.augmenters else ""
     role = "" if view.role == view.name else f", role {view.role}"
-    return f"{view.name}: {source}{role}, branch {view.branch}{by}"
+    before = "" if view.prompt is None else f", prompt {view.prompt!r}"
+    return f"{view.name}: {source}{role}, branch {view.branch}{by}{before}"
 
 
 def data_flow(run: Composition) -> list[str]:

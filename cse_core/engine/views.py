@@ -17,6 +17,7 @@ from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
+from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View
 
@@ -101,7 +102,8 @@ class ViewBuilder:
                     columns = [] if self._of(name, "text") else [self.column(name)]
                 for column in columns:
                     if column in self.rows.columns:
-                        self.rows.tokenise(column, encoders[planned.branch].tokenizer, reporter)
+                        tokenizer = self._tokenizer(name, encoders[planned.branch])
+                        self.rows.tokenise(column, tokenizer, reporter)
         if not rank:
             distributed.barrier()
 
@@ -192,7 +194,7 @@ class ViewBuilder:
     def _content(
         self, view: View, index: Tensor, ctx: StepContext, encoder: SentenceEncoder
     ) -> TokenBatch:
-        augmenters = self._of(view.name, "text")
+        augmenters, tokenizer = self._of(view.name, "text"), self._tokenizer(view.name, encoder)
         texts = view.texts
         own = encoder.tokenizer is self.assembly.online.tokenizer
         if view.tokens is not None and own and (texts is None or not augmenters):
@@ -200,14 +202,21 @@ class ViewBuilder:
         if texts is None:
             column = self.column(view.name)
             if not augmenters:
-                return self.rows.content(column, index, encoder.tokenizer)
+                return self.rows.content(column, index, tokenizer)
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
             drawing = self._drawing(ctx, augmenter, view)
             texts = self.augment(augmenter, list(texts), None, view, drawing)
-        known = self.rows.content_of(texts, encoder.tokenizer)
-        longest = encoder.tokenizer.longest or self.rows.longest
-        return encoder.tokenizer.content(texts, longest) if known is None else known
+        known = self.rows.content_of(texts, tokenizer)
+        longest = tokenizer.longest or self.rows.longest
+        return tokenizer.content(texts, longest) if known is None else known
+
+    def _tokenizer(self, view: str, encoder: SentenceEncoder) -> TextTokenizer:
+        """Return a branch's tokenizer, the run's own with the prompt of a view that has one."""
+        planned, own = self.assembly.composition.view(view), self.assembly.online.tokenizer
+        if planned is None or encoder.tokenizer is not own:  # another model has prompts of its own
+            return encoder.tokenizer
+        return own.with_prompt(planned.prompt)
 
     def known(
         self, view: View, branch: str, index: Tensor, encode: Callable[[Any], Tensor]

@@ -273,9 +273,13 @@ def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
     if run.inference_pool is not None and run.inference.slice:
         encoding = [*encoding, run.inference_pool]
     for slicer in run.pools(SliceSpec):
-        if run.model.prompt:
-            what = f"{slicer.path} slices texts, and the prompt has no place in a later slice"
-            yield CseError(what, where="model.prompt", value=run.model.prompt, hint="--prompt ''")
+        given = {"model.prompt": run.model.prompt}
+        given |= {f"views.{view.name}.prompt": view.prompt for view in run.views}
+        for where, prompt in given.items():
+            if prompt:
+                what = f"{slicer.path} slices texts, and the prompt has no place in a later slice"
+                hint = "--prompt ''" if where == "model.prompt" else "leave it out"
+                yield CseError(what, where=where, value=prompt, hint=hint)
         for part in encoding if slicer.spec.declared("slices_wrapped", slicer.options) else ():
             if part.spec.declared("prompts", part.options):
                 yield CseError(

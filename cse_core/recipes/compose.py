@@ -95,6 +95,12 @@ def resolve(
         text = says.prompt(run.model.prompt or "")
         if text or says.default_prompt_name is not None:
             run = replace(run, model=run.model.model_copy(update={"prompt": text}))
+        named = {
+            name: each if each.prompt is None
+            else each.model_copy(update={"prompt": says.prompt(each.prompt)})
+            for name, each in run.view_options.items()
+        }  # fmt: skip
+        run = replace(run, view_options=named)
     if not any((error.where or "").startswith("data.") for error in errors):
         with collect_errors(errors):
             run = replace(run, read=None if lookup is None else lookup(run.data))

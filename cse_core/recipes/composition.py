@@ -158,6 +158,7 @@ class PlannedView:
     Attributes:
         column: Column of its texts; None where a part makes the view.
         made_by: Path of the part that adds it; None for the core's own.
+        prompt: Text before its texts; None: that of all.
     """
 
     name: str
@@ -166,6 +167,7 @@ class PlannedView:
     column: str | None
     made_by: str | None = None
     augmenters: tuple[str, ...] = ()
+    prompt: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

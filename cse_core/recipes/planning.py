@@ -42,6 +42,7 @@ def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]
                 column=None if maker else _column(run, name),
                 made_by=maker.path if maker else None,
                 augmenters=tuple(augmenters),
+                prompt=None if options is None or maker else options.prompt,
             )
         )
     return tuple(views), problems
@@ -123,10 +124,12 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
             need(name, f"{part.path}.views")
     for name, settings in run.view_options.items():
         maker = run.view_makers.get(name)
-        if maker is not None and settings.column is not None:
-            what = f"{maker.path} makes this view, which reads no column"
-            where, hint = f"views.{name}.column", f"remove it, or the part: --{maker.kind} ~NAME"
-            problems.append(CseError(what, where=where, value=settings.column, hint=hint))
+        for option in ("column", "prompt"):
+            if maker is not None and (value := getattr(settings, option)) is not None:
+                what = f"{maker.path} makes this view, which reads no {option}"
+                hint = f"remove it, or the part: --{maker.kind} ~NAME"
+                where = f"views.{name}.{option}"
+                problems.append(CseError(what, where=where, value=value, hint=hint))
         optional = name in run.declared and run.declared[name].role == "negative"
         if name not in names and not run.can_have_view(name) and not optional:
             hint = did_you_mean(name, run.possible_views())

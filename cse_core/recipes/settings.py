@@ -168,6 +168,9 @@ class ViewOptions(Options):
     """Name of the branch that encodes it."""
     column: str | None = None
     """Column of its texts; by default the column of its name if the data has it, else text."""
+    prompt: str | None = None
+    """Text before its texts in training, or the name of one of the model's prompts; by default
+    model.prompt. The saved model has it as query or document."""
 
 
 class InferenceOptions(Options):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -81,7 +82,17 @@ class TextTokenizer:
             )
         self.hf, self.prompt = tokenizer, prompt
         self._prompts: dict[str, list[int]] = {}
+        self._others: dict[str, TextTokenizer] = {}
         self._find_special_tokens()
+
+    def with_prompt(self, prompt: str | None) -> TextTokenizer:
+        """Return this tokenizer with another prompt, one object for each; None keeps its own."""
+        if prompt is None or prompt == self.prompt:
+            return self
+        if prompt not in self._others:
+            self._others[prompt] = copy.copy(self)
+            self._others[prompt].prompt = prompt
+        return self._others[prompt]
 
     def _find_special_tokens(self) -> None:
         tokenizer = self.hf

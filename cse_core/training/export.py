@@ -113,8 +113,15 @@ def _part_record(planned: PlannedPart) -> dict[str, Any]:
 
 
 def _prompts(composition: Composition) -> dict[str, Any]:
-    """Return the prompts of the saved model, the one of the run among them, and its name."""
+    """Return the prompts of the saved model, and the name of that of all texts of the run.
+
+    Those of views are ``query``, of the anchor, and ``document``, of a positive or negative.
+    """
     prompts, own = dict(composition.says.prompts), composition.model.prompt
+    roles = {"anchor": "query", "positive": "document", "negative": "document"}
+    for view in reversed(composition.views):
+        if view.prompt is not None and view.role in roles:
+            prompts[roles[view.role]] = view.prompt
     names = [name for name, text in prompts.items() if text == own]
     if own and not names:
         names, prompts["default"] = ["default"], own

@@ -61,8 +61,8 @@ def _part(part: PlannedPart, composition: Composition) -> dict[str, Any]:
 
 
 def _view(view: PlannedView) -> dict[str, str]:
-    column = {} if view.column is None else {"column": view.column}
-    return {"branch": view.branch, **column}
+    own = {"column": view.column, "prompt": view.prompt}
+    return {"branch": view.branch, **{name: text for name, text in own.items() if text is not None}}
 
 
 def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tests.core.engine.test_processes import SHARED, close
 from tests.fixtures.decoders import FAMILIES, make_decoder, make_tokenizer
 from tests.fixtures.process import BATCHES, steps
 from tests.fixtures.processes import TwoProcesses
-from tests.fixtures.tiny import sentences
+from tests.fixtures.tiny import metrics, sentences
 
 TEXTS = ["ba be", "bi", "bo bu da de di do du fa fe fi fo fu ga ge gi go gu ka ke ki"]
 LAST, MEAN = "last-token", "mean"
@@ -178,3 +178,27 @@ def test_the_mean_leaves_the_instruction_out_and_counts_the_end() -> None:
     states = states[: len(bare.ids)]
     whole = Mean(MeanOptions(include_prompt=False), setup).pool(Hidden(states, {}), bare)
     assert float(whole) == float(states.mean()), "a row without a prompt has all of its tokens"
+
+
+def test_queries_have_an_instruction_that_the_folder_keeps(tmp_path: Path) -> None:
+    queries, documents = sentences(8), sentences(8, seed=1)
+    data = tmp_path / "pairs.jsonl"
+    rows = [{"text": q, "positive": d} for q, d in zip(queries, documents, strict=True)]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    base, asked = make_decoder(tmp_path / "base", "qwen3"), "Instruct: find.\nQuery:"
+    options = OPTIONS | {"train.max_steps": 1, "train.lr": 0.0, "train.batch_size": 8}
+    options["model.max_length"] = 48
+    train = partial(cse.train, "pairs", model=base, dev="none", pool=LAST)
+    run = train(data=data, out=tmp_path / "run", options=options | {"views.anchor.prompt": asked})
+    said = json.loads((run.model / "config_sentence_transformers.json").read_text())
+    assert said["prompts"] == {"query": asked} and said["default_prompt_name"] is None
+    found = cse.load(run.model, prompt="query").encode(TEXTS)
+    np.testing.assert_allclose(theirs(run.model, prompt_name="query"), found, atol=1e-5, rtol=0)
+    assert float(np.abs(found - theirs(run.model)).max()) > 1e-3
+    data.write_text("\n".join(json.dumps({**r, "text": asked + r["text"]}) for r in rows))
+    by_hand = train(data=data, out=tmp_path / "by-hand", options=options)
+    losses = [metrics(each.folder)[-1]["loss"] for each in (run, by_hand)]
+    assert losses[0] == losses[1] and "prompt" in (run.folder / "run.toml").read_text()
+    data.write_text("\n".join(map(json.dumps, rows)))
+    bare = train(data=data, out=tmp_path / "bare", options=options)
+    assert metrics(bare.folder)[-1]["loss"] != losses[0]
