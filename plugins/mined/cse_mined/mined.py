@@ -29,8 +29,8 @@ class Texts:
         candidates: How many may be negatives.
         anchor: ``[A]`` which text each row's anchor is.
         positive: ``[A]`` which its positive is.
-        known: Sorted ``anchor * U + text`` of what is no negative of an anchor: its positives in
-            any row, and itself.
+        known: Sorted ``anchor * U + text`` of texts that an anchor cannot have as negatives: its
+            positives in any row, and itself.
     """
 
     distinct: list[str]
@@ -185,7 +185,7 @@ class Mined(PositiveMiner):
 
 
 def _known(texts: Texts, anchors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``[K]`` which of some anchors has which text that is no negative of it."""
+    """Return ``[K]`` which of some anchors cannot have which text as a negative."""
     own, count = anchors * len(texts.distinct), len(texts.distinct)
     starts, stops = (torch.searchsorted(texts.known, each) for each in (own, own + count))
     index = ragged_index(starts, stops - starts)
