@@ -58,7 +58,7 @@ class TrainingLoop:
         self.engine = Engine(assembly, rows, precision, current.losses, options)
         run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
         self.optimizer = Optimizer(assembly, options, run)
-        self._scheduled = scheduled if current.keep_schedule else 0
+        self.scheduled = scheduled if current.keep_schedule else 0
         self.before_update: Callable[[], None] | None = None
         self.done = 0
 
@@ -136,4 +136,4 @@ class TrainingLoop:
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
-        return self.optimizer.update(self._scheduled + self.done)
+        return self.optimizer.update(self.scheduled + self.done)

@@ -322,7 +322,7 @@ class Trainer:
         line: dict[str, Any] = {
             "step": loop.done,
             "round": loop.current.number,
-            "lr": loop.options.lr * loop.optimizer.rate(loop.done - 1),
+            "lr": loop.options.lr * loop.optimizer.rate(loop.scheduled + loop.done - 1),
             **meters.flush(),
         }
         if result.norm is not None:

@@ -163,7 +163,7 @@ def test_a_run_mines_again_and_resumes_bit_for_bit(
     sets = {
         "positives.mined.every": 3, "positives.mined.rounds": 3, "positives.mined.margin": -1,
         "train.max_steps": 9, "train.batch_size": 4, "train.lr": 0.01, "train.device": "cpu",
-        "train.precision": "fp32",
+        "train.precision": "fp32", "train.warmup": 0, "train.log_steps": 1,
     }  # fmt: skip
     given: Any = {
         "model": str(shared_encoder()),
@@ -174,6 +174,9 @@ def test_a_run_mines_again_and_resumes_bit_for_bit(
     }
     whole, part = tmp_path / "whole", tmp_path / "part"
     assert cse.train("mined", out=whole, **given).outcome.steps == 9
+    lines = map(json.loads, (whole / "metrics.jsonl").read_text().splitlines())
+    rates = [line["lr"] for line in lines]
+    assert rates == pytest.approx([0.01 * (9 - step) / 9 for step in range(9)])
     encoded = mined.Mined._encoded
     calls: list[int] = []
 
