@@ -251,7 +251,7 @@ class Objectives:
 
         def log(some: slice, name: str, value: Tensor | float) -> None:
             known, count = logged.setdefault(name, {}), some.stop - some.start
-            ctx.log(name, value)  # which refuses what is none
+            ctx.log(name, value)  # which refuses what cannot be logged
             known[some.start] = (value * count, count)
             total, counts = map(sum, zip(*known.values(), strict=True))
             ctx.log(name, total / counts)
