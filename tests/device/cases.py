@@ -27,6 +27,7 @@ NEEDS = {
     "synonym": (f"aug.synonym.lexicon={LEXICON}",),
     "mlm": ("loss.mlm.tied=false",),
     "reconstruction": ("loss.reconstruction.decoder=new",),
+    "mined": ("positives.mined.margin=-1",),
 }
 """Settings without which a part is refused; or shares weights with the encoder, of which the device
 that is none makes two."""

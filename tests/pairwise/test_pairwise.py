@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Any
 
 import pytest
 import torch
@@ -13,10 +14,13 @@ from cse_testkit import pairs
 from cse_testkit.completion import Found, compose_together, path_of, train_together
 
 from cse_core.errors import CseError
+from cse_core.records import Kind
 from tests.pairwise.covering import covering
 
 PARTS_OF_A_RUN = 12
 MAX_RUNS = 80
+OPTIONS: dict[tuple[Kind, str], dict[str, Any]] = {("positives", "mined"): {"margin": -1.0}}
+"""An encoder that was never trained has no text far enough below a positive."""
 ALLOWED = float(os.environ.get("CSE_PAIR_SECONDS", "0.5"))
 """Seconds of CPU that a pair may take, so that the table stays affordable as plugins come."""
 
@@ -32,7 +36,7 @@ def one_thread() -> Iterator[None]:
 def refusal(parts: Sequence[Found]) -> str | None:
     """Return the composer's line where it refuses some parts together."""
     try:
-        compose_together(parts)
+        compose_together(parts, options=OPTIONS)
     except CseError as error:
         return error.line()
     return None
@@ -62,7 +66,7 @@ def test_every_pair_trains_in_some_run_or_is_refused_with_a_reason() -> None:
 def failures(run: Sequence[Found]) -> list[str]:
     """Return what is wrong with a run, for each pair of it that fails by itself."""
     try:
-        train_together(run)
+        train_together(run, options=OPTIONS)
     except Exception as error:
         alone = [line for pair in combinations(run, 2) if (line := failure(*pair))]
         together = f"{', '.join(map(path_of, run))}: {type(error).__name__}: {error}"
@@ -73,7 +77,7 @@ def failures(run: Sequence[Found]) -> list[str]:
 def failure(*pair: Found) -> str | None:
     """Return what is wrong with a pair that is neither trained nor refused."""
     try:
-        train_together(pair)
+        train_together(pair, options=OPTIONS)
     except CseError as error:
         check_reason(error.line())
     except Exception as error:

@@ -200,25 +200,33 @@ def path_of(part: Found) -> str:
     return f"{part.spec.kind}.{part.name}"
 
 
-def compose_together(parts: Sequence[Found], registry: Registry | None = None) -> Composition:
-    """Compose parts over the default recipe, with what they require.
+def compose_together(
+    parts: Sequence[Found],
+    registry: Registry | None = None,
+    options: Mapping[tuple[Kind, str], Mapping[str, Any]] | None = None,
+) -> Composition:
+    """Compose parts over the default recipe, with what they require; ``options`` as in complete.
 
     Raises:
         CseError: If the composer refuses them.
     """
     named = [(part.spec.kind, part.qualified) for part in parts]
-    needed = complete(registry or installed_registry(), named)
+    needed = complete(registry or installed_registry(), named, options)
     return needed.compose(needed.corpus(12))
 
 
-def train_together(parts: Sequence[Found], registry: Registry | None = None) -> float:
+def train_together(
+    parts: Sequence[Found],
+    registry: Registry | None = None,
+    options: Mapping[tuple[Kind, str], Mapping[str, Any]] | None = None,
+) -> float:
     """Train a step with parts (two where one mines rounds) and return the last loss.
 
     Raises:
         CseError: If the composer refuses them.
         ArithmeticError: If the loss or a gradient is not finite.
     """
-    rig = Rig(compose_together(parts, registry), plugins_of(registry))
+    rig = Rig(compose_together(parts, registry, options), plugins_of(registry))
     rounds = any(isinstance(part.spec, MinerSpec) and part.spec.rounds for part in parts)
     rig.step(2 if rounds else 1)
     if bad := rig.not_finite():
