@@ -43,9 +43,13 @@ CASES: tuple[Case, ...] = (
     ("pool", "segments", CHUNKS),
     ("aug", "fgsm", CHUNKS),
 )
-JOINED = ("positives.labels",)
-"""Views with unlike rows: titles, and documents of many sentences. The loss takes the rows that
-both have; how many these are, only the keys on the device say."""
+JOINED = {
+    "positives.labels": "cse_core/engine/row_keys.py",
+    "loss.auxiliary-mlm": "plugins/mlm/cse_mlm/auxiliary.py",
+}
+"""Runs that wait, and where alone. Views with unlike rows, titles and documents of many sentences:
+the loss takes the rows that both have, and only the keys on the device say how many. Tokens that a
+loss hides by draws on the device: the head, over the whole vocabulary, sees no others."""
 
 
 def named(case: Case) -> str:

@@ -31,6 +31,6 @@ def test_parts_compute_there_what_they_compute_here_and_wait_for_nothing() -> No
             assert line["there"] == pytest.approx(line["cpu"], rel=1e-4, abs=1e-5), line
         if line["run"] in JOINED:
             waits = line["waits"]
-            assert waits and all("cse_core/engine/row_keys.py" in place for place in waits)
+            assert waits and all(JOINED[line["run"]] in place for place in waits)
         else:
             assert line["waits"] == {}, line
