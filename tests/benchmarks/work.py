@@ -42,6 +42,7 @@ class Work:
         steps: Measured steps, after one that is not.
         chunk: Sentences encoded at once, by gradient caching; None encodes the batch at once.
         device: ``cpu``, or a GPU as torch names it.
+        pool: The token whose state is the sentence's vector, as cse names it.
         tiles: Whether cse computes the loss of a large batch in tiles, as it does.
     """
 
@@ -54,6 +55,7 @@ class Work:
     precision: str = "fp32"
     chunk: int | None = None
     device: str = "cpu"
+    pool: str = "cls"
     tiles: bool = True
 
 
@@ -138,6 +140,7 @@ def composed(work: Work) -> Composition:
         model=work.model,
         data=[work.texts],
         dev=["none"],
+        kinds={} if work.pool == "cls" else {"pool": ["~cls", f"+{work.pool}"]},
         sets=[f"{path}={value}" for path, value in sets.items()],
     )
 
@@ -170,7 +173,7 @@ def _own(work: Work) -> Watch:
 
 
 def _peer(work: Work) -> Watch:
-    """Run sentence-transformers' trainer with SimCSE's loss: first token, dense layer, in-batch.
+    """Run sentence-transformers' trainer with SimCSE's loss: one token, dense layer, in-batch.
 
     It is given the texts in their order, as cse is. Batches are padded, tokens made in each step.
     With chunks its loss is the one with gradient caching.
@@ -204,7 +207,7 @@ def _peer(work: Work) -> Watch:
     size = int(AutoConfig.from_pretrained(work.model).hidden_size)
     word = models.Transformer(work.model, max_seq_length=work.length)
     head = models.Dense(size, size, activation_function=torch.nn.Tanh())
-    modules = [word, models.Pooling(size, pooling_mode="cls"), head]
+    modules = [word, models.Pooling(size, pooling_mode=work.pool.replace("-", "")), head]
     model = SentenceTransformer(modules=modules, device=work.device)
     loss: Any = losses.MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE)
     if work.chunk is not None:

@@ -20,14 +20,15 @@ from typing import Any
 import torch
 
 from tests.benchmarks.report import ROOT, code, machine, table
-from tests.gpu import kernels, parts, runs
+from tests.gpu import decoders, kernels, parts, runs
 from tests.gpu.setting import Section, Setting
 
 SECTIONS = (
     Section("kernels", "Attention for rows of any length", 40, kernels.run),
     Section("parts", "Every part, and what waits for the device", 110, parts.run),
-    Section("resume", "Resumed runs", 150, runs.resumed),
-    Section("speed", "Speed", 240, runs.speed),
+    Section("decoders", "Decoders", 90, decoders.run),
+    Section("resume", "Resumed runs", 110, runs.resumed),
+    Section("speed", "Speed", 220, runs.speed),
 )
 """In the order in which they run."""
 OUT, PAGE = ROOT / "runs/gpu", ROOT / "docs/gpu.md"

@@ -49,26 +49,23 @@ def simcse(
     return train(composition, registry(), out=out, reporter=Steps(done))
 
 
-def work(
-    setting: Setting, folder: Path, name: str, length: int, batch: int, chunk: int | None,
+def drawn(
+    setting: Setting, folder: Path, model: str, length: int, batch: int, chunk: int | None,
     steps: int,
 ) -> Work:  # fmt: skip
-    """Return a run in bf16 of a random encoder on rows of drawn words.
+    """Return a run in bf16 of an encoder on rows of drawn words.
 
     Words in a row are log-normal with a median of 15 for 32 tokens and a spread of 0.57: of padded
     batches about a third is padding.
     """
-    model, texts = folder / name, read(None, 2_000)
-    if not model.exists():
-        make_model(model, texts, SIZES[name])
-    words = " ".join(texts).split()
+    words = " ".join(read(None, 2_000)).split()
     draws = random.Random(0)
     counts = (
         draws.lognormvariate(0.0, 0.57) * length * 15 / 32 for _ in range(batch * (steps + 1))
     )
     rows = [" ".join(draws.choices(words, k=max(2, round(count)))) for count in counts]
     return Work(
-        who="simcse", model=str(model), texts=write(folder / "texts.txt", rows), length=length,
+        who="simcse", model=model, texts=write(folder / "texts.txt", rows), length=length,
         batch=batch, steps=steps, chunk=chunk, device=setting.device,
         precision="fp32" if setting.small else "bf16",
     )  # fmt: skip
@@ -116,14 +113,17 @@ def speed(setting: Setting) -> None:
     Random encoders, rows of drawn words with log-normal lengths, the same batches, length and loss
     in bf16; tokens are counted on both sides. Large batches cache gradients in the same chunks.
     """
-    cells = product((64, 512, 4096), (32, 512), ("MiniLM", "BERT-base"))
+    cells = [*product((64, 512, 4096), (32, 512), ("MiniLM", "BERT-base")), (16_384, 32, "MiniLM")]
     with tempfile.TemporaryDirectory() as folder:
         for batch, length, name in ((8, 16, "tiny"),) if setting.small else cells:
             chunk = None if batch * length <= AT_ONCE else AT_ONCE // length
             steps = 1 if setting.small or batch > 512 else 3 if batch > 64 else 8
             about = {"encoder": name, "tokens": length, "batch": batch}
             with setting.trying("speed", **about):
-                base = work(setting, Path(folder), name, length, batch, chunk, steps)
+                model = Path(folder) / name
+                if not model.exists():
+                    make_model(model, read(None, 2_000), SIZES[name])
+                base = drawn(setting, Path(folder), str(model), length, batch, chunk, steps)
                 tokens, padding = tokenising(base)
                 facts: dict[str, float] = {}
                 for who, name in (("simcse", "cse"), (PEER, PEER)):

@@ -94,11 +94,20 @@ def encode(encoder, lengths, **options):
 
 
 def padded_forward(model, lengths, **options):
-    """Run the plain model on padded ids: states ``[T, H]`` of each layer, the output last."""
-    ids = rows(lengths)[0]
-    real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    padded = torch.full(real.shape, model.config.pad_token_id).masked_scatter(real, ids)
-    out = model(input_ids=padded, attention_mask=real.long(), output_hidden_states=True, **options)
+    """Run the plain model on padded rows: states ``[T, H]`` of each layer, the output last."""
+    return padded_states(model, rows(lengths)[0].split(lengths), **options)
+
+
+def padded_states(model, texts, **options):
+    """Run the plain model on texts, their ids padded: states ``[T, H]``, the output last."""
+    lengths = torch.tensor([len(ids) for ids in texts])
+    real = torch.arange(int(lengths.max())) < lengths[:, None]
+    padded = torch.full(real.shape, model.config.pad_token_id)
+    padded = padded.masked_scatter(real, torch.cat(list(texts)))
+    given = {"input_ids": padded, "attention_mask": real.long()}
+    given = {name: each.to(model.device) for name, each in given.items()}
+    out = model(**given, output_hidden_states=True, **options)
+    real = real.to(model.device)
     return [*(states[real] for states in out.hidden_states[:-1]), out.last_hidden_state[real]]
 
 
