@@ -78,6 +78,8 @@ def load_model(
         kind: Any = headed(config) if head else AutoModel
         if direction is not None:
             _set_direction(config, causal=direction == "causal")
+        if getattr(config, "attn_logit_softcapping", None) is not None:
+            config._attn_implementation = "eager"  # older transformers leave the cap out elsewhere
         if not from_scratch:
             check_weights(folder, config)
             if wrong := verify_checksums(folder):

@@ -89,7 +89,8 @@ def values(setting: Setting, family: str, direction: str, about: dict[str, Any])
     states = encoder(words, positions.to(setting.device), offsets).last
     ours = far(found(states, model))
     good = encoder.packed and ours <= FACTOR * theirs + 1e-5
-    setting.keep("values", good, **about, error=ours, padded_error=theirs)
+    why = encoder.why_padded
+    setting.keep("values", good, **about, error=ours, padded_error=theirs, padded_because=why)
 
 
 def speed(setting: Setting, folder: Path, length: int, batch: int) -> None:

@@ -96,7 +96,8 @@ class StudyFolder:
         """Return what a run or call warned of; nothing where its log is not here."""
         with suppress(OSError):
             lines = self.beside(key, "log").read_text("utf-8", "replace").splitlines()
-            return [line.removeprefix(_WARNING) for line in lines if line.startswith(_WARNING)]
+            said = [line.removeprefix(_WARNING) for line in lines if line.startswith(_WARNING)]
+            return [re.sub(rf"^\S*{key}: ", "", line) for line in said]
         return []
 
     def drop_checkpoints(self, key: str) -> None:
