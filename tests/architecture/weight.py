@@ -51,7 +51,7 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=18_060),
+    Bound("cse_core", ("cse_core",), 11_000, held=18_070),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_530),
     Bound("  registry", ("cse_core/registry",), 600, held=850),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_690),
@@ -71,9 +71,9 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=37_710, tests=True),
-    Bound("  gpu", ("tests/gpu",), 700, held=710, tests=True),
-    Bound("docs, words", ("docs",), 52_793, held=53_560, words=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=37_870, tests=True),
+    Bound("  gpu", ("tests/gpu",), 700, held=840, tests=True),
+    Bound("docs, words", ("docs",), 52_793, held=55_300, words=True),
 )
 
 

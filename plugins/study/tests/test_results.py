@@ -126,7 +126,8 @@ def folder(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study
         write_json(made.beside(key, "facts.json"), {
             "commit": "abc", "date": "2026-01-02", "machine": "here",
         })  # fmt: skip
-        made.beside(key, "log").write_text("warning: it froze\nstep 5\n" if worse else "step 5\n")
+        warned = f"warning: /a/runs/{key}: /b/MiniLM froze\n" if worse else ""
+        made.beside(key, "log").write_text(f"{warned}step 5\n")
         results = {"a.test": {"spearman": spearman, "pairs": 300},
                    "news.all": {"recall@5": 100 * float((ranks <= 5).mean())},
                    "trec": {"accuracy": 100 * float(hits.mean())}}  # fmt: skip
@@ -192,7 +193,7 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
                   "commit: abc; date: 2026-01-02; precision: fp32; "
                   "scored by: cse eval --pairs a.tsv"):  # fmt: skip
         assert words in page
-    assert page.count("it froze") == 1 and "\n\nWarning (0.2): it froze\n\n" in page
+    assert page.count("froze") == 1 and "\n\nWarning (0.2): MiniLM froze\n\n" in page
 
 
 def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolder) -> None:

@@ -26,6 +26,8 @@ AXIS, COLUMN, OPTION, SCORE = "axis:", "column:", "option:", "score:"
 _SUITES = {"sts": "spearman", "chinese": "spearman", "transfer": "accuracy",
            "classify": "accuracy", "retrieval": "recall@5"}  # fmt: skip
 """Suites whose mean ``SUITE.mean`` is, and the number that it is the mean of."""
+_FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
+"""Whole paths less the last part, in warnings: tables do not say where files lay."""
 _MEAN = re.compile(r"mean\((.+)\)")
 MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
 """Numbers that stand for a set, in this order, where the set alone is named."""
@@ -90,7 +92,7 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         needed = [plan.runs[each] for each in run.needs]
         first = needed[0] if needed else run
         model = {"model": first.options.get("model.name") or first.options.get("model", "")}
-        said = dict.fromkeys(line for each in [*needed, run]
+        said = dict.fromkeys(_FOLDERS.sub("", line) for each in [*needed, run]
                              for line in (*each.warnings, *folder.warned(each.key)))  # fmt: skip
         if not run.recipe:
             file = folder.beside(key, "output.json")
