@@ -58,7 +58,7 @@ class Texts:
 
 
 class Mined(PositiveMiner):
-    """Rounds of the data's rows, each with a near text that is not its positive as a negative.
+    """Rounds of rows of the data, each with a near text that is not its positive as a negative.
 
     Before each round the current model encodes all texts (ANCE, Xiong et al., 2021, Section 3: its
     index is refreshed while training goes on, here training waits). Of the ``depth`` nearest texts
@@ -69,10 +69,11 @@ class Mined(PositiveMiner):
 
     Texts that any row has as a positive of the anchor's very text are never negatives. A row whose
     anchor has no negative is left out of the round. Without a column ``positive`` the text is its
-    own positive. All vectors are in memory: U times D float32 numbers.
+    own positive. All vectors are in memory: U times D float32 numbers. Where no anchor has a
+    negative any more, the rounds end.
 
     Raises:
-        CseError: If no anchor has a negative.
+        CseError: If no anchor has a negative in the first round.
     """
 
     options: MinedOptions
@@ -95,12 +96,17 @@ class Mined(PositiveMiner):
             self._texts = Texts.of(ctx.corpus, self.more)
         texts = self._texts
         vectors = self._encoded(texts.distinct, ctx)
+        searched = self._rows(len(texts.anchor), ctx)
         found = ctx.shared(
-            len(texts.anchor),
-            lambda start, stop: self._negatives(texts, vectors, start, stop, ctx),
+            len(searched),
+            lambda start, stop: self._negatives(texts, vectors, searched[start:stop], ctx),
             AT_ONCE,
         )
-        rows, places = (found >= 0).nonzero(as_tuple=True)
+        which, places = (found >= 0).nonzero(as_tuple=True)
+        rows = searched[which]
+        if not len(rows) and self.mined > 1:
+            self.mined = options.rounds
+            return None
         if not len(rows):
             hint = "lower margin or skip, or raise depth"
             raise CseError(
@@ -112,13 +118,23 @@ class Mined(PositiveMiner):
         own: dict[str, Any] = {"text": rows.numpy()}
         if "positive" not in ctx.corpus.names:
             own["positive"] = rows.numpy()
-        chosen = found[rows, places].tolist()
+        chosen = found[which, places].tolist()
         return Round(
             {**own, "negative": [texts.distinct[place] for place in chosen]},
             train={"max_steps": options.every},
             keep_optimizer=True,
             keep_schedule=True,
         )
+
+    def _rows(self, count: int, ctx: RoundContext) -> Tensor:
+        """Return which rows are searched for: all, or the round's share of a drawn order."""
+        share = self.options.rows
+        if share is None or share >= count:
+            return torch.arange(count)
+        seed = derive_seed(ctx.generator(self.name).initial_seed(), f"{self.name} rows")
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+        first = (self.mined - 1) * share
+        return order[torch.arange(first, first + share) % count].sort().values
 
     def _encoded(self, distinct: Sequence[str], ctx: RoundContext) -> Tensor:
         """Return ``[U, D]`` vectors of length one."""
@@ -130,13 +146,13 @@ class Mined(PositiveMiner):
         return torch.cat(vectors)
 
     def _negatives(
-        self, texts: Texts, vectors: Tensor, start: int, stop: int, ctx: RoundContext
+        self, texts: Texts, vectors: Tensor, searched: Tensor, ctx: RoundContext
     ) -> Tensor:
-        """Return ``[stop - start, number]`` texts that are negatives of some rows; -1 is none."""
+        """Return ``[R, number]`` texts that are negatives of ``[R]`` rows; -1 is none."""
         found = [torch.empty(0, self.options.number, dtype=torch.long)]
         seed = derive_seed(ctx.generator(self.name).initial_seed(), self.name)
-        for first in range(start, stop, AT_ONCE):
-            rows = torch.arange(first, min(first + AT_ONCE, stop))
+        for first in range(0, len(searched), AT_ONCE):
+            rows = searched[first : first + AT_ONCE]
             anchors, positives = texts.anchor[rows], texts.positive[rows]
             own = (vectors[anchors] * vectors[positives]).sum(dim=1)
             scores, who = self._nearest(texts, vectors, anchors)
@@ -152,7 +168,7 @@ class Mined(PositiveMiner):
             taken = who.gather(1, order).masked_fill(~fine.gather(1, order), -1)
             missing = taken.new_full((len(rows), options.number - taken.shape[1]), -1)
             found.append(torch.cat([taken, missing], dim=1))
-            ctx.progress(first + len(rows) - start, stop - start, f"{self.name}: anchors searched")
+            ctx.progress(first + len(rows), len(searched), f"{self.name}: anchors searched")
         return torch.cat(found)
 
     def _nearest(self, texts: Texts, vectors: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,9 @@ class MinedOptions(MinerOptions):
     """How many times it mines; each time a round begins."""
     every: Annotated[int, Field(ge=1, le=10**9)] = 500
     """Steps of a round."""
+    rows: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Rows whose anchors are searched for in a round, other ones in each; all by default. A round
+    trains ``every`` times the batch size of them: so many save the rest of the search."""
     number: Annotated[int, Field(ge=1, le=100)] = 1
     """Negatives of an anchor; each makes a row of the round."""
     depth: Annotated[int, Field(ge=1, le=10_000)] = 100

@@ -129,6 +129,29 @@ def test_rounds_end_and_go_on_after_a_break() -> None:
         assert each.next_round(Between()) is not None and each.next_round(Between()) is None
 
 
+def test_a_round_searches_for_a_share_of_the_rows_and_the_next_for_others() -> None:
+    given: Any = {"rounds": 4, "margin": -1.0}
+    whole = make_part("positives", "mined", **given).next_round(Between()).pairs
+    negative = dict(zip(whole["text"].tolist(), whole["negative"], strict=True))
+    part = make_part("positives", "mined", rows=15, **given)
+    shares = [part.next_round(Between()).pairs for _ in range(3)]
+    for share in shares:
+        rows = share["text"].tolist()
+        assert rows == sorted({*rows}) and len(rows) == 15
+        assert [negative[row] for row in rows] == list(share["negative"])
+    seen = [{*share["text"].tolist()} for share in shares]
+    assert not seen[0] & seen[1] and len(seen[0] | seen[1] | seen[2]) == ROWS, "five come again"
+
+
+def test_rounds_end_where_nothing_is_far_enough_any_more() -> None:
+    part = make_part("positives", "mined", rounds=3, margin=-1.0)
+    assert part.next_round(Between()) is not None
+    near = Between()
+    near.encode = lambda texts: torch.ones(len(texts), 6)  # type: ignore[method-assign]
+    part.options = part.options.model_copy(update={"margin": 0.5})
+    assert part.next_round(near) is None and part.next_round(Between()) is None
+
+
 def test_plain_texts_are_their_own_positives() -> None:
     found = one_round(Between(Data(None)), margin=0.1)
     rows: Any = found.pairs["positive"]
