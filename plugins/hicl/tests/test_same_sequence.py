@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch import Tensor
 from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
+from tests.fixtures.equations import equation
 
 TEMPERATURE = 0.5
 
@@ -72,7 +73,8 @@ def test_no_more_than_most_of_a_long_text() -> None:
             assert torch.equal(group.vectors[a, step], second[(a + step) % 5])
 
 
-def test_segments_as_positives_in_loops() -> None:
+@equation("HiCL", "Table 4, segments of one text as positives", "positives same-sequence")
+def test_segments_as_positives_in_loops() -> Iterator[tuple[float, float]]:
     """Mean of -log p over one's own text's segments; each segment of other texts counts once."""
     batch, _ = with_siblings(batch_of([3, 1, 2]))
     second = batch.targets["positive"].vectors[:, 0]
@@ -86,17 +88,18 @@ def test_segments_as_positives_in_loops() -> None:
             mass = sum(exponential(anchor, others[b]) for b in range(6) if b not in mine)
             own = [exponential(anchor, second[b]) for b in mine]
             total -= sum(math.log(each / (each + mass)) for each in own) / len(own)
-        assert found == pytest.approx(total / 6, rel=1e-12)
+        yield found, total / 6
 
 
-def test_negatives_in_loops() -> None:
+def in_loops_of_segments(averaged: bool) -> Iterator[tuple[float, float]]:
+    """Yield the loss beside loops: every side, segments of one text masked (Eq. 2) and kept."""
     batch = batch_of([3, 1, 2])
     second = batch.targets["positive"].vectors[:, 0]
     sides: Any = {"target": [second], "anchor": [batch.anchors], "both": [second, batch.anchors]}
     siblings: Any = ("mask", "keep")
     count = torch.bincount(batch.owner).tolist()
     store = make_part("negatives", "averaging")
-    for in_batch, averaged, same in product(sides, (False, True), siblings):
+    for in_batch, same in product(sides, siblings):
         negatives = core.negatives_for_loss(
             batch, LossOptions(in_batch=in_batch, same_sentence=same), ()
         )
@@ -111,8 +114,17 @@ def test_negatives_in_loops() -> None:
                     mass += weight * exponential(anchor, side[b])
             positive = exponential(anchor, second[a])
             total -= math.log(positive / (positive + mass))
-        found = loss_of(batch, "positive", negatives)
-        assert found == pytest.approx(total / 6, rel=1e-12), (in_batch, averaged, same)
+        yield loss_of(batch, "positive", negatives), total / 6
+
+
+@equation("HiCL", "Eq. 2", "loss infonce at level segment")
+def test_local_loss() -> Iterator[tuple[float, float]]:
+    yield from in_loops_of_segments(averaged=False)
+
+
+@equation("HiCL", "A.8, averaging", "negatives averaging")
+def test_averaged_local_loss() -> Iterator[tuple[float, float]]:
+    yield from in_loops_of_segments(averaged=True)
 
 
 def test_averaging_counts_by_block_row_and_age() -> None:
@@ -141,7 +153,8 @@ def in_loops(batch: Batch, sentences: str, negatives: dict[int, list[int]]) -> f
     return total / len(batch.anchors)
 
 
-def test_equal_texts_are_no_negatives_of_each_other() -> None:
+@equation("HiCL", "Eq. 3 (A.6)", "loss entailment")
+def test_equal_texts_are_no_negatives_of_each_other() -> Iterator[tuple[float, float]]:
     """Texts 0 and 2 are one text; masked unless ``same_text`` keeps it."""
     batch = make_batch(
         sentences=4, segments=2, level="segment", levels=("sentence",), same_text={2: 0}
@@ -155,4 +168,4 @@ def test_equal_texts_are_no_negatives_of_each_other() -> None:
             options = {"sentences": sentences, "same_text": same_text}
             loss = make_part("loss", "entailment", temperature=TEMPERATURE, **options)
             value = float(loss(batch, target, None, ctx).value)
-            assert value == pytest.approx(in_loops(batch, sentences, negatives), rel=1e-12)
+            yield value, in_loops(batch, sentences, negatives)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
+from tests.fixtures.equations import equation
 from tests.fixtures.methods import refusal
 from tests.fixtures.token_rows import spans, token_rows
 
@@ -57,6 +60,19 @@ def slow_join(rows: Embeddings, weighted: bool) -> Tensor:
     return torch.stack(joined)
 
 
+@equation("HiCL", "Section 3.1, l = 1 + floor((|seq| - 1) / L)", "pool segments", within=0)
+def test_numbers_and_lengths_of_segments() -> Iterator[tuple[list[int], list[int]]]:
+    for length in range(1, 41):
+        lengths = list(range(1, 130))
+        sliced = make_part("pool", "segments", length=length).slices(texts(lengths))
+        counts = [1 + math.floor((each - 1) / length) for each in lengths]
+        yield torch.bincount(sliced.owner).tolist(), counts
+        rests = [each - (count - 1) * length for each, count in zip(lengths, counts, strict=True)]
+        both = zip(counts, rests, strict=True)
+        wanted = [size for count, rest in both for size in [length] * (count - 1) + [rest]]
+        yield sliced.lengths.tolist(), wanted
+
+
 def test_slices_equal_a_loop() -> None:
     given = ([70, 20, 40], [0], [1], [32, 0, 33, 64, 65], [512], [1, 512, 3, 0, 0, 100])
     for lengths, length in product(given, (1, 7, 32)):
@@ -71,7 +87,9 @@ def test_slices_equal_a_loop() -> None:
             assert keys == (wanted["owner"], wanted["slot"])
 
 
-def test_join_equals_a_loop() -> None:
+@equation("HiCL", "Section 3.1, the weighted mean", "pool segments")
+def test_join_equals_a_loop() -> Iterator[tuple[Tensor, Tensor]]:
+    """The mean, and its gradient."""
     for aggregate, owners in product(("weighted", "mean"), (7, None)):
         pooler = make_part("pool", "segments", length=4, aggregate=aggregate)
         sliced = pooler.slices(texts([9, 0, 4, 1, 17, 5, 0]))
@@ -82,14 +100,14 @@ def test_join_equals_a_loop() -> None:
         rows = Embeddings(vectors, sliced.owner * 3 + 1, sliced.slot, lengths, owners)
         joined = pooler.join(rows)
         wanted = slow_join(rows, aggregate == "weighted")
-        assert torch.allclose(joined.vectors, wanted, rtol=1e-12, atol=1e-12)
+        yield joined.vectors, wanted
         assert joined.owner.tolist() == [1, 4, 7, 10, 13, 16, 19]
         assert not joined.slot.any()
         assert int(joined.length.sum()) == int(rows.length.sum())
         seeds = torch.randn(wanted.shape, dtype=torch.float64, generator=draws)
         (fast,) = torch.autograd.grad(joined.vectors, vectors, seeds, retain_graph=True)
         (slow,) = torch.autograd.grad(wanted, vectors, seeds)
-        assert torch.allclose(fast, slow, rtol=1e-12, atol=1e-12)
+        yield fast, slow
 
 
 def test_half_precision_is_joined_in_float32() -> None:

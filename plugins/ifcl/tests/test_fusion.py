@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -23,6 +24,7 @@ from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
+from tests.fixtures.equations import equation
 from tests.fixtures.methods import refusal
 
 VIEW = View("positive", "positive", "online")
@@ -92,17 +94,21 @@ def entered(encoder: PackedEncoder, ids: Tensor, tokens: TokenBatch) -> Tensor:
     return seen[0]
 
 
-def test_content_token_meets_content_token(encoder: PackedEncoder) -> None:
-    part = fusion(encoder, at="word_embeddings", epsilon=0.7)
+@equation("IFCL", "the fusion, epsilon * y + (1 - epsilon) * y_F", "aug fusion")
+def test_content_token_meets_content_token() -> Iterator[tuple[Tensor, Tensor]]:
+    exact = PackedEncoder.load(shared_encoder(), seed=0).eval().double()
+    part = fusion(exact, at="word_embeddings", epsilon=0.7)
     tokens = rows_of("emil repairs", "anna paints the boat")
-    x = words(encoder, tokens)
+    x = words(exact, tokens)
     fused = part(x, tokens, VIEW, context([1, 0]))
     # [CLS] emil repairs [SEP] [CLS] anna paints the boat [SEP]
     meets = [None, "gustav", "finds", None, None, "the", "drum", None, None, None]
     assert len(meets) == len(fused)
     for place, other in enumerate(meets):
-        wanted = x[place] if other is None else 0.7 * x[place] + 0.3 * word(encoder, other)
-        assert torch.allclose(fused[place], wanted), place
+        yield (
+            fused[place],
+            x[place] if other is None else 0.7 * x[place] + 0.3 * word(exact, other),
+        )
 
 
 def test_tokens_keep_their_counterpart_wherever_they_stand(encoder: PackedEncoder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -11,6 +12,7 @@ from cse_testkit import Rig, compose, make_batch, make_context, make_part, tiny_
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives
+from tests.fixtures.equations import equation
 from tests.fixtures.methods import refusal
 
 
@@ -25,8 +27,10 @@ def batch_of(sentences: int, first: int, segments: int = 1) -> Batch:
     )
 
 
-def check(found: Negatives | None, kept: list[tuple[Tensor, Tensor]], forgetting: float) -> None:
-    """Compare with ``kept``, batches of vectors and rows, the newest first."""
+def check(
+    found: Negatives | None, kept: list[tuple[Tensor, Tensor]], forgetting: float
+) -> Iterator[tuple[float, float]]:
+    """Compare with ``kept``, batches of vectors and rows, the newest first; yield the weights."""
     if not kept:
         assert found is None
         return
@@ -37,13 +41,13 @@ def check(found: Negatives | None, kept: list[tuple[Tensor, Tensor]], forgetting
             assert torch.equal(found.vectors[place], vector)
             assert found.row[place] == row and found.age[place] == age
             for anchor in range(len(found.mask)):
-                weight = math.exp(float(found.log_weights[anchor, place]))
-                assert weight == pytest.approx(1 - forgetting * age, rel=1e-12)
+                yield math.exp(float(found.log_weights[anchor, place])), 1 - forgetting * age
             place += 1
     assert len(found) == place and not found.mask.any()
 
 
-def test_a_trace_over_three_lengths() -> None:
+@equation("IFCL", "Eq. 5, p = 1 - lambda * ceil(m / N)", "negatives hippocampus")
+def test_a_trace_over_three_lengths() -> Iterator[tuple[float, float]]:
     """Order, ages, rows and weights, the last batch of an epoch shorter, against a slow list."""
     for (batches, forgetting), segments in product(((1, 0.5), (3, 0.1), (4, 0.0)), (1, 2)):
         level = "sentence" if segments == 1 else "segment"
@@ -52,7 +56,7 @@ def test_a_trace_over_three_lengths() -> None:
         kept: list[tuple[Tensor, Tensor]] = []
         for step in range(3 * batches + 2):
             batch = batch_of(1 if step % 4 == 3 else 3, first=5 * step, segments=segments)
-            check(store.candidates(batch, make_context(batch)), kept, forgetting)
+            yield from check(store.candidates(batch, make_context(batch)), kept, forgetting)
             store.after_step(batch, make_context(batch))
             kept = [(batch.anchors, batch.row), *kept][:batches]
 

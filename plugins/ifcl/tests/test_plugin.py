@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
-import torch
 from cse_testkit import (
     LossSuite,
     MetricSuite,
@@ -15,9 +13,9 @@ from cse_testkit import (
     recipe_suites,
     tiny_corpus,
 )
-from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
+from plugins.ifcl.tests.test_equations import slow_terms
 from tests.fixtures.methods import planned
 
 LEXICON = str(Path(__file__).parent / "lexicon.tsv")
@@ -32,30 +30,10 @@ def slow_twins(
     options: Any,
 ) -> float:
     """Return Eqs. 4 to 9 in loops, with masks and weights as the core defines them."""
-    views = {name: view["sentence"].vectors for name, view in batch.views.items()}
-    inputs = {name: view["input"].vectors for name, view in batch.views.items()}
     weights = [each.start for each in (options.identical, options.fraternal, options.margin)]
-    total, count = 0.0, len(batch.anchors)
-
-    def exponential(one: Tensor, other: Tensor, temperature: float = 1.0) -> float:
-        return math.exp(float(torch.cosine_similarity(one, other, dim=0)) / temperature)
-
-    for i, anchor in enumerate(batch.anchors):
-        identical, fraternal = views["identical"][i], views["positive"][i]
-        mass = own = exponential(anchor, identical, options.temperature)
-        for n, negative in enumerate(negatives.vectors):
-            if not bool(negatives.mask[i, n]):
-                weight = math.exp(float(negatives.log_weights[i, n]))
-                mass += weight * exponential(anchor, negative, options.temperature)
-        total -= weights[0] * math.log(own / mass)
-        own = exponential(anchor, fraternal, options.temperature)
-        mass = sum(exponential(anchor, other, options.temperature) for other in views["positive"])
-        total -= weights[1] * math.log(own / mass)
-        innate = exponential(inputs["anchor"][i], inputs["identical"][i])
-        innate -= exponential(inputs["anchor"][i], inputs["positive"][i])
-        learned = exponential(anchor, identical) - exponential(anchor, fraternal)
-        total += weights[2] * abs(learned - innate)
-    return total / count
+    terms = slow_terms(batch, negatives, options.temperature)
+    both = zip(weights, ("identical", "fraternal", "margin"), strict=True)
+    return sum(weight * sum(terms[name]) for weight, name in both) / len(batch.anchors)
 
 
 SUITES = recipe_suites("cse-ifcl", Path(__file__).parent / "settings")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.parts import RoundContext
 from plugins.infocse.tests.made_up import corpus_of, numbers_in
+from tests.fixtures.equations import equation
 from tests.fixtures.methods import round_context
 
 
@@ -45,20 +47,22 @@ def slow_clusters(vectors: torch.Tensor, neighbours: int) -> list[int]:
     return label
 
 
-def test_clusters_equal_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+@equation("InfoCSE", "Eqs. 2 to 5, graph and components", "positives idc", within=0)
+def test_clusters_equal_a_loop() -> Iterator[tuple[Any, Any]]:
     """Whatever lies together in one block, and where long documents are cut into blocks."""
     lengths = [1, 2, 23, 5, 2, 9, 8, 1, 40, 7, 3]
     held = documents(lengths)
     for cells, neighbours in itertools.product((4_000_000, 60), (1, 2, 3, 50)):
-        monkeypatch.setattr(graph, "_CELLS", cells)
         draws = torch.Generator().manual_seed(neighbours)
         # Small integers: many equally near sentences, and products without rounding.
         vectors = torch.randint(-2, 3, (sum(lengths), 3), generator=draws).double()
-        found = graph.components(*graph.nearest_edges(vectors, held, neighbours), len(vectors))
+        with patch.object(graph, "_CELLS", cells):
+            edges = graph.nearest_edges(vectors, held, neighbours)
+        found = graph.components(*edges, len(vectors))
         wanted: list[int] = []
         for begin, end in itertools.pairwise(held.offsets.tolist()):
             wanted += [begin + i for i in slow_clusters(vectors[begin:end], neighbours)]
-        assert found.tolist() == wanted
+        yield found.tolist(), wanted
 
 
 def test_cosine_ignores_lengths() -> None:
@@ -70,13 +74,14 @@ def test_cosine_ignores_lengths() -> None:
     assert cosine.tolist() == [0, 0, 2, 2]
 
 
-def test_all_pairs_of_a_cluster() -> None:
+@equation("InfoCSE", "Eqs. 2 to 5, pairs of a component", "positives idc", within=0)
+def test_all_pairs_of_a_cluster() -> Iterator[tuple[Any, Any]]:
     held = documents([6, 3, 1])
     cluster = np.array([0, 1, 0, 3, 1, 0, 6, 6, 6, 9])
     one, two = cluster_pairs(cluster, held, None, np.zeros)
     found = sorted(zip(one.tolist(), two.tolist(), strict=True))
     wanted = [(i, j) for i, j in itertools.combinations(range(10), 2) if cluster[i] == cluster[j]]
-    assert found == wanted
+    yield found, wanted
 
 
 def test_numbers_of_pairs_are_unranked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from cse_core.functional import unit
 from cse_core.types import Batch, Negatives, StepContext
+from tests.fixtures.equations import equation
 
 SIZE, FIRST_FILL = 10, 3
 
@@ -57,7 +59,8 @@ class SlowQueue:
                 self.keys.pop()
 
 
-def test_what_losses_see_beside_lists() -> None:
+@equation("MoCoSE", "the queue of K keys that begins with K_start", "negatives queue", within=0)
+def test_what_losses_see_beside_lists() -> Iterator[tuple[Any, Any]]:
     """Ages, rows, vectors, order and count, for batches below and beyond the queue's size."""
     sizes = ([4, 4, 4, 4, 4, 4, 2, 4, 4], [5, 5, 5, 5, 5, 1, 5], [12, 3, 1, 12, 4])
     updates, growths = ("normal", "oldest"), ("paper", "official")
@@ -74,9 +77,9 @@ def test_what_losses_see_beside_lists() -> None:
             found, wanted = store.candidates(batch, ctx), slow.seen()
             assert (found is None) == (not wanted), (batches, options, number)
             if found is not None:
-                assert found.row.tolist() == [key[0] for key in wanted], (batches, options, number)
-                assert found.age.tolist() == [key[1] for key in wanted], (batches, options, number)
-                assert torch.equal(found.vectors, torch.stack([key[2] for key in wanted]))
+                yield found.row.tolist(), [key[0] for key in wanted]
+                yield found.age.tolist(), [key[1] for key in wanted]
+                yield found.vectors, torch.stack([key[2] for key in wanted])
                 assert not found.mask.any()
             store.after_step(batch, ctx)
             slow.put(rows, batch.views["positive"]["sentence"].vectors)

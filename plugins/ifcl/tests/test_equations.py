@@ -1,0 +1,98 @@
+"""The terms of the objective in loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from cse_testkit import make_batch, make_context, make_part
+from torch import Tensor
+
+from cse_core.engine import negatives as core
+from cse_core.types import Batch, Negatives
+from tests.fixtures.equations import equation
+
+TEMPERATURE, FORGETTING = 0.05, 0.3
+
+
+def exponential(one: Tensor, other: Tensor, temperature: float = 1.0) -> float:
+    return math.exp(float(torch.cosine_similarity(one, other, dim=0)) / temperature)
+
+
+def slow_terms(batch: Batch, negatives: Negatives, temperature: float) -> dict[str, list[float]]:
+    """Return each term of every anchor, and its innate margin M."""
+    views = {name: view["sentence"].vectors for name, view in batch.views.items()}
+    inputs = {name: view["input"].vectors for name, view in batch.views.items()}
+    found: dict[str, list[float]] = {
+        name: [] for name in ("identical", "fraternal", "innate_margin", "margin")
+    }
+    for i, anchor in enumerate(batch.anchors):
+        identical, fraternal = views["identical"][i], views["positive"][i]
+        mass = own = exponential(anchor, identical, temperature)
+        for n, negative in enumerate(negatives.vectors):
+            if not bool(negatives.mask[i, n]):
+                weight = math.exp(float(negatives.log_weights[i, n]))
+                mass += weight * exponential(anchor, negative, temperature)
+        found["identical"].append(-math.log(own / mass))
+        own = exponential(anchor, fraternal, temperature)
+        mass = sum(exponential(anchor, other, temperature) for other in views["positive"])
+        found["fraternal"].append(-math.log(own / mass))
+        innate = exponential(inputs["anchor"][i], inputs["identical"][i])
+        innate -= exponential(inputs["anchor"][i], inputs["positive"][i])
+        found["innate_margin"].append(innate)
+        learned = exponential(anchor, identical) - exponential(anchor, fraternal)
+        found["margin"].append(abs(learned - innate))
+    return found
+
+
+def both(reduction: str = "mean") -> tuple[Any, dict[str, list[float]]]:
+    """Return the part's output and the loops' terms, with two earlier batches in the queue."""
+    store = make_part("negatives", "hippocampus", batches=2, forgetting=FORGETTING)
+    for step in (1, 2):
+        earlier = make_batch(sentences=4, rows=range(10 * step, 10 * step + 4), seed=step)
+        store.after_step(earlier, make_context(earlier))
+    views: Any = {"identical": "positive", "positive": "positive"}
+    rows = range(100, 104)
+    plain = make_batch(views=views, levels=("input",), rows=rows)
+    held = store.candidates(plain, make_context(plain))
+    stored = {store.name: held}
+    batch = make_batch(views=views, levels=("input",), rows=rows, stored=stored)
+    loss = make_part("loss", "twins", temperature=TEMPERATURE, reduction=reduction)
+    negatives = core.negatives_for_loss(batch, loss.options, [store.name])
+    assert negatives.blocks == (("in-batch", 4), ("hippocampus", 8))
+    output = loss(batch, batch.targets["identical"], negatives, make_context(batch))
+    return output, slow_terms(batch, negatives, TEMPERATURE)
+
+
+@equation("IFCL", "Eqs. 4 to 9, the identical term with the queue", "loss twins")
+def test_the_identical_term() -> Iterator[tuple[Tensor, float]]:
+    output, terms = both("sum")
+    yield output.parts["identical"], sum(terms["identical"])
+
+
+@equation("IFCL", "Eqs. 4 to 9, the fraternal term", "loss twins")
+def test_the_fraternal_term() -> Iterator[tuple[Tensor, float]]:
+    output, terms = both("sum")
+    yield output.parts["fraternal"], sum(terms["fraternal"])
+
+
+@equation("IFCL", "Eqs. 4 to 9, the innate margin M", "loss twins")
+def test_the_innate_margin() -> Iterator[tuple[Tensor, float]]:
+    output, terms = both()
+    yield output.parts["innate_margin"], sum(terms["innate_margin"]) / 4
+
+
+@equation("IFCL", "Eqs. 4 to 9, the twins loss", "loss twins")
+def test_the_twins_loss() -> Iterator[tuple[Tensor, float]]:
+    output, terms = both("sum")
+    yield output.parts["margin"], sum(terms["margin"])
+
+
+@equation("IFCL", "Eq. 9, the sum over the batch; its mean", "loss twins")
+def test_the_sum() -> Iterator[tuple[Tensor, float]]:
+    for reduction, count in (("sum", 1), ("mean", 4)):
+        output, terms = both(reduction)
+        whole = sum(sum(terms[name]) for name in ("identical", "fraternal", "margin"))
+        yield output.value, whole / count

@@ -1,0 +1,107 @@
+"""The perturbation, the moving average, the loss and the distance in loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+from cse_mocose.distance import distance, mean_age
+from cse_testkit import make_batch, make_context, make_part, make_setup
+from torch import Tensor
+
+from cse_core.builtins.branches import Ema
+from cse_core.builtins.options import EmaOptions
+from cse_core.engine import negatives as core
+from cse_core.types import View
+from plugins.mocose.tests.test_golden import OneWeight
+from tests.fixtures.equations import equation
+
+
+@equation("MoCoSE", "Eq. 1", "aug fgsm", within=0)
+def test_fgsm() -> Iterator[tuple[Tensor, Tensor]]:
+    """x + epsilon * sign(gradient), entry by entry; an entry without a gradient stays."""
+    draws = torch.Generator().manual_seed(0)
+    x, gradient = torch.randn(2, 7, 5, dtype=torch.float64, generator=draws)
+    gradient[3, 2] = 0
+    for epsilon in (5e-9, 0.1):
+        part = make_part("aug", "fgsm", epsilon=epsilon, relative=False)
+        tokens, view = cast(Any, object()), View("anchor", "anchor", "online")
+        found = part(x, tokens, view, make_context(gradient=gradient))
+        wanted = x.clone()
+        for token in range(7):
+            for entry in range(5):
+                slope = float(gradient[token, entry])
+                wanted[token, entry] += epsilon * ((slope > 0) - (slope < 0))
+        yield found, wanted
+
+
+@equation("MoCoSE", "the moving average, eta from 0.85 to 1", "branch ema")
+def test_the_moving_average() -> Iterator[tuple[float, float]]:
+    """The share of each update's online weight is that of the decays behind it."""
+    total, online = 20, OneWeight(0.7)
+    options = EmaOptions(decay="cosine(0.85,1)", copies="encoder")
+    branch = Ema(options, make_setup("target", encoder=online))
+    branch.name, batch = "target", make_batch()
+    given, decays = [0.7], list[float]()
+    for step in range(total):
+        online.weight.data.fill_(math.sin(step))
+        branch.after_step(batch, make_context(batch, step=step, total_steps=total))
+        given.append(math.sin(step))
+        rising = 1 - (1 - 0.85) * (math.cos(math.pi * (step + 1) / total) + 1) / 2
+        decays.append(rising)
+        shares = [
+            (1 - decays[place - 1] if place else 1.0) * math.prod(decays[place:])
+            for place in range(len(given))
+        ]
+        wanted = sum(share * weight for share, weight in zip(shares, given, strict=True))
+        yield float(cast(Any, branch.encoder).weight), wanted
+
+
+@equation("MoCoSE", "Eq. 3", "loss.infonce of recipe mocose")
+def test_loss() -> Iterator[tuple[Tensor, float]]:
+    """Negatives of the queue alone, as printed, and of the batch's keys too, as in the code."""
+    store = make_part("negatives", "queue", size=6, first_fill=6)
+    first = make_batch(seed=1)
+    store.candidates(first, make_context(first))
+    plain = make_batch(rows=range(50, 54))
+    stored = {store.name: store.candidates(plain, make_context(plain))}
+    batch = make_batch(rows=range(50, 54), stored=stored)
+    keys = batch.targets["positive"].vectors[:, 0]
+    for choice in ("stored", "all"):
+        loss = make_part("loss", "infonce", temperature=0.05, negatives=choice)
+        negatives = core.negatives_for_loss(batch, loss.options, [store.name])
+        total = 0.0
+        for i, query in enumerate(batch.anchors):
+            others = [key for j, key in enumerate(keys) if j != i and choice == "all"]
+            masses = [
+                math.exp(float(query @ key / (query.norm() * key.norm())) / 0.05)
+                for key in (keys[i], *others, *stored[store.name].vectors)
+            ]
+            total -= math.log(masses[0] / sum(masses))
+        found = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
+        yield found, total / 4
+
+
+@equation("MoCoSE", "A.11, mean age of a moving average's weights", "study appendix-A.11")
+def test_the_mean_age() -> Iterator[tuple[float, float]]:
+    """An average that is updated one weight at a time, and the share of each of them in it."""
+    for eta, terms in ((0.5, 60), (0.85, 300), (0.95, 40)):
+        shares: list[float] = []
+        for _ in range(terms):
+            shares = [share * eta for share in shares] + [1 - eta]
+        ages = range(terms, 0, -1)
+        wanted = sum(share * age for share, age in zip(shares, ages, strict=True))
+        yield mean_age({"eta": eta, "terms": terms})["sum"], wanted
+
+
+@equation("MoCoSE", "the traceable distance 1 / (1 - eta) + K / B", "negatives queue", within=1e-9)
+def test_the_distance() -> Iterator[tuple[float, float]]:
+    """The steps until a key leaves a full queue, and the mean age of the weights behind it."""
+    for eta, size, batch in ((0.85, 512, 64), (0.5, 256, 32), (0.9, 512, 32)):
+        steps, queue = 0, ["old"] * batch + ["other"] * (size - batch)
+        while "old" in queue:
+            queue, steps = (["other"] * batch + queue)[:size], steps + 1
+        lag = sum((1 - eta) * eta**age * (age + 1) for age in range(2000))
+        yield distance(eta, size, batch), steps + lag
