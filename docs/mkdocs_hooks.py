@@ -75,8 +75,9 @@ def for_the_site(text: str, source: str, url: str = "") -> str:
         there = os.path.normpath((PurePosixPath(source).parent / target).as_posix())
         if there in pages:
             return f"[{found['words']}]({os.path.relpath(pages[there], here)}{mark}{anchor})"
-        if there.startswith("docs/"):
-            return found[0]
+        if there.startswith("docs/"):  # a picture, which a page outside docs/ may show too
+            file = os.path.relpath(there.removeprefix("docs/"), here)
+            return f"[{found['words']}]({file}{mark}{anchor})"
         return f"[{found['words']}]({url.rstrip('/')}/{there})" if url else found["words"]
 
     pieces = _FENCE.split(text)  # every second one is a block of code
