@@ -160,6 +160,13 @@ def test_plain_texts_are_their_own_positives() -> None:
         assert negative in TEXTS and negative != TEXTS[row]
 
 
+def test_no_text_is_its_own_negative() -> None:
+    data = Data()
+    data.columns = {"text": ["a", "b"], "positive": ["b", "c"]}
+    found = one_round(Between(data), margin=-2.0, strategy="absolute").pairs
+    assert (list(found["text"]), list(found["negative"])) == ([0], ["c"]), "b has c and itself"
+
+
 def test_texts_of_a_file_may_be_negatives(tmp_path: Path) -> None:
     file = tmp_path / "more.txt"
     file.write_text("".join(f"other {i}\n" for i in range(200)))
