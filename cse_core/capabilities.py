@@ -11,6 +11,7 @@ from typing import Any, Literal
 CAPABILITIES = {
     "pairs": "pairs of texts, of a column that a view reads or of a round",
     "mask-token": "a mask token in the vocabulary",
+    "end-token": "a token in the vocabulary that ends a text",
     "vocab:cased": "a vocabulary that keeps capital letters",
 }
 """Capabilities without a name, and what they mean."""

@@ -19,6 +19,7 @@ class RunInfo:
         layers: Number of its layers.
         positions: Tokens of its longest row.
         mask_token: Whether its vocabulary has one.
+        end_token: Whether its tokenizer ends texts with one, or has one.
         cased: Whether its vocabulary keeps capital letters.
         causal: Whether its tokens see those before them alone.
         origin: Name of the installed encoder that it is, or that it was trained from.
@@ -42,6 +43,7 @@ class RunInfo:
     cased: bool | None = None
     causal: bool | None = None
     mask_token: bool | None = None
+    end_token: bool | None = None
     origin: str | None = None
     batch_size: int = 0
     steps: int | None = None

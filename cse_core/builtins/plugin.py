@@ -38,6 +38,7 @@ def cse_poolers() -> list[PoolSpec]:
             summary="the state of the last token, which ends the text",
             factory="cse_core.builtins.poolers:LastToken",
             options=options.LastTokenOptions,
+            requires=lambda given: ("end-token",) if given.end else (),
             sentence_transformers="lasttoken",
         ),
         RowPoolerSpec(

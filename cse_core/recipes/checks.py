@@ -397,7 +397,8 @@ def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
         return mined or facts.columns is None or run.has_pairs(part)
     if capability == "vocab:cased":
         return facts.cased is not False
-    return capability == "mask-token" and facts.mask_token is not False
+    tokens = {"mask-token": facts.mask_token, "end-token": facts.end_token}
+    return tokens.get(capability, False) is not False
 
 
 _REMEDIES = {
@@ -408,6 +409,8 @@ _REMEDIES = {
     "--{part.kind} ~{part.name}",
     "mask-token": "{model} has none: choose another --model, or remove it with "
     "--{part.kind} ~{part.name}",
+    "end-token": "{model} has none: set eos_token in its tokenizer_config.json, or name another "
+    "--{part.kind}",
 }
 """What helps where no part provides what is needed."""
 

@@ -26,6 +26,8 @@ _OFFSET_POSITIONS = frozenset(
 DECODERS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text")
 """Families that can read in either direction: causally, as they do by themselves, or not."""
 DIRECTIONS = ("causal", "bidirectional")
+_NO_TOKENS_OF_ITS_OWN = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""Classes of tokenizers whose special tokens are those that the files name."""
 _CONTINUES = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel")
 """Ends of the names of architectures that continue texts."""
 _ONE_WAY = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "opt", "bloom", "falcon", "phi", "phi3")
@@ -137,6 +139,7 @@ def facts_of_files(
         heads=_whole(config, "num_attention_heads", "n_heads", "n_head"),
         cased=_cased(files),
         mask_token=_mask_token(files),
+        end_token=_end_token(files),
         causal=_causal(config),
         origin=origin or files.get(MANIFEST, {}).get("origin"),
     )
@@ -191,3 +194,14 @@ def _mask_token(files: Mapping[str, dict[str, Any]]) -> bool | None:
         contents = [token.get("content") for token in added if isinstance(token, dict)]
         return "[MASK]" in contents or "<mask>" in contents
     return False if any("mask_token" in table for table in named) else None
+
+
+def _end_token(files: Mapping[str, dict[str, Any]]) -> bool | None:
+    settings = files.get("tokenizer_config.json", {})
+    if any(t.get("eos_token") for t in (settings, files.get("special_tokens_map.json", {}))):
+        return True
+    if settings.get("tokenizer_class") not in _NO_TOKENS_OF_ITS_OWN:
+        return None
+    steps = [*_walk(files.get("tokenizer.json", {}).get("post_processor"))]
+    ends = any("SpecialToken" in step["single"][-1] for step in steps if step.get("single"))
+    return ends or any("sep" in step for step in steps)

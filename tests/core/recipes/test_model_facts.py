@@ -92,6 +92,33 @@ VOCABULARIES: tuple[tuple[dict[str, Any], Any, Any], ...] = (
 )  # fmt: skip
 
 
+GENERIC = {"tokenizer_class": "TokenizersBackend"}
+LAST: dict[str, Any] = {"type": "TemplateProcessing", "single": [
+    {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "[SEP]"}}]}  # fmt: skip
+FIRST: dict[str, Any] = {"type": "TemplateProcessing", "single": LAST["single"][::-1]}
+ENDS: tuple[tuple[dict[str, Any], Any], ...] = (
+    ({}, None),
+    ({"tokenizer_config": {"tokenizer_class": "GPT2Tokenizer"}}, None),
+    ({"tokenizer_config": {**GENERIC, "eos_token": "</s>"}}, True),
+    ({"tokenizer_config": GENERIC, "special_tokens_map": {"eos_token": "</s>"}}, True),
+    ({"tokenizer_config": GENERIC}, False),
+    ({"tokenizer_config": GENERIC, "tokenizer": {"post_processor": FIRST}}, False),
+    ({"tokenizer_config": GENERIC, "tokenizer": {"post_processor": LAST}}, True),
+    (
+        {
+            "tokenizer_config": GENERIC,
+            "tokenizer": {
+                "post_processor": {
+                    "type": "Sequence",
+                    "processors": [{"type": "BertProcessing", "sep": ["[SEP]", 1]}],
+                }
+            },
+        },
+        True,
+    ),
+)
+
+
 def test_sizes_and_vocabularies_of_families(tmp_path: Path) -> None:
     for number, (config, *sizes) in enumerate(SIZES):
         facts = model_facts(str(model(tmp_path / f"sized-{number}", config)), made_up_registry())
@@ -99,6 +126,9 @@ def test_sizes_and_vocabularies_of_families(tmp_path: Path) -> None:
     for number, (files, *wanted) in enumerate(VOCABULARIES):
         facts = model_facts(str(model(tmp_path / f"words-{number}", **files)), made_up_registry())
         assert [facts.cased, facts.mask_token] == wanted, files
+    for number, (files, ends) in enumerate(ENDS):
+        path = model(tmp_path / f"ends-{number}", **files)
+        assert model_facts(str(path), made_up_registry()).end_token is ends, files
 
 
 def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 import cse
 from cse_core.builtins.options import MeanOptions
 from cse_core.builtins.poolers import Mean
+from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
@@ -153,13 +154,23 @@ def test_what_is_refused_before_weights_are_read(tmp_path: Path) -> None:
         plan(model=base, pool=LAST)
 
 
-def test_a_tokenizer_without_an_end_token_is_named(tmp_path: Path) -> None:
+def test_a_tokenizer_without_an_end_token_is_refused_before_weights_are_read(
+    tmp_path: Path,
+) -> None:
     base = Path(make_decoder(tmp_path / "base", "qwen3"))
+    data = tmp_path / "texts.txt"
+    data.write_text("ba\nbe\n")
+    plan = partial(cse.plan, model=base, data=data, dev="none", pool=LAST)
+    (base / "model.safetensors").unlink()
+    plan()
     config = base / "tokenizer_config.json"
     said = {k: v for k, v in json.loads(config.read_text()).items() if k != "eos_token"}
     config.write_text(json.dumps(said))
-    with pytest.raises(CseError, match="pool.last-token.end: the tokenizer has no end token"):
-        trained(tmp_path, "qwen3", LAST)
+    with pytest.raises(CseError, match="pool.last-token: needs.* set eos_token in its tokenizer"):
+        plan()
+    plan(options={"pool.last-token.end": False})
+    with pytest.raises(CseError, match="^there: the tokenizer has no end token"):
+        TextTokenizer(load_tokenizer(base)).end_rows("there")
 
 
 def test_the_mean_leaves_the_instruction_out_and_counts_the_end() -> None:
