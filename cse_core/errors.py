@@ -29,7 +29,7 @@ def truncate_repr(value: object, longest: int = 150) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception's type and text as one line, also where it cannot say what it is."""
+    """Return an exception's type and text as one line, even if its text fails."""
     try:
         return " ".join(f"{type(error).__name__}: {error}".split())
     except Exception:
@@ -43,9 +43,9 @@ class CseError(Exception):
     traceback.
 
     Args:
-        what: What is wrong, a clause that starts in lower case.
+        what: What is wrong: a clause that starts in lower case.
         where: The option path (``negatives.queue.size``) or file concerned.
-        value: The offending value, shown as it was given.
+        value: The offending value.
         hint: What to type or do next.
     """
 

@@ -47,12 +47,12 @@ def infonce_terms(
 ) -> Tensor:
     """Return ``[A]`` losses ``-log p`` of each anchor, the weighted mean over its positives.
 
-    Each positive competes with the negatives alone; the anchor's other positives are left out of
-    its denominator. ``log_weights`` are added to the logits of the negatives. An anchor without
-    any positive has loss zero, one without negatives too.
+    Each positive competes only with the negatives, not with the anchor's other positives.
+    ``log_weights`` are added to the logits of the negatives. An anchor without a positive or
+    without negatives has loss zero.
 
-    Many negatives are taken in tiles of some anchors, each computed again in the backward pass, by
-    each process for its own anchors: memory grows with the batch, not with its square.
+    Many negatives are computed in tiles of some anchors, again in the backward pass, by each
+    process for its own anchors: memory grows with the batch, not with its square.
 
     Anchors are ``[A, D]``, targets ``[A, P, D]``, negatives ``[N, D]`` with ``[A, N]`` mask and
     log-weights.
@@ -120,7 +120,7 @@ def mean_over_positives(values: Tensor, targets: Positives) -> Tensor:
 
 
 def reduce_terms(terms: Tensor, targets: Positives, reduction: str) -> Tensor:
-    """Return the ``sum`` or the ``mean`` of ``[A]`` terms, the mean over those with a positive."""
+    """Return the ``sum`` or ``mean`` of ``[A]`` terms, the mean over those with a positive."""
     if reduction == "sum":
         return terms.sum()
     if targets.weights is None:
@@ -130,7 +130,7 @@ def reduce_terms(terms: Tensor, targets: Positives, reduction: str) -> Tensor:
 
 
 def log_sum_exp(logits: Tensor) -> Tensor:
-    """Return ``[A]`` log-sum-exp of ``[A, N]``: minus infinity, without NaN, of nothing at all."""
+    """Return ``[A]`` log-sum-exp of ``[A, N]``; of nothing it is minus infinity, never NaN."""
     if logits.shape[1] == 0:
         return logits.new_full((len(logits),), -torch.inf)
     largest = logits.detach().amax(dim=1, keepdim=True)
@@ -142,14 +142,14 @@ def log_sum_exp(logits: Tensor) -> Tensor:
 
 
 def places_of(wanted: Tensor, rows: Tensor) -> Tensor:
-    """Return ``[N]`` the first place of each wanted number among ``[B]`` others; of none -1."""
+    """Return ``[N]`` the first place of each wanted number among ``[B]`` others, or -1."""
     ordered, order = torch.sort(rows, stable=True)
     place = torch.searchsorted(ordered, wanted).clamp_max(len(rows) - 1)
     return torch.where(ordered[place] == wanted, order[place], -1)
 
 
 def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
-    """Return ``[R, H]`` means of ``[T, H]`` over each row, special tokens too, summed in fp32."""
+    """Return ``[R, H]`` means of ``[T, H]`` over all tokens of each row, summed in fp32."""
     rows = tokens.row_of_token()
     sum_type = states.dtype if states.dtype.itemsize >= 4 else torch.float32
     sums = states.new_zeros((tokens.rows, states.shape[1]), dtype=sum_type)
@@ -159,7 +159,7 @@ def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
 
 
 def draw_like_bert(module: nn.Module) -> None:
-    """Draw weights of linear layers as BERT's are, biases zero; norms begin at one and zero."""
+    """Draw weights of linear layers as in BERT, biases zero; norms start at one and zero."""
     for each in module.modules():
         if isinstance(each, nn.LayerNorm):
             each.reset_parameters()
@@ -181,15 +181,13 @@ def first_of_word(tokens: TokenBatch) -> Tensor:
 def sample_in_rows(
     row: Tensor, count: Tensor, draws: Tensor, among: Tensor | None = None
 ) -> Tensor:
-    """Return ``[T]`` bool: ``count[r]`` of the items of each row r, those of the least draws.
-
-    No GPU has to be waited for.
+    """Return ``[T]`` bool: in each row r the ``count[r]`` items with the smallest draws.
 
     Args:
         row: ``[T]`` int64, the row of each item, in order.
-        count: ``[R]`` int64, how many of each row; all of a row that has fewer.
+        count: ``[R]`` int64; a row with fewer items gives all.
         draws: ``[T]`` independent uniform numbers in [0, 1).
-        among: ``[T]`` bool, items that may be taken; None is all.
+        among: ``[T]`` bool, items that may be taken; None: all.
     """
     # One integer key, row first: a single sort, on devices without float64 too.
     drawn = (draws * 2**31).long()
@@ -204,9 +202,9 @@ def sample_in_rows(
 
 
 def hashed_uniform(seed: int, *keys: Tensor) -> Tensor:
-    """Return ``[T]`` float32 numbers from [0, 1) that a seed and ``[T]`` integers determine.
+    """Return ``[T]`` float32 numbers from [0, 1) determined by a seed and ``[T]`` integers.
 
-    They do not depend on what else is drawn, nor on the order. (SplitMix64's finaliser.)
+    They depend on nothing else. (SplitMix64's finaliser.)
     """
     mixed = torch.full_like(keys[0], _wrapped(seed))
     for key in keys:
@@ -222,7 +220,7 @@ def _wrapped(number: int) -> int:
 
 
 def derive_seed(*counters: int | str) -> int:
-    """Return a seed of 63 bits from numbers and names, the same on every machine."""
+    """Return a 63-bit seed from numbers and names, the same on every machine."""
     text = "\x1f".join(f"{type(counter).__name__}:{counter}" for counter in counters)
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -22,8 +22,8 @@ class Held:
         vectors: ``[N, D]``, without gradient.
         row: ``[N]`` corpus rows.
         age: ``[N]`` steps since they were stored: 1 for those of the last push.
-        beside: ``[N, ...]`` what else was pushed with them, by name, such as ``ctx.beside`` gives;
-            -1 or NaN for those without.
+        beside: ``[N, ...]`` what else was pushed with them, by name, such as ``ctx.beside``
+            returns; -1 or NaN for those without.
     """
 
     vectors: Tensor
@@ -43,7 +43,7 @@ class Held:
     def negatives(
         self, anchors: int, *, name: str, view: str, log_weights: Tensor | None = None
     ) -> Negatives:
-        """Return them as negatives of so many anchors: a store's, of a view."""
+        """Return them as negatives for so many anchors."""
         beside = dict(self.beside)
         slot = beside.pop("slot", None)
         return Negatives.of(
@@ -77,7 +77,7 @@ class Fifo:
         return 0 if self.held is None else len(self.held)
 
     def push(self, vectors: Tensor, row: Tensor, size: int, beside: Beside | None = None) -> Held:
-        """Store ``[B, D]`` vectors of rows ``[B]``, drop all but ``size``; return what is held."""
+        """Store ``[B, D]`` vectors of rows ``[B]``, keep only ``size``; return what is held."""
         self.held = self.after(vectors, row, size, beside)
         return self.held
 
@@ -95,7 +95,7 @@ class Fifo:
         return joined.part(max(len(joined) - size, 0), len(joined))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return vectors, corpus rows, ages and what is beside; nothing before the first push."""
+        """Return vectors, corpus rows, ages and what is beside; empty before the first push."""
         if self.held is None:
             return {}
         plain = {name: getattr(self.held, name) for name in ("vectors", "row", "age")}

@@ -21,10 +21,10 @@ from cse_core.schedule import Schedule
 
 _LOCATION = "a file or a folder"
 Location = Annotated[str, _LOCATION]
-"""Text of an option that may name a file or a folder; ``run.toml`` keeps the whole path of one."""
+"""Text of an option that may name a file or a folder; ``run.toml`` stores its absolute path."""
 _MODEL = "a model"
 ModelName = Annotated[str, _LOCATION, _MODEL]
-"""Location of an option that names another model; it encodes as its own folder says."""
+"""Location of an option that names another model, which encodes as its own folder says."""
 LARGEST = 10**9
 """Largest number, of either sign, that an option without an upper bound of its own may have."""
 
@@ -63,16 +63,16 @@ KindT = TypeVar("KindT", bound=str)
 class PartRef(Options, Generic[KindT]):
     """Another part that a part holds: ``inner: PartRef[Literal["loss"]]``.
 
-    Written as ``inner = {use = "infonce", temperature = 0.1}``, or by its name alone. It is checked
-    and planned like any part; its holder finds it in ``setup.parts["inner"]`` and calls it, the
-    step does not. A loss held by a loss has the holder's ``LossOptions``. Poolers and heads cannot
-    hold parts: the saved model would lack them.
+    It is written as ``inner = {use = "infonce", temperature = 0.1}``, or by its name alone, and is
+    checked and planned like any part. Its holder finds it in ``setup.parts["inner"]`` and calls it;
+    the step does not. A loss held by a loss has the holder's ``LossOptions``. Poolers and heads
+    cannot hold parts: the saved model would lack them.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     use: str
-    """Name of the part, ``distribution/name`` where several have it."""
+    """Name of the part, or ``distribution/name``."""
 
     @model_validator(mode="before")
     @classmethod

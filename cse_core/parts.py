@@ -43,37 +43,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a part may know when it is made.
+    """What a part may know when it is created.
 
     Attributes:
         name: Name of the instance.
-        dimension: Dimension of what reaches it: hidden states for row poolers, vectors for heads,
-            the sentence vectors of the run for all others.
+        dimension: Dimension of its input: hidden states for row poolers, vectors for heads, the
+            run's sentence vectors for all others.
         hidden_size: Dimension of the encoder's token states.
         embedding_size: Dimension of its word embeddings.
         layers: Number of its layers.
         tokenizer: The run's tokenizer.
-        encoder: The online encoder, with the weights of the start of the run, of a resumed run
-            too; None where there is none.
+        encoder: The online encoder, with the weights of the start of the run, also in a resumed
+            run; None without one.
         heads: The online heads by instance name.
         corpus: The training rows; None at inference.
-        total_steps: Optimiser steps of the first round, where known.
+        total_steps: Optimiser steps of the first round, if known.
         seed: The run's seed.
         device: Where tensors belong.
-        generator: ``generator(name)`` draws on the CPU for the making of the part.
-        load_encoder: ``load_encoder(model, option="model")`` is a second encoder by name, with its
-            tokenizer; where it cannot be loaded, the error names that option of the part. A branch
-            with this encoder pools, cuts and normalises as its model says.
-        text_encoder: ``text_encoder(model, pooling=None, option="model")`` makes
-            ``encode(texts, longest=None)``: ``[N, D]`` vectors of another model, as its folder says
-            or by ``cls`` or ``mean`` without heads, or with None of the run's own encoder as it is
-            then. ``longest`` are the tokens of a row at most.
-        load_masked_lm: ``load_masked_lm(model=None, option="model")`` is a second encoder, the head
-            that predicts its masked tokens, and its tokenizer; with None those of the run's own
-            model as its folder has them. Errors name that option.
-        branches: Dimension of the vectors of each branch, by its name, where those are made.
-        load_texts: ``load_texts(file)`` are the rows of another file.
-        parts: The parts that it holds, by the options of type ``PartRef`` that name them.
+        generator: ``generator(name)`` draws on the CPU while the part is created.
+        load_encoder: ``load_encoder(model, option="model")`` returns a second encoder with its
+            tokenizer; errors name that option of the part. A branch with this encoder pools, cuts
+            and normalises as its model says.
+        text_encoder: ``text_encoder(model, pooling=None, option="model")`` returns ``encode(texts,
+            longest=None)``: ``[N, D]`` vectors of another model as its folder says, or pooled by
+            ``cls`` or ``mean`` without heads; with model None those of the run's own encoder at
+            that time. ``longest`` limits the tokens of a row.
+        load_masked_lm: ``load_masked_lm(model=None, option="model")`` returns a second encoder, its
+            head for masked tokens, and its tokenizer; with None those in the folder of the run's
+            own model.
+        branches: Dimension of the vectors of each branch, by name, if known.
+        load_texts: ``load_texts(file)`` returns the rows of another file.
+        parts: The parts that it holds, by the name of their ``PartRef`` option.
     """
 
     name: str
@@ -98,10 +98,7 @@ class Setup:
 
     @contextmanager
     def seeded(self, name: str) -> Iterator[None]:
-        """Let what draws from torch's global generators inside draw by the seed of a run.
-
-        Layers of torch do, where they are made; ``generator(name)`` gives the seed.
-        """
+        """Seed draws from torch's global generators inside, such as those of torch's layers."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**62, (), generator=self.generator(name))))
             yield
@@ -121,8 +118,8 @@ class Part:
     """A part of any kind.
 
     Attributes:
-        options: Its options; a class says of which model they are.
-        name: Of the instance.
+        options: Its options; each class declares their model.
+        name: Name of the instance.
         path: Its place in the recipe: ``negatives.queue``.
         owner: The distribution that brings it, with its version.
     """
@@ -148,24 +145,24 @@ class Part:
         return []
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
-        """Commit what the step leaves behind, after the optimiser's step."""
+        """Update the part after the optimiser's step."""
 
     def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
-        """See the rows of a round before its first step, on resume too, after state is restored."""
+        """See the rows of a round before its first step; on resume, after state is restored."""
 
     def order(
         self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
     ) -> Tensor | None:
-        """Return the rows of a round in the order in which an epoch takes them, ``size`` a step.
+        """Return the rows of a round in the order in which an epoch takes them, ``size`` per step.
 
-        ``[rows]``, each once; None leaves the order as it is. Only one part of a run may return
-        one. It is called before each epoch, and again on resume, so it depends only on the rows, on
-        what ``begin_round`` found and on ``draws(name)``, generators of the epoch.
+        ``[rows]``, each once; None keeps the order. Only one part of a run may return one. It is
+        called before each epoch, and again on resume, so it may depend only on the rows, on what
+        ``begin_round`` found and on ``draws(name)``, generators of the epoch.
         """
         return None
 
     def next_round(self, ctx: RoundContext) -> Round | None:
-        """Return the next round of training, or None when there are no more."""
+        """Return the next round of training, or None if there are no more."""
         return None
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -177,16 +174,16 @@ class Part:
 
 
 class Augmenter(Part):
-    """Changes one thing of a view, at the point that its record names."""
+    """Changes one thing of a view, at its record's ``point``."""
 
     def __call__(self, x: Any, tokens: TokenBatch | None, view: View, ctx: StepContext) -> Any:
-        """Return ``x`` changed; the same number and order of rows.
+        """Return ``x`` changed, with the same number and order of rows.
 
         Args:
             x: ``list[str]`` at ``text``; the TokenBatch at ``tokens``; ``[T, E]`` at
                 ``word_embeddings`` (the table's output); ``[T, H]`` at ``input_embeddings`` (what
                 enters the first layer, after LayerNorm and dropout).
-            tokens: The view's tokens; None at ``text``. At the embeddings their owners are batch
+            tokens: The view's tokens; None at ``text``. At the embeddings, their owners are batch
                 rows over all processes.
             view: The view.
             ctx: The step.
@@ -198,9 +195,9 @@ class SlicePooler(Part):
     """Cuts content into rows and joins their vectors again.
 
     Attributes:
-        level: Name of the level of its rows.
-        join_before_heads: Whether sentence vectors are joined of what the row pooler makes and then
-            go through the heads; else of what the heads make.
+        level: Level of its rows.
+        join_before_heads: Whether sentence vectors are joined before the heads instead of after
+            them.
         slices_wrapped: What its record says with its options, set when it has been made: whether it
             cuts rows that have their special tokens, so that a later slice has none of its own.
     """
@@ -216,7 +213,7 @@ class SlicePooler(Part):
     def join(self, rows: Embeddings) -> Embeddings:
         """Return one vector for each owner, in the order of first appearance, slot 0.
 
-        ``rows.owners`` is their number, so that nothing needs to be counted on a GPU.
+        ``rows.owners`` is the number of owners.
         """
         raise TypeError(f"{type(self).__name__} does not join")
 
@@ -225,9 +222,9 @@ class RowPooler(Part):
     """Turns token states into a vector for each row.
 
     Attributes:
-        layers: Hidden states that it reads besides the last: 0 is what entered the first layer,
-            i the output of layer i.
-        dimension: Of its vectors, where it is not the hidden size.
+        layers: Hidden states that it reads besides the last: 0 is what entered the first layer, i
+            the output of layer i.
+        dimension: Dimension of its vectors, if not the hidden size.
     """
 
     layers: tuple[int, ...] = ()
@@ -236,23 +233,22 @@ class RowPooler(Part):
     def prompt(self, view: str) -> tuple[str, str]:
         """Return the texts before and after the content of a view; they never change.
 
-        Of a view ``positive-2`` it is asked for ``positive``; texts are scored with ``anchor``.
+        For a view ``positive-2`` it is asked for ``positive``; texts are scored with ``anchor``.
         """
         return "", ""
 
     def content(self, tokens: TokenBatch) -> TokenBatch:
         """Return content tokens with what every text gets, the same rows, before they are wrapped.
 
-        Where texts are sliced the rows are slices: those of a text have its owner, and slots that
-        count them. What a text gets does not count in their length.
+        If texts are sliced, the rows are slices: those of a text share its owner, and slots count
+        them. Added tokens do not count in lengths.
         """
         return tokens
 
     def reads(self, tokens: TokenBatch) -> Tensor | None:
-        """Return the one token of each row that ``pool`` reads of the last states, ``[R]``.
+        """Return the only token of each row whose last state ``pool`` reads, ``[R]``; None: all.
 
-        The last layer then does no work for the others; ``hidden.at`` gives these states. None
-        reads all.
+        The last layer then skips the others; ``hidden.at`` gives these states.
         """
         return None
 
@@ -265,7 +261,7 @@ class Head(Part):
     """Maps vectors to vectors; an ``nn.Module``.
 
     Attributes:
-        dimension: Of its output.
+        dimension: Dimension of its output.
     """
 
     dimension: int
@@ -275,7 +271,7 @@ class Head(Part):
         raise TypeError(f"{type(self).__name__} has no forward")
 
     def sentence_transformers(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """Return configuration and weights of an equal Dense module, None where there is none."""
+        """Return configuration and weights of an equal Dense module, or None."""
         return None
 
 
@@ -289,7 +285,7 @@ class Transform(Part):
 
         Args:
             views: Vectors ``[N, D]`` of each view over all processes, with gradient.
-            ctx: The step; ``ctx.vectors`` gives vectors as they are before any transform.
+            ctx: The step; ``ctx.vectors`` gives vectors before any transform.
         """
         raise TypeError(f"{type(self).__name__} does not say what it changes")
 
@@ -298,7 +294,7 @@ class PositiveMiner(Part):
     """Finds positives."""
 
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
-        """Return groups of positives for the batch's anchors; no group where there is none yet."""
+        """Return groups of positives for the batch's anchors; no group if there is none yet."""
         return {}
 
 
@@ -312,8 +308,8 @@ class NegativeStore(Part):
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
         """Return a loss's negatives with other masks or weights; ``batch`` holds its anchors.
 
-        Of a large batch these are some of the anchors, of which each is judged by itself; rows and
-        views are those of all sentences.
+        In a large batch these are some of the anchors; judge each by itself. Rows and views are
+        those of all sentences.
         """
         return negatives
 
@@ -334,9 +330,9 @@ class Loss(Part):
 class TokenLoss(Part):
     """Turns the token states of views into a loss that is a sum over rows, divided by a count.
 
-    The step adds what all chunks and processes return, so that value and gradients are those of
-    one process with the whole batch. Modules of its own are trained, kept in checkpoints, and not
-    part of the saved model.
+    The step sums over all chunks and processes, so that value and gradients are those of one
+    process with the whole batch. Modules of its own are trained and kept in checkpoints, but not in
+    the saved model.
     """
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
@@ -352,11 +348,11 @@ class Branch(Part):
 
     Attributes:
         encoder: Its encoder.
-        heads: Its heads by instance name; a head that is missing is the online one.
-        tokenizer: Its own tokenizer; None is the run's. Token augmenters do not reach its tokens.
-        pooler: Its own row pooler; None is that which a model loaded by name has, or the run's.
-        training: Whether dropout is on, in its encoder and in the heads and poolers of its passes.
-            In a branch that is a module it is set after ``super().__init__()``.
+        heads: Its heads by instance name; a missing head is the online one.
+        tokenizer: Its own tokenizer, out of reach of token augmenters; None: the run's.
+        pooler: Its own row pooler; None: that of a model loaded by name, or the run's.
+        training: Whether dropout is on in its passes. If the branch is a module, set it after
+            ``super().__init__()``.
         cached: Whether its vector of a text never changes: texts that no augmenter changes are then
             encoded once for all parts.
     """
@@ -370,18 +366,18 @@ class Branch(Part):
 
 
 class Adapter(Part):
-    """Says which weights of the encoder train; what it adds lives in the encoder's modules."""
+    """Chooses which weights of the encoder are trained; additions live in the encoder's modules."""
 
     def wrap(self, model: PreTrainedModel) -> None:
         """Change the encoder in place, once, before branches copy it.
 
-        What requires a gradient then is trained; a copy shares all other weights. For a plan,
+        What then requires a gradient is trained; copies share all other weights. For a plan,
         ``model`` is on the device ``meta``.
         """
         raise TypeError(f"{type(self).__name__} does not adapt")
 
     def merged(self, model: PreTrainedModel) -> PreTrainedModel:
-        """Return a model of the same vectors without added modules; ``model`` does not change."""
+        """Return a model of the same vectors without added modules; leave ``model`` unchanged."""
         return model
 
     def save(self, model: PreTrainedModel, folder: Path, base: str) -> None:
@@ -389,8 +385,8 @@ class Adapter(Part):
 
         Args:
             model: The encoder.
-            folder: To make and write to.
-            base: Name of the model that was adapted, without where it lies on this machine.
+            folder: Folder to create.
+            base: Name of the adapted model, without its folder.
         """
 
 
@@ -407,16 +403,15 @@ class RoundContext:
     """What a part may ask for between rounds.
 
     Attributes:
-        round: Number of the round to come, from 1; 0 is the one round of a run without rounds.
+        round: Number of the next round, from 1; 0 in a run without rounds.
         corpus: The training rows.
-        encode: ``encode(texts)`` are ``[N, D]`` float32 vectors on the CPU of the current model in
-            evaluation mode, as the saved model would encode. Every process asks for the same texts
-            and encodes its share of them.
+        encode: ``encode(texts)`` returns ``[N, D]`` float32 vectors on the CPU, as the saved model
+            would encode. Every process asks for the same texts and encodes its share of them.
         scores: Best score of each finished round.
         generator: As in StepContext.
-        shared: ``shared(count, make, at_once=1)`` are ``[count, ...]`` rows on the CPU, of which
-            ``make(start, stop)`` makes some: each process those of some blocks of ``at_once``; all
-            get the whole.
+        shared: ``shared(count, make, at_once=1)`` returns ``[count, ...]`` rows on the CPU; each
+            process calls ``make(start, stop)`` for its blocks of ``at_once`` rows, and all get the
+            whole.
         progress: ``progress(done, total, what)`` moves the progress bar.
     """
 

@@ -28,9 +28,9 @@ class Encoder(nn.Module):
         embedding_size: ``E``, the width of the word-embedding table.
         layer_count: Number of its layers.
         vocab_size: Rows of the word-embedding table.
-        max_positions: Tokens of the longest row that it takes.
-        own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer that was trained
-            with it on the first token (BERT's pooler), as loaded; None without one.
+        max_positions: Tokens of its longest row.
+        own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer trained with it on
+            the first token (BERT's pooler); None without one.
     """
 
     model: PreTrainedModel
@@ -44,8 +44,7 @@ class Encoder(nn.Module):
     def copy(self, share_embeddings: bool = False) -> Encoder:
         """Return a copy that draws its dropout from the same source.
 
-        Its weights are its own, but those that do not train, and the word embeddings where they
-        are shared.
+        It shares weights that are not trained and, on request, the word embeddings.
         """
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
@@ -54,18 +53,15 @@ class Encoder(nn.Module):
     def input_embeddings(self, words: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
         """Return ``[T, H]``, what enters the first layer for ``[T, E]`` word embeddings.
 
-        That is with positions, token types, LayerNorm, and dropout where the encoder is in
-        training. No layer is run. The arguments are those of ``forward``.
+        That includes positions, token types, LayerNorm, and dropout in training. The arguments are
+        those of ``forward``.
         """
 
     def layers(self) -> list[nn.Module]:
-        """Return the transformer layers, none where they are not known."""
+        """Return the transformer layers, none if they are unknown."""
 
     def drop_layers(self, keep: int = 0) -> None:
-        """Free the weights of all layers but the first ``keep``, behind which a pass then ends.
-
-        With none, word and input embeddings are all that is left.
-        """
+        """Free the weights of all layers but the first ``keep``, after which a pass then ends."""
 
     def forward(
         self,
@@ -82,14 +78,14 @@ class Encoder(nn.Module):
         Args:
             words: ``[T, E]`` word embeddings.
             positions: ``[T]`` int64, each token's place in its row, from 0, below
-                ``max_positions``; no two of a row are equal. Places may be left out, which a
-                sliding window does not count.
+                ``max_positions``, unique in a row. Places may be omitted; a sliding window does not
+                count them.
             offsets: ``[R + 1]`` int64 on the CPU: where each row begins; the last is T.
             on_input: Gets ``[T, H]``, what enters the first layer (after LayerNorm, dropout and
                 projection), and returns what enters instead.
             layers: Which layers' outputs to return too, 0 to ``layer_count``.
-            read: ``[R]`` int64, the one token of each row whose last state is wanted; the last
-                layer then runs for these alone, where the model allows it. None: all.
+            read: ``[R]`` int64, the only token of each row whose last state is needed; the last
+                layer then skips the others if the model allows it. None: all.
 
         Raises:
             ValueError: If a row is longer than ``max_positions``, or the layer does not exist.
@@ -113,7 +109,7 @@ class MaskedHead(nn.Module):
 
 
 class Tokenizer(Protocol):
-    """A Hugging Face tokenizer: content first, special tokens by wrapping.
+    """A Hugging Face tokenizer that adds special tokens by wrapping content.
 
     Attributes:
         hf: The Hugging Face tokenizer.
@@ -126,7 +122,7 @@ class Tokenizer(Protocol):
     after: list[int]
 
     def end_rows(self, where: str) -> None:
-        """Let every row end with the end token, where none of its own ends it.
+        """End every row with the end token, unless the tokenizer already does.
 
         Raises:
             CseError: If it has no such token; ``where`` is what asks for it.
@@ -149,7 +145,7 @@ class Tokenizer(Protocol):
 
 
 class Column(Protocol):
-    """A column of texts, which stay in Arrow until they are asked for; a ``Sequence[str]``."""
+    """A column of texts, which stay in Arrow until they are used; a ``Sequence[str]``."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, row: int) -> str: ...
@@ -185,12 +181,12 @@ class Corpus(Protocol):
 
 
 class Rows(Protocol):
-    """The rows of a round: those of the corpus, or what a miner brought, tokenised once.
+    """The rows of a round, of the corpus or of a miner, tokenised once.
 
     Attributes:
-        keys: What the core knows of each row, for masks.
+        keys: What the core knows about each row, for masks.
         longest: Content tokens of a text that are kept.
-        pairs: Columns that the round brought, None where it trains on the corpus.
+        pairs: Columns of a miner's round; None if it trains on the corpus.
     """
 
     keys: CorpusKeys

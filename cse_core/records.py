@@ -39,7 +39,7 @@ Encoded = str | tuple[str, str | None]
 
 
 class Paper(str):
-    """A citation in a few words, as listings show it, and its BibTeX for model cards."""
+    """A short citation for listings, and BibTeX for model cards."""
 
     bibtex: str
     """One entry or several."""
@@ -56,8 +56,8 @@ class NamedSpec:
     """What every record has.
 
     Attributes:
-        name: Lower-case words joined by hyphens, without the paper's name. Two plugins may have one
-            name: ``distribution/name`` then says which.
+        name: Lower-case words joined by hyphens, without the paper's name. If two plugins share a
+            name, ``distribution/name`` tells them apart.
         summary: One line for listings.
     """
 
@@ -69,29 +69,26 @@ class NamedSpec:
 class ComponentSpec(NamedSpec):
     """A part: its name, where its code is, its options, what it provides and requires.
 
-    A field may be a function of the options where its type allows one.
+    Some fields may be functions of the options, as their types say.
 
     Attributes:
         factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
-        options: The part's options model; by default, and as the base of every other, that of its
-            kind.
-        provides: Capabilities (``cse_core.capabilities``); ``{name}`` in one is the name of the
-            instance, so that a part can be used twice.
-        requires: The same; a tuple inside the tuple lists alternatives.
-        reads: Columns that it reads by ``ctx.texts`` and ``ctx.values``, and so requires, with
+        options: The part's options model, which extends that of its kind.
+        provides: Capabilities (``cse_core.capabilities``); ``{name}`` stands for the instance's
+            name, so that a part can be used twice.
+        requires: The same; an inner tuple lists alternatives.
+        reads: Columns that it reads with ``ctx.texts`` and ``ctx.values``, and so requires, with
             their types.
-        encodes: Views that it asks ``ctx.vectors`` for. One without a branch is encoded by the
-            ``branch`` of the part's options, where it has one.
-        paper: Citation for listings, empty for paper-neutral parts; a :class:`Paper` where model
-            cards should cite it.
-        hint: How a user can supply a missing requirement, a clause that continues the core's
-            message after "or".
-        plan_notes: Function of (options, info) that returns a list of lines for the plan; ``info``
-            is a ``RunInfo``.
+        encodes: Views that it reads from ``ctx.vectors``; without a branch, that of the part's
+            option ``branch``, if any.
+        paper: Citation for listings, a :class:`Paper` to be cited in model cards, or empty.
+        hint: How a user can supply a missing requirement: a clause that continues the error after
+            "or".
+        plan_notes: Function of (options, ``RunInfo``) that returns lines for the plan.
         plan_warnings: The same, for lines that a user should look at.
-        resolve_options: Function of (options, info) that returns the options with values that
-            follow from the run, before notes and warnings; raises ValueError, one line, where none
-            can.
+        resolve_options: Function of (options, ``RunInfo``) that returns options with values that
+            follow from the run, called before notes and warnings; a ValueError, one line, refuses
+            the run.
     """
 
     kind: ClassVar[Kind]
@@ -128,9 +125,9 @@ class AugmenterSpec(ComponentSpec):
     """A part that changes texts, tokens or embeddings of a view.
 
     Attributes:
-        views: Views that it changes unless its ``views`` option says otherwise.
+        views: Views that it changes by default.
         point: Where it acts.
-        gradient: ``fresh`` or ``previous`` where it needs the gradient of the inputs.
+        gradient: ``fresh`` or ``previous`` if it needs the gradient of the inputs.
     """
 
     kind: ClassVar[Kind] = "aug"
@@ -152,11 +149,11 @@ class PoolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SliceSpec(PoolSpec):
-    """A part that cuts texts into slices and joins their vectors; a run has one at most.
+    """A part that cuts texts into slices and joins their vectors; a run has at most one.
 
     Attributes:
-        slices_wrapped: Whether it cuts rows that have their special tokens, so that no prompt has a
-            place.
+        slices_wrapped: Whether it cuts rows that already have special tokens, so that prompts are
+            impossible.
     """
 
     slices_wrapped: bool | Callable[[Any], bool] = False
@@ -167,8 +164,7 @@ class RowPoolerSpec(PoolSpec):
     """A part that makes a vector of each row's token states; a run has one.
 
     Attributes:
-        sentence_transformers: The pooling mode of sentence-transformers that is equal to it, if
-            any.
+        sentence_transformers: The equal pooling mode of sentence-transformers, if any.
         prompts: Whether it puts texts around the content.
     """
 
@@ -198,8 +194,8 @@ class MinerSpec(ComponentSpec):
 
     Attributes:
         rounds: Whether it mines between rounds.
-        columns: Columns that its rounds bring beside ``positive``. With ``text`` among them a round
-            may have texts of its own, not rows of the data with its other columns.
+        columns: Columns that its rounds have besides ``positive``. With ``text`` among them a round
+            may have texts of its own instead of rows of the data.
     """
 
     kind: ClassVar[Kind] = "positives"
@@ -213,11 +209,11 @@ class MinerSpec(ComponentSpec):
 class StoreSpec(ComponentSpec):
     """A part that holds negatives beyond the batch, or weighs existing ones.
 
-    It encodes the view of its options by default.
+    By default it encodes the view of its options.
 
     Attributes:
-        keeps: Whether it keeps vectors of that view, and ``ctx.beside`` with them.
-        side: Branches by which it weighs what others keep.
+        keeps: Whether it keeps vectors of that view, with ``ctx.beside``.
+        side: Branches with which it weighs what others keep.
     """
 
     kind: ClassVar[Kind] = "negatives"
@@ -233,8 +229,8 @@ class LossSpec(ComponentSpec):
     """A part that turns anchors, positives and negatives into a scalar.
 
     Attributes:
-        contrastive: Whether it is pointless without any negative; a run in which such a loss can
-            never have one is refused.
+        contrastive: Whether it needs negatives; a run in which such a loss can have none is
+            refused.
     """
 
     kind: ClassVar[Kind] = "loss"
@@ -261,7 +257,7 @@ class BranchSpec(ComponentSpec):
     """A part that says which copy of the encoder encodes a view.
 
     Attributes:
-        trainable: Whether its views are encoded with gradient, as those of ``online`` are.
+        trainable: Whether its views are encoded with gradient, like those of ``online``.
     """
 
     kind: ClassVar[Kind] = "branch"
@@ -281,7 +277,7 @@ class MetricSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterSpec(ComponentSpec):
-    """A part that says which weights of the encoder train, and adds some; a run has one at most."""
+    """A part that chooses which weights of the encoder are trained; a run has at most one."""
 
     kind: ClassVar[Kind] = "adapter"
 
@@ -324,8 +320,8 @@ class EncoderSpec(NamedSpec):
 
     Attributes:
         path: ``"package:folder"``.
-        synthetic: Whether it was trained on made-up texts.
-        licence: What its weights and the texts behind them may be used for, for model cards.
+        synthetic: Whether it was trained on synthetic texts.
+        licence: What its weights and training texts may be used for, for model cards.
     """
 
     kind: ClassVar[DataKind] = "encoder"
@@ -342,7 +338,7 @@ class DatasetSpec(NamedSpec):
     Attributes:
         factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
             ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
-        synthetic: Whether the texts are made up; said wherever a number from them is shown.
+        synthetic: Whether the texts are synthetic; stated wherever a number from them is shown.
         licence: The licence of the texts, for model cards.
     """
 
@@ -360,11 +356,11 @@ class CommandSpec(NamedSpec):
     Attributes:
         name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
             has the same name, with dots for spaces.
-        factory: ``"package.module:function"``, a function as ``typer.Typer.command`` takes it, or
-            a ``typer.Typer`` with commands below this one; imported when the command is run.
-        takes_choice: Whether it chooses a composition as ``cse train`` does: every option of the
-            chosen parts is then a flag of it.
-        function: ``"package.module:function"`` that does the same from Python: called with the
+        factory: ``"package.module:function"``, a function for ``typer.Typer.command``, or a
+            ``typer.Typer`` with commands below this one; imported when the command runs.
+        takes_choice: Whether it has the flags of ``cse train``, options of the chosen parts
+            included.
+        function: ``"package.module:function"`` that does the same from Python, called with the
             installed plugins, then with the arguments of ``cse.evaluate`` and the like.
     """
 
@@ -380,9 +376,9 @@ class SuiteSpec(NamedSpec):
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.suites.Suite``.
         dev: Whether ``cse train --dev FILE`` takes its files; ``"pairs"`` if these are graded
-            pairs: it then reads those of data sets too, and is asked last.
-        sources: ``"package:folder/NAME.toml"``, from which `cse data fetch NAME` takes its files;
-            ``cse_evaluation:sources`` has examples.
+            pairs: then it also reads those of data sets, and is asked last.
+        sources: ``"package:folder/NAME.toml"``, from which ``cse data fetch NAME`` takes its files;
+            examples are in ``cse_evaluation:sources``.
     """
 
     kind: ClassVar[DataKind] = "suite"
@@ -409,19 +405,19 @@ class ReporterSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSpec(NamedSpec):
-    """A view that recipes can name: what it is to the anchor, and the column of its texts.
+    """A view that recipes can name: its relation to the anchor, and the column of its texts.
 
-    The core has ``anchor``, ``positive`` and ``negative``. A view with a hyphen and more behind its
-    name (``positive-2``) has the same role; one that nothing declares is auxiliary.
+    The core has ``anchor``, ``positive`` and ``negative``. A view with a suffix after a hyphen
+    (``positive-2``) has the same role; an undeclared one is auxiliary.
 
     Attributes:
-        role: ``positive`` is a positive of the anchor by its row, ``negative`` a negative of every
-            anchor, ``aux`` what parts ask for by the view's name.
+        role: ``positive`` of the anchor in its row, ``negative`` of every anchor, or ``aux``, which
+            parts ask for by name.
         column: Column of its texts.
-        optional: Whether it reads ``text`` where the data lacks that column.
-        find: Function of a file's column names and of the one that is the text: which column holds
-            its texts where none has the view's name, or None. It is asked where a file's columns
-            are not named by ``data.columns``.
+        optional: Whether it reads ``text`` if the data lacks that column.
+        find: Function of a file's column names and of the text column, called unless
+            ``data.columns`` names the file's columns: the column of its texts if none has the
+            view's name, or None.
     """
 
     kind: ClassVar[DataKind] = "view"

@@ -10,12 +10,12 @@ from typing import Any
 class Reporter:
     """Called while a run trains; this one does nothing. The command line draws progress bars.
 
-    Whatever a reporter of a plugin (``train.report``) raises stops no training: a warning names it,
-    and it is not called again. Of several processes the first alone has such reporters.
+    If a plugin's reporter (``train.report``) raises, a warning names it, it is not called again,
+    and training continues. With several processes only the first has reporters.
     """
 
     def start(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        """Called when a run begins or resumes, with its folder and the content of ``run.toml``."""
+        """Called when a run starts or resumes, with its folder and the content of ``run.toml``."""
 
     def message(self, text: str) -> None:
         """Show a message to the user."""
@@ -24,7 +24,7 @@ class Reporter:
         """Show a warning to the user."""
 
     def begin(self, round_number: int, steps: int, done: int) -> None:
-        """Called when a round of ``steps`` steps begins or resumes after ``done`` of them."""
+        """Called when a round of ``steps`` steps starts, or resumes after ``done`` of them."""
 
     def step(self, step: int) -> None:
         """Called after each step."""

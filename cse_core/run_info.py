@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """What is known before anything heavy is loaded; None where it is not.
+    """What is known before anything heavy is loaded; None: unknown.
 
     Attributes:
-        model: The encoder, as it was named.
+        model: The encoder's name.
         family: ``model_type`` of its configuration.
         hidden: Its hidden size.
         embedding: Size of its word embeddings.
@@ -21,16 +21,16 @@ class RunInfo:
         mask_token: Whether its vocabulary has one.
         end_token: Whether its tokenizer ends texts with one, or has one.
         cased: Whether its vocabulary keeps capital letters.
-        causal: Whether its tokens see those before them alone.
-        origin: Name of the installed encoder that it is, or that it was trained from.
+        causal: Whether tokens see only those before them.
+        origin: Name of the installed encoder that it is or was trained from.
         batch_size: Over all processes.
         steps: Optimiser steps of the run.
         rows: Rows of the data.
         columns: Columns of the data.
         precision: ``train.precision``.
-        views: ``branch``, ``column`` and ``role`` of each view; the composer adds it.
-        branches: Options of each branch as plain values; the composer adds it.
-        stores: The same of each store.
+        views: ``branch``, ``column`` and ``role`` of each view.
+        branches: Options of each branch as plain values.
+        stores: Options of each store.
         heads: Number of its attention heads.
     """
 

@@ -36,11 +36,10 @@ CURVES: Mapping[str, Curve] = {"linear": _linear, "cosine": _cosine}
 
 @dataclass(frozen=True)
 class Schedule:
-    """A number as a function of the share of a round that is done.
+    """A number as a function of the finished share of a round.
 
     Attributes:
-        shape: ``constant``, ``linear``, ``cosine`` (half a period, as MoCoSE's momentum uses), or
-            one that a plugin declares.
+        shape: ``constant``, ``linear``, ``cosine`` (half a period), or one that a plugin declares.
         start: Value at the first step.
         end: Value at the last.
         curve: That of the shape; by default the core's.

@@ -23,7 +23,7 @@ Encode = Callable[[Sequence[str]], "NDArray[np.float32]"]
 
 
 class NoDevSet(CseError):
-    """A file that is not a dev set of a suite; the text says what it lacks."""
+    """A file that is not a dev set of a suite; the text says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class SuiteFiles:
     """The files of a suite in a data folder.
 
     Attributes:
-        files: The path of each by name, None of one that is not there.
-        broken: An error for each other file that could not be looked at.
+        files: Path of each file by name, None if it is missing.
+        broken: An error for each other file that could not be read.
     """
 
     files: Mapping[str, Path | None]
@@ -54,12 +54,12 @@ class SuiteScore:
     """What an encoder scores on one set of a suite.
 
     Attributes:
-        name: Of the set, in ``--json``; no two are equal.
+        name: Name of the set in ``--json``, unique.
         scores: Finite numbers by name, the most important one first.
         split: ``test``, ``dev``, ``all``, or empty.
-        setting: How the numbers are made; those of other settings are not compared.
+        setting: How the numbers are computed; different settings are not compared.
         seeds: Training runs of the encoder behind the numbers.
-        facts: JSON values that ``--json`` shows with the scores.
+        facts: JSON values that ``--json`` adds to the scores.
     """
 
     name: str
@@ -82,8 +82,8 @@ class DevSet:
 
     Attributes:
         name: ``news.dev``, the prefix of its scores: ``news.dev.recall@5``.
-        choices: Its scores that may choose a checkpoint, the usual one first; higher is better.
-        size: Number of its texts: with few, a low ``effective_rank`` says nothing.
+        choices: Scores that may select a checkpoint, the usual one first; higher is better.
+        size: Number of its texts: with few, ``effective_rank`` is always low.
     """
 
     name: str
@@ -91,7 +91,7 @@ class DevSet:
     size: int
 
     def score(self, encode: Encode) -> dict[str, float]:
-        """Return finite numbers by name, those of ``choices`` among them that are defined; pure.
+        """Return finite numbers by name, with those of ``choices`` that are defined; pure.
 
         ``mean_cosine`` and ``effective_rank``, if among them, reveal a collapse.
 
@@ -108,16 +108,16 @@ class DevSet:
 class Suite:
     """Texts with known answers. Subclass it; the class is called without an argument.
 
-    ``locate`` and what begins with ``read`` or ``dev`` import no torch. A suite keeps nothing
-    between calls.
+    ``locate`` and methods that begin with ``read`` or ``dev`` must not import torch. A suite keeps
+    nothing between calls.
     """
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where its files are in the folder, which may not be there; none is read whole."""
+        """Return its files in a folder, which may be missing; none is read whole."""
         raise TypeError(f"{type(self).__name__} has no files")
 
     def read(self, files: Mapping[str, Path]) -> Any:
-        """Read ``locate(folder).there``, one at least, for ``score``; before a model is loaded.
+        """Read ``locate(folder).there``, at least one, for ``score``; before a model is loaded.
 
         Raises:
             CseError: If a file is broken.
@@ -129,9 +129,9 @@ class Suite:
         raise TypeError(f"{type(self).__name__} scores nothing")
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
-        """Read a file that ``train.dev`` names; asked of suites whose record says ``dev``.
+        """Read a file that ``train.dev`` names; called if the record says ``dev``.
 
-        None, or a ``NoDevSet`` that says why, where the file is none of this suite.
+        Return None, or a ``NoDevSet`` that says why, for a file of another kind.
 
         Raises:
             CseError: If the file cannot be read, or is one of this suite and broken.
@@ -139,5 +139,5 @@ class Suite:
         return None
 
     def dev_of_pairs(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DevSet:
-        """Return graded pairs as a dev set; asked where the record says ``dev="pairs"``."""
+        """Return graded pairs as a dev set; called if the record says ``dev="pairs"``."""
         raise TypeError(f"{type(self).__name__} reads no pairs")

@@ -18,20 +18,20 @@ _OF_ROWS = ("owner", "slot")
 class TokenBatch:
     """Rows of tokens lying end to end.
 
-    ``offsets`` stays on the CPU wherever the rest is, so that no row arithmetic waits for a GPU.
+    ``offsets`` always stays on the CPU, so that no row arithmetic waits for a GPU.
 
     Attributes:
         ids: ``[T]`` vocabulary ids.
-        positions: ``[T]`` index inside the row; a part may permute them, or leave some out.
-        source: ``[T]`` index in the sentence's own tokenisation; -1 for special and prompt tokens,
-            and for what a pooler adds to slices; a doubled token keeps it.
+        positions: ``[T]`` index inside the row; parts may permute or omit some.
+        source: ``[T]`` index in the sentence's own tokenisation; -1 for special, prompt and added
+            tokens; a repeated token keeps it.
         word: ``[T]`` index of the word; -1 as above.
         special: ``[T]`` bool, special and prompt tokens.
         offsets: ``[R + 1]`` where each row begins; the last is T.
         owner: ``[R]`` batch row of the sentence that a row belongs to.
         slot: ``[R]`` which row of its sentence it is (segment number).
-        labels: ``[T]`` ids that an augmenter leaves for losses on token states, ``NO_LABEL`` where
-            there is none; None where nothing left any.
+        labels: ``[T]`` ids that an augmenter leaves for losses on token states, ``NO_LABEL``
+            elsewhere; None without any.
     """
 
     ids: Tensor
@@ -154,8 +154,8 @@ def positions_of(offsets: Tensor) -> Tensor:
 def positions_in_order(places: Tensor, offsets: Tensor) -> Tensor:
     """Return ``[T]`` positions that start at 0 in each row, in the order of ``places``.
 
-    A part may have permuted the positions of a row: when tokens are dropped or doubled afterwards,
-    the order of those that are there stays. Equal places keep the order in which they stand.
+    Use it after dropping or repeating tokens: an order that a part permuted is kept. Equal places
+    keep their order.
 
     Args:
         places: ``[T]`` integers, not negative.

@@ -31,17 +31,17 @@ INPUT = "input"
 class View:
     """One reading of the batch's sentences: which texts or tokens, and which branch encodes them.
 
-    Role and branch of a view that a part adds come from the plan: ``views.VIEW.branch``, else the
-    branch of the store that adds it, else online. Only views of role ``negative`` are negatives.
+    If a part adds the view, role and branch come from the plan: ``views.VIEW.branch``, else the
+    branch of the store that adds it, else online.
 
     Attributes:
-        name: In the run; see ``ViewSpec`` for how it gives the role.
-        role: ``anchor``, ``positive``, ``negative`` or ``aux``, which is everything else.
-        branch: Instance that encodes it.
-        texts: One text for each row, or None where ``tokens`` is given.
-        tokens: Content tokens (no special tokens), or None where ``texts`` is given.
+        name: Instance name; it decides the role, see ``ViewSpec``.
+        role: ``anchor``, ``positive``, ``negative`` or ``aux`` (everything else).
+        branch: Branch that encodes it.
+        texts: One text per row, or None if ``tokens`` is given.
+        tokens: Content tokens without special tokens, or None if ``texts`` is given.
         owner: ``[R]`` batch row of each text, counted from this process's first; by default one
-            text for each sentence in order.
+            text per sentence, in order.
     """
 
     name: str
@@ -60,7 +60,8 @@ class Embeddings:
         vectors: ``[N, D]``.
         owner: ``[N]`` batch row of the sentence.
         slot: ``[N]`` which row of its sentence.
-        length: ``[N]`` tokens of the text behind each vector; of slices of wrapped rows all tokens.
+        length: ``[N]`` tokens of the text behind each vector; for slices of wrapped rows all
+            tokens.
         owners: How many owners there are, where that is known: to a slicing part that joins.
     """
 
@@ -106,9 +107,9 @@ class Positives:
 
     Attributes:
         vectors: ``[A, P, D]``.
-        weights: ``[A, P]``, zero where an anchor has fewer than P; None where all count equally.
-        distinct: ``[N]`` which of the ``A * P`` vectors are in-batch negatives of other anchors,
-            where several anchors share a positive that must count once; None: all of them.
+        weights: ``[A, P]``, zero where an anchor has fewer than P; None: all count equally.
+        distinct: ``[N]`` which of the ``A * P`` vectors are in-batch negatives of other anchors, so
+            that a shared positive counts once; None: all.
     """
 
     vectors: Tensor
@@ -121,10 +122,10 @@ class Tiles:
     """How the terms of many negatives are computed: some anchors at a time, each process its own.
 
     Attributes:
-        of: ``of(anchors)`` are the negatives that a slice of the anchors sees.
+        of: ``of(anchors)``: the negatives that a slice of the anchors sees.
         all: Slices of all anchors.
-        own: Slices of those that this process computes.
-        gathered: ``gathered(values)`` joins ``[a]`` numbers of the anchors of each process.
+        own: Slices that this process computes.
+        gathered: ``gathered(values)`` joins the ``[a]`` numbers of all processes.
         summed: ``summed(values)`` adds a tensor over the processes.
     """
 
@@ -137,22 +138,22 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Negatives:
-    """Negatives, which every anchor sees or not.
+    """Negatives, each seen by some or all anchors.
 
-    Of a large batch mask and log-weights are made when they are first read, and take memory that
+    For a large batch, mask and log-weights are created when first read and then take memory that
     grows with its square; ``infonce_terms`` reads neither (``tiles``).
 
     Attributes:
         vectors: ``[N, D]``.
-        mask: ``[A, N]`` bool; True is not a negative of that anchor.
+        mask: ``[A, N]`` bool; True: not a negative of that anchor.
         log_weights: ``[A, N]`` added to logits; minus infinity is weight zero.
-        row: ``[N]`` corpus row that it came from, -1 for none.
+        row: ``[N]`` corpus row, -1 for none.
         age: ``[N]`` steps since it was stored; 0 in the batch.
-        slot: ``[N]`` which row of its sentence it is, as in ``Embeddings``; -1 for none.
-        blocks: Where the columns come from, in order: ``("in-batch", 63), ("queue", 512)``.
-        views: The view that each block's vectors are of, by its name; left out where there is none.
-        side: ``[n, D']`` vectors of a block's rows by another branch, by ``(block, branch)``: kept
-            for stores that weigh by that branch (``StoreSpec.side``).
+        slot: ``[N]`` which row of its sentence it is; -1 for none.
+        blocks: Origin of the columns, in order: ``(("in-batch", 63), ("queue", 512))``.
+        views: The view of each block's vectors, by the block's name.
+        side: ``[n, D']`` vectors of a block's rows from another branch, by ``(block, branch)``:
+            kept for stores that weigh with that branch (``StoreSpec.side``).
     """
 
     vectors: Tensor
@@ -230,7 +231,7 @@ class Negatives:
 
 @dataclass(frozen=True)
 class CorpusKeys:
-    """What the core knows of every row, for masks.
+    """What the core knows about every row, for masks.
 
     Attributes:
         documents: ``[rows]`` document number, -1 for none.
@@ -273,7 +274,7 @@ class Batch:
         views: Embeddings by view and level, unmatched rows too.
         roles: Role of each view.
         corpus: Keys of all corpus rows.
-        view: View that the anchors are of: in the second direction of a loss that of its target.
+        view: View of the anchors; in the second direction of a loss, its target's.
     """
 
     rows: Tensor
@@ -309,11 +310,11 @@ class LossOutput:
 
 @dataclass(frozen=True)
 class TokenStates:
-    """A view as its encoder returns it: rows of this process, or a chunk of them.
+    """A view's encoder output: rows of this process, or a chunk of them.
 
     Attributes:
-        tokens: R wrapped rows of T tokens on the device, their ``labels`` among them; ``owner``
-            counts batch rows over all processes.
+        tokens: R wrapped rows of T tokens on the device, with their ``labels``; ``owner`` counts
+            batch rows over all processes.
         states: ``[T, H]`` last states, with gradient, in the encoder's number format.
         vectors: ``[R, D]`` vectors of the rows, with gradient.
         labelled: ``[L]`` indices of the tokens with a label.
@@ -333,8 +334,8 @@ class TokenSums:
 
     Attributes:
         total: Scalar, the sum of the terms.
-        count: Scalar without gradient, the number of terms; without any the loss is zero.
-        parts: Sums for the log by name, the same names in every call, divided by ``count`` too.
+        count: Scalar without gradient, the number of terms; with none the loss is zero.
+        parts: Sums for the log by name, divided by ``count`` too; every call has the same names.
     """
 
     total: Tensor
@@ -347,16 +348,16 @@ class Round:
     """A round of training that a miner asks for.
 
     Attributes:
-        pairs: Columns of the round's rows. ``text`` and ``positive`` (others where parts want
-            them), each a list of texts, or an integer array of corpus rows.
-        losses: Names of the losses of this round; None is all.
+        pairs: Columns of the round's rows: ``text``, ``positive`` and others that parts need, each
+            a list of texts or an integer array of corpus rows.
+        losses: Names of the losses of this round; None: all.
         train: Overrides of ``train.*``.
-        score: Dev score that picks the round's checkpoint; None is ``train.select``.
-        patience: Evaluations without a better score after which the round ends, or a text with
-            the unit: ``20000 steps``, ``2 epochs``.
-        keep_optimizer: Whether the optimiser's moments go on.
+        score: Dev score that selects the round's checkpoint; None: ``train.select``.
+        patience: Evaluations without a better score after which the round ends; with a unit,
+            ``20000 steps`` or ``2 epochs``.
+        keep_optimizer: Whether the optimiser's moments continue.
         keep_schedule: Whether the learning rate continues from the round before, on a schedule over
-            the steps that the run's ``train.*`` gives, not the round's.
+            the run's steps instead of the round's.
     """
 
     pairs: Mapping[str, Sequence[str] | np.ndarray[Any, Any]]
@@ -373,37 +374,35 @@ class StepContext:
     """What a part may ask for in a step.
 
     Attributes:
-        step: Optimiser steps of this round that are done.
+        step: Finished optimiser steps of this round.
         total_steps: Optimiser steps of this round.
         epoch: From 0.
         round: From 1; 0 in a run without rounds.
         rows: ``[B]`` corpus rows of the batch, over all processes.
         device: Where tensors belong.
-        generator: ``generator(name)`` is a new generator at each call, the same for the same name,
-            step and seed; ``generator(name, shared=False)`` differs between processes;
-            ``device=`` says where it draws, by default on the CPU. What an augmenter draws differs
-            by instance, view and chunk, whatever name it gives.
-        uniform: ``uniform(name, tokens)`` are ``[T]`` draws from [0, 1), one a token of rows at
-            hand, the same whichever process or chunk has the row, where a view has a text a row.
-        vectors: ``vectors(view, branch)`` are a view's Embeddings by level, without gradient; by
-            the view's own branch where ``branch`` is None, or by another that a record
-            ``encodes``.
-        beside: ``beside(view, rows)`` are what a memory keeps beside a view's Embeddings for other
-            stores: their ``slot``, and their vectors by each branch of ``StoreSpec.side``.
-        gradient: ``gradient(view, tokens)`` is ``[T, E]``, the gradient of the objective for the
-            inputs of a view, or None where there is none (yet).
-        texts: ``texts(column)`` are the batch's texts of a column, over all processes; in
+        generator: ``generator(name)`` returns a new generator, the same for the same name, step and
+            seed. ``shared=False``: it differs between processes; ``device=``: where it draws, by
+            default the CPU. An augmenter's draws differ by instance, view and chunk.
+        uniform: ``uniform(name, tokens)`` returns ``[T]`` draws from [0, 1), the same whichever
+            process or chunk has the row, if a view has one text per row.
+        vectors: ``vectors(view, branch)`` returns a view's Embeddings by level, without gradient;
+            branch None is the view's own, others must be declared in ``encodes``.
+        beside: ``beside(view, rows)`` returns what a memory keeps beside a view's Embeddings for
+            other stores: their ``slot``, and their vectors from each branch of ``StoreSpec.side``.
+        gradient: ``gradient(view, tokens)`` returns ``[T, E]``, the gradient of the objective for a
+            view's inputs, or None if there is none (yet).
+        texts: ``texts(column)`` returns the batch's texts of a column, over all processes; in
             ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
-        values: ``values(column)`` are ``[B]`` numbers of the same rows, of a column that a record
-            ``reads``: float32, or int64 of integers and labels; ``[batch.owner]`` gives those of
+        values: ``values(column)`` returns ``[B]`` numbers of the same rows, for a column that a
+            record ``reads``: float32, or int64 for integers and labels. ``[batch.owner]`` selects
+            those of the anchors.
+        tokens: ``tokens(column)`` returns the content tokens of the same rows, by the run's
+            tokenizer.
+        negatives: ``negatives(batch, options)`` returns the in-batch negatives of a loss with these
+            options, masked; ``negatives(batch, options, given)`` masks others.
+        log: ``log(name, value)`` adds a scalar to metrics.jsonl, also in ``after_step``; begin the
+            name with the instance's. Values that ``weigh`` logs for some anchors are averaged over
             the anchors.
-        tokens: ``tokens(column)`` are the content tokens of the same rows as a TokenBatch, by the
-            run's tokenizer.
-        negatives: ``negatives(batch, options)`` are the in-batch negatives of a loss with these
-            options, masked as they say; ``negatives(batch, options, given)`` masks others.
-        log: ``log(name, value)`` notes a scalar for metrics.jsonl, under this very name (begin it
-            with the instance's own), without waiting for it; in ``after_step`` too. What ``weigh``
-            logs of some anchors at a time becomes the mean over the anchors.
     """
 
     step: int
@@ -426,12 +425,12 @@ class StepContext:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What an encoder makes of ``T`` tokens in ``R`` rows.
+    """An encoder's output for ``T`` tokens in ``R`` rows.
 
     Attributes:
-        last: ``[T, H]``, the model's output; ``[R, H]`` where one token a row was asked for.
-        layers: The layers asked for, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
-            output of layer ``i``; the last one is ``last``, after the model's final norm if any.
+        last: ``[T, H]``, the model's output; ``[R, H]`` if one token per row was requested.
+        layers: The requested layers, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
+            output of layer ``i``; the last one includes the model's final norm.
         selected_only: Whether ``last`` holds the tokens that were asked for and no others.
     """
 

@@ -105,7 +105,7 @@ CORE_ONLY = {
     "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError", "Embeddings.detach",
     "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after", "GROUP",
     "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
-    "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
+    "MAX_LINE_CHARACTERS", "SLOTS_PER_TEXT", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
     "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.watch",
     "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
     "SuiteFiles.there", "SuiteScore.to_json", "TokenBatch.join", "TokenBatch.to", "is_known",
