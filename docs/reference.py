@@ -102,14 +102,14 @@ HIDDEN = {
 """Names of these modules that are not for authors, or have a table of their own."""
 CORE_ONLY = {
     "Batch.row", "ComponentSpec.declared", "ComponentSpec.default_options", "CorpusKeys.first",
-    "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError", "Embeddings.detach",
-    "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after", "GROUP",
-    "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
-    "MAX_LINE_CHARACTERS", "SLOTS_PER_TEXT", "Negatives.join", "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint",
-    "Part.owner", "Part.path", "PartError", "Rig.bad_gradients", "Rig.watch",
-    "Schedule.parse", "SlicePooler.slices_wrapped", "SuiteFiles.missing",
-    "SuiteFiles.there", "SuiteScore.to_json", "TokenBatch.join", "TokenBatch.to", "is_known",
-    "is_location",
+    "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError",
+    "Embeddings.detach", "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after",
+    "GROUP", "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
+    "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file",
+    "PairSet.fingerprint", "Part.owner", "Part.path", "PartError", "Rig.bad_gradients",
+    "Rig.watch", "SLOTS_PER_TEXT", "Schedule.parse", "SlicePooler.slices_wrapped",
+    "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json", "Tiles", "TokenBatch.join",
+    "TokenBatch.to", "is_known", "is_location",
 }  # fmt: skip
 """What the core alone uses: it is not on the page."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
@@ -314,7 +314,9 @@ def _class(node: ast.ClassDef, module: str) -> str:
 
 
 def _field(field: Field) -> str:
-    """Return a field as an item of a list, declared as in Python."""
+    """Return a field as an item of a list, declared as in Python, or as it is called."""
+    if field.text.startswith(f"`{field.name}("):
+        return f"- {field.text}".replace("\n\n", " ")
     declared = field.name + (f": {field.type}" if field.type else "")
     declared += f" = {field.default}" if field.default else ""
     return f"- `{declared}`<br>{field.text}".replace("\n\n", " ")
