@@ -49,7 +49,7 @@ _hookspec = HookspecMarker(GROUP)
 
 @_hookspec
 def cse_augmenters() -> Iterable[AugmenterSpec]:
-    """Return parts that change the texts, tokens or embeddings of a view: ``--aug``.
+    """Return augmenters: ``--aug``.
 
     Example::
 
@@ -63,7 +63,7 @@ def cse_augmenters() -> Iterable[AugmenterSpec]:
 
 @_hookspec
 def cse_poolers() -> Iterable[PoolSpec]:
-    """Return parts between token states and sentence vectors: ``--pool``.
+    """Return slicing parts, row poolers and heads: ``--pool``.
 
     A ``RowPoolerSpec`` turns the states of a row into its vector, a ``HeadSpec`` maps vectors to
     vectors, a ``SliceSpec`` cuts texts and joins the vectors of the slices.
@@ -79,7 +79,7 @@ def cse_poolers() -> Iterable[PoolSpec]:
 
 @_hookspec
 def cse_transforms() -> Iterable[TransformSpec]:
-    """Return parts that change vectors with sight of the batch and all its views: ``--transform``.
+    """Return transforms: ``--transform``.
 
     Example::
 
@@ -92,7 +92,7 @@ def cse_transforms() -> Iterable[TransformSpec]:
 
 @_hookspec
 def cse_positive_miners() -> Iterable[MinerSpec]:
-    """Return parts that find positives, in a step or between rounds: ``--positives``.
+    """Return positive miners: ``--positives``.
 
     Example::
 
@@ -105,7 +105,7 @@ def cse_positive_miners() -> Iterable[MinerSpec]:
 
 @_hookspec
 def cse_negative_stores() -> Iterable[StoreSpec]:
-    """Return parts that hold negatives beyond the batch, or weigh existing ones: ``--negatives``.
+    """Return negative stores: ``--negatives``.
 
     Example::
 
@@ -118,7 +118,7 @@ def cse_negative_stores() -> Iterable[StoreSpec]:
 
 @_hookspec
 def cse_losses() -> Iterable[LossSpec]:
-    """Return parts that turn anchors, positives and negatives into a scalar: ``--loss``.
+    """Return losses: ``--loss``.
 
     Example::
 
@@ -131,7 +131,7 @@ def cse_losses() -> Iterable[LossSpec]:
 
 @_hookspec
 def cse_branches() -> Iterable[BranchSpec]:
-    """Return parts that say which copy of the encoder encodes a view: ``--branch``.
+    """Return branches: ``--branch``.
 
     Example::
 
@@ -144,7 +144,7 @@ def cse_branches() -> Iterable[BranchSpec]:
 
 @_hookspec
 def cse_metrics() -> Iterable[MetricSpec]:
-    """Return numbers about a model, shown by ``cse eval`` and logged in training: ``--metric``.
+    """Return metrics: ``--metric``.
 
     Example::
 
@@ -157,7 +157,7 @@ def cse_metrics() -> Iterable[MetricSpec]:
 
 @_hookspec
 def cse_adapters() -> Iterable[AdapterSpec]:
-    """Return parts that say which weights of the encoder train, and add some: ``--adapter``.
+    """Return adapters: ``--adapter``.
 
     Example::
 
@@ -170,7 +170,7 @@ def cse_adapters() -> Iterable[AdapterSpec]:
 
 @_hookspec
 def cse_recipes() -> Iterable[RecipeSpec]:
-    """Return compositions with a paper's settings, each a TOML file in the package: ``--recipe``.
+    """Return recipes, TOML files in the package: ``--recipe``.
 
     Example::
 
@@ -183,7 +183,7 @@ def cse_recipes() -> Iterable[RecipeSpec]:
 
 @_hookspec
 def cse_encoders() -> Iterable[EncoderSpec]:
-    """Return encoders that come with the package, as Hugging Face folders: ``--model``.
+    """Return encoders, Hugging Face folders in the package: ``--model``.
 
     Example::
 
@@ -196,7 +196,7 @@ def cse_encoders() -> Iterable[EncoderSpec]:
 
 @_hookspec
 def cse_datasets() -> Iterable[DatasetSpec]:
-    """Return texts and graded pairs that come with the package: ``--data``.
+    """Return data sets: ``--data``.
 
     Example::
 
@@ -209,7 +209,7 @@ def cse_datasets() -> Iterable[DatasetSpec]:
 
 @_hookspec
 def cse_suites() -> Iterable[SuiteSpec]:
-    """Return sets that encoders are scored on, as ``cse eval --suite NAME``.
+    """Return evaluation suites: ``cse eval --suite NAME``.
 
     Example::
 
@@ -222,7 +222,7 @@ def cse_suites() -> Iterable[SuiteSpec]:
 
 @_hookspec
 def cse_reporters() -> Iterable[ReporterSpec]:
-    """Return receivers of the numbers of a run, as ``cse train --report NAME``.
+    """Return reporters: ``cse train --report NAME``.
 
     Example::
 
@@ -235,7 +235,7 @@ def cse_reporters() -> Iterable[ReporterSpec]:
 
 @_hookspec
 def cse_studies() -> Iterable[StudySpec]:
-    """Return runs that are compared, as in a table of a paper, for ``cse study``.
+    """Return studies: ``cse study NAME``.
 
     Example::
 

@@ -110,14 +110,14 @@ class AugmenterOptions(Options):
     """What every augmenter accepts."""
 
     views: tuple[str, ...] | None = None
-    """Views that it changes; by default those that its record names."""
+    """Views that it changes; by default those of its record."""
 
 
 class PoolerOptions(Options):
     """What every pooler stage accepts."""
 
     weights: Literal["new", "model"] = "new"
-    """Where weights of its own begin: new, or those that the model's folder has for its name."""
+    """Where its own weights start: new, or those of its name in the model's folder."""
 
 
 class HeadOptions(PoolerOptions):
@@ -172,22 +172,21 @@ class LossOptions(Options):
     in_batch: Literal["target", "anchor", "both"] = "target"
     """In-batch negatives: the other targets, the other anchors, or both."""
     directions: Literal["one", "both"] = "one"
-    """both: the mean of the loss from anchors to targets and from targets to anchors."""
+    """both: the mean of anchors to targets and targets to anchors."""
     negatives: Literal["all", "in-batch", "stored", "none"] | tuple[str, ...] = "all"
-    """Negatives to use; names of stores mean the batch and these stores."""
+    """Negatives to use; names of stores: the batch and these stores."""
     reduction: Literal["mean", "sum"] = "mean"
     """Mean or sum over the anchors."""
     dimensions: tuple[Annotated[int, Field(ge=1, le=2**16)], ...] = ()
-    """Sizes that its value is the sum over, each of the first numbers of every vector (Matryoshka);
-    none: the whole vectors."""
+    """Matryoshka sizes: the loss is summed over vectors cut to each. Empty: whole vectors only."""
     dimension_weights: tuple[float, ...] = ()
-    """Weights of the sizes, in their order; by default all 1."""
+    """Weights of these sizes; by default all 1."""
     only: dict[str, str] = Field(default_factory=dict)
-    """Rows that it counts for, by their text in a column: ``only.group = "0"``; by default all."""
+    """Count only rows with this text in a column: ``only.group = "0"``."""
     same_document: Literal["keep", "mask"] = "keep"
     """mask: rows of the anchor's own document are not negatives."""
     same_text: Literal["keep", "mask"] = "mask"
-    """mask: other rows with the anchor's very text are not negatives."""
+    """mask: other rows with the anchor's text are not negatives."""
     same_sentence: Literal["keep", "mask"] = "mask"
     """keep: the other segments of the anchor's own sentence are negatives."""
 
@@ -214,9 +213,9 @@ class BranchOptions(Options):
     mode: Literal["train", "eval"] = "train"
     """train: dropout on; eval: dropout off."""
     copies: Literal["encoder", "encoder+heads"] = "encoder+heads"
-    """What the branch has its own copy of."""
+    """What the branch copies."""
     embeddings: Literal["shared", "copied"] = "copied"
-    """Share the embedding table of the online branch, or copy it."""
+    """Share the embedding matrix of the online branch, or copy it."""
 
 
 class MetricOptions(Options):

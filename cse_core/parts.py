@@ -139,7 +139,7 @@ class Part:
         """Return more views of the batch.
 
         Args:
-            rows: ``[b]`` corpus rows of this process; ``ctx.texts`` gives their texts.
+            rows: ``[b]`` corpus rows of this process; their texts are in ``ctx.texts``.
             ctx: The step.
         """
         return []

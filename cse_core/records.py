@@ -122,7 +122,7 @@ class ComponentSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AugmenterSpec(ComponentSpec):
-    """A part that changes texts, tokens or embeddings of a view.
+    """Record of an ``Augmenter``.
 
     Attributes:
         views: Views that it changes by default.
@@ -140,7 +140,7 @@ class AugmenterSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolSpec(ComponentSpec):
-    """A part between token states and vectors: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
+    """Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
 
     kind: ClassVar[Kind] = "pool"
 
@@ -149,7 +149,7 @@ class PoolSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SliceSpec(PoolSpec):
-    """A part that cuts texts into slices and joins their vectors; a run has at most one.
+    """Record of a ``SlicePooler``; a run has at most one.
 
     Attributes:
         slices_wrapped: Whether it cuts rows that already have special tokens, so that prompts are
@@ -161,7 +161,7 @@ class SliceSpec(PoolSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class RowPoolerSpec(PoolSpec):
-    """A part that makes a vector of each row's token states; a run has one.
+    """Record of a ``RowPooler``; a run has one.
 
     Attributes:
         sentence_transformers: The equal pooling mode of sentence-transformers, if any.
@@ -174,14 +174,14 @@ class RowPoolerSpec(PoolSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSpec(PoolSpec):
-    """A part that maps vectors to vectors; a run has any number, in recipe order."""
+    """Record of a ``Head``; a run has any number, in recipe order."""
 
     options: type[Options] = HeadOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformSpec(ComponentSpec):
-    """A part that changes the vectors of a whole batch, with sight of all its views."""
+    """Record of a ``Transform``."""
 
     kind: ClassVar[Kind] = "transform"
 
@@ -190,7 +190,7 @@ class TransformSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class MinerSpec(ComponentSpec):
-    """A part that finds positives, in a step or between rounds.
+    """Record of a ``PositiveMiner``.
 
     Attributes:
         rounds: Whether it mines between rounds.
@@ -207,7 +207,7 @@ class MinerSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSpec(ComponentSpec):
-    """A part that holds negatives beyond the batch, or weighs existing ones.
+    """Record of a ``NegativeStore``.
 
     By default it encodes the view of its options.
 
@@ -226,7 +226,7 @@ class StoreSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class LossSpec(ComponentSpec):
-    """A part that turns anchors, positives and negatives into a scalar.
+    """Record of a ``Loss``.
 
     Attributes:
         contrastive: Whether it needs negatives; a run in which such a loss can have none is
@@ -241,7 +241,7 @@ class LossSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenLossSpec(LossSpec):
-    """A loss on the token states of views, which is a sum over their rows divided by a count.
+    """Record of a ``TokenLoss``.
 
     Attributes:
         tokens: Views whose token states it reads, all of one branch.
@@ -254,7 +254,7 @@ class TokenLossSpec(LossSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class BranchSpec(ComponentSpec):
-    """A part that says which copy of the encoder encodes a view.
+    """Record of a ``Branch``.
 
     Attributes:
         trainable: Whether its views are encoded with gradient, like those of ``online``.
@@ -268,7 +268,7 @@ class BranchSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(ComponentSpec):
-    """A number about a model, shown by ``eval`` and logged in training."""
+    """Record of a ``Metric``."""
 
     kind: ClassVar[Kind] = "metric"
 
@@ -277,7 +277,7 @@ class MetricSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterSpec(ComponentSpec):
-    """A part that chooses which weights of the encoder are trained; a run has at most one."""
+    """Record of an ``Adapter``; a run has at most one."""
 
     kind: ClassVar[Kind] = "adapter"
 
@@ -286,7 +286,7 @@ class AdapterSpec(ComponentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeSpec(NamedSpec):
-    """A named composition with a paper's settings: a TOML file in package data.
+    """A recipe: a TOML file in package data.
 
     Attributes:
         path: ``"package:folder/file.toml"``.
@@ -301,7 +301,7 @@ class RecipeSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class StudySpec(NamedSpec):
-    """Runs that are compared, as in a table of a paper: what ``cse study`` runs.
+    """A study: a TOML file in package data.
 
     Attributes:
         path: ``"package:studies/file.toml"``.
@@ -316,7 +316,7 @@ class StudySpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSpec(NamedSpec):
-    """An encoder that comes with a plugin: a Hugging Face folder in package data.
+    """An encoder: a Hugging Face folder in package data.
 
     Attributes:
         path: ``"package:folder"``.
@@ -333,7 +333,7 @@ class EncoderSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(NamedSpec):
-    """Texts and graded pairs that come with a plugin.
+    """Texts and graded pairs in a package.
 
     Attributes:
         factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
@@ -351,7 +351,7 @@ class DatasetSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSpec(NamedSpec):
-    """A command of ``cse``: what an entry point of group ``cse.commands`` names.
+    """A command of ``cse``, named by an entry point of group ``cse.commands``.
 
     Attributes:
         name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
@@ -371,7 +371,7 @@ class CommandSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSpec(NamedSpec):
-    """A suite that ``cse eval --suite NAME`` scores encoders on.
+    """An evaluation suite.
 
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.suites.Suite``.

@@ -439,7 +439,7 @@ class Hidden:
     selected_only: bool = False
 
     def at(self, read: Tensor) -> Tensor:
-        """Return the last states ``[R, H]`` of one token a row, those that were asked for if any.
+        """Return the last states ``[R, H]`` of one token per row.
 
         Args:
             read: ``[R]`` int64 indices of tokens.

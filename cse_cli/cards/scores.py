@@ -1,4 +1,4 @@
-"""Scores that a run keeps: a line of ``evaluations.jsonl``, and a table in its model's card."""
+"""Scores that a run keeps, in ``evaluations.jsonl`` and in its model's card."""
 
 from __future__ import annotations
 

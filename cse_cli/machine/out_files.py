@@ -1,4 +1,4 @@
-"""Files and folders that a command is asked to write; none of them is one that it reads."""
+"""Files and folders that a command writes; none of them may be one that it reads."""
 
 from __future__ import annotations
 

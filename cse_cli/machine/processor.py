@@ -1,4 +1,4 @@
-"""What the processor of this machine is called."""
+"""The name of this machine's processor."""
 
 from __future__ import annotations
 

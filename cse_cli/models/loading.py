@@ -1,4 +1,4 @@
-"""Loading a model for a command: what can be checked is checked before anything heavy is loaded."""
+"""Load a model for a command, after checking what can be checked without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that the processes of torchrun share: the first does it, the others encode with it."""
+"""A command under torchrun: the first process runs it, the others help to encode."""
 
 from __future__ import annotations
 

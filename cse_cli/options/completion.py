@@ -1,4 +1,4 @@
-"""What the shell offers at the tabulator key: names of parts with their summaries."""
+"""Shell completion: names of parts with their summaries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an option does, in the words below its field in the source.
+"""The description of an option, from its docstring.
 
-They are read when help asks for them: reading the source of every model took a tenth of the time
-of a listing.
+Docstrings are read when help asks for them: reading the source of every model took a tenth of the
+time of a listing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder of data sets and of the suites' files, and the folder of caches."""
+"""The data folder and the cache folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The installed plugins, loaded when a command first asks for them."""
+"""The installed plugins, loaded when first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that choose a composition: those of ``train`` and of what measures a training."""
+"""Options of the commands that choose a composition, such as ``train``."""
 
 from __future__ import annotations
 

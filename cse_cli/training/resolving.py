@@ -1,4 +1,4 @@
-"""From what the command line chooses to a checked composition, with advice; imports no torch."""
+"""From the command line to a checked composition; imports no torch."""
 
 from __future__ import annotations
 

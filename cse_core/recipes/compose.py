@@ -1,4 +1,4 @@
-"""From a recipe and the command line to a checked composition, before anything heavy is loaded."""
+"""From a recipe and the command line to a checked composition."""
 
 from __future__ import annotations
 

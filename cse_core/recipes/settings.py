@@ -49,26 +49,26 @@ class ModelOptions(Options):
     name: Location = "starter"
     """Encoder to start from: a folder, a run, an installed encoder, or a Hugging Face hub name."""
     prompt: str | None = None
-    """Text before every text, or the name of one of the model's prompts; by default as the model
-    says, or none."""
+    """Text before every text, or the name of one of the model's prompts; by default the model's
+    own."""
     max_length: int = Field(default=32, ge=2)
-    """Longest training row in tokens, with special tokens and prompt; with segments, the content
-    before slicing."""
+    """Longest training row in tokens, special tokens and prompt included; with segments, the
+    content before slicing."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout of the encoder in training; by default as in its configuration."""
+    """Dropout of the encoder in training; by default that of its configuration."""
     freeze_embeddings: bool = False
-    """Do not train the embedding layer: words, positions, types and their norm."""
+    """Do not train the embedding layer (words, positions, types, LayerNorm)."""
     train_layers: tuple[int, ...] = ()
-    """Layers that are trained, by number from 0, or from -1 at the end; the others are not, nor are
-    the embeddings. None named: all."""
+    """Train only these layers, and not the embeddings; numbered from 0, or from -1 at the end.
+    Empty: all."""
     from_scratch: bool = False
-    """Start from random weights, with the model's configuration."""
+    """Start from random weights instead of the model's."""
     attention: Literal["auto", "packed", "padded", "causal", "bidirectional"] = "auto"
-    """Pack rows end to end or pad them; auto packs where the architecture supports it. causal,
-    bidirectional: how a decoder reads, by default as its folder says."""
+    """packed: rows end to end without padding; padded; auto packs if the architecture supports it.
+    causal, bidirectional: the direction of a decoder, by default its folder's."""
     gradient_checkpointing: bool = False
-    """Compute what happens inside each layer again in the backward pass instead of keeping it:
-    slower, with the same result, in less memory."""
+    """Recompute layers in the backward pass instead of storing them: slower, less memory, the same
+    result."""
 
 
 class DataOptions(Options):
@@ -77,24 +77,23 @@ class DataOptions(Options):
     path: tuple[Location, ...] = ("starter",)
     """Files, names of installed data sets, or names on the Hugging Face hub."""
     weights: tuple[Annotated[float, Field(gt=0)], ...] = ()
-    """How often an epoch takes the rows of each of data.path: 2 twice, 0.5 a half, drawn once;
-    ``--data FILE:2`` writes it. None named: once."""
+    """How often an epoch uses the rows of each data.path: 2 twice, 0.5 half of them, drawn once;
+    ``--data FILE:2`` sets it. Empty: once."""
     prompts: tuple[str, ...] = ()
-    """Text before every training text of each of data.path."""
+    """Text before every training text of each data.path."""
     unit: Literal["sentence", "paragraph", "document"] = "sentence"
-    """What a row is when the data has documents."""
+    """What a row is if the data has documents."""
     columns: dict[str, str] = Field(default_factory=dict)
-    """Which column of the file to use for which of ours: ``text = "sentence1"``; of ``@source``
-    the rows have the place of their file in data.path, from 0."""
+    """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
+    row's file in data.path, from 0."""
     limit: int | None = Field(default=None, ge=1)
     """Use only the first N rows."""
     blank: Literal["drop", "refuse"] = "drop"
-    """Drop rows that lack a text the run reads, or refuse them."""
+    """Drop or refuse rows that lack a text the run reads."""
     shuffle: bool = True
     """Shuffle the rows in every epoch."""
     split_tokens: int | None = Field(default=None, ge=1)
-    """Split texts into pieces of at most N tokens, special tokens not counted; by default none is
-    split."""
+    """Split texts into pieces of at most N tokens, without special tokens; by default not."""
 
 
 class TrainOptions(Options):
@@ -109,7 +108,7 @@ class TrainOptions(Options):
     head_lr: float | None = Field(default=None, ge=0, le=1)
     """Peak learning rate of heads and other new parameters; by default that of the encoder."""
     layer_decay: float = Field(default=1.0, gt=0, le=1)
-    """Each layer's learning rate is that of the layer above it times this."""
+    """Learning rate of each layer as a multiple of that of the layer above."""
     betas: tuple[_Decay, _Decay] = (0.9, 0.999)
     """Decay rates of AdamW's moments."""
     eps: float = Field(default=1e-8, gt=0, le=1)
@@ -125,35 +124,35 @@ class TrainOptions(Options):
     epochs: float = Field(default=1.0, gt=0)
     """Passes over the data; may be a fraction."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Stop after N steps, whatever train.epochs says."""
+    """Stop after N steps, even if train.epochs asks for more."""
     eval_steps: int | None = Field(default=None, ge=0)
     """Steps between evaluations on the dev sets; 0 means never. By default 125, or a tenth of a
     shorter run."""
     save_steps: int | None = Field(default=None, ge=0)
-    """Steps between checkpoints, by default as eval_steps; 0 means only at the end. A better dev
-    score always writes one."""
+    """Steps between checkpoints, by default eval_steps; 0 means only at the end. Each better dev
+    score writes one too."""
     save_rounds: bool = True
     """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
     """Steps between lines of metrics.jsonl; by default 10, or 1 in runs under 100 steps."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Number format of the encoder; auto is bf16 where the hardware computes in it, else fp32."""
+    """Number format of the encoder; auto is bf16 where the hardware supports it, else fp32."""
     seed: int = Field(default=42, ge=0, le=2**63 - 1)
     """Random seed."""
     dev: tuple[Location, ...] = ("auto",)
-    """Dev sets that choose the checkpoint: files of graded pairs or of documents with titles,
+    """Dev sets that select the checkpoint: files of graded pairs or of documents with titles,
     installed names, or none; auto uses the starter's pairs with the starter's data."""
     select: str | None = None
-    """Dev score that chooses the checkpoint, or mean; by default the mean of all."""
+    """Dev score that selects the checkpoint, or mean; by default the mean of all."""
     report: tuple[str, ...] = ()
     """Additional reporters by name: csv, or with options csv:file=x.csv."""
     patience: Patience | None = None
     """Stop after N evaluations without improvement; with a unit, after ``20000 steps`` or
     ``2 epochs``."""
     device: Annotated[str, AfterValidator(_checked_device)] = "auto"
-    """Device: auto, cpu, mps, cuda, or one GPU of several, cuda:1."""
+    """auto, cpu, mps, cuda, or one of several GPUs: cuda:1."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """CPU threads; by default as many as the machine has."""
+    """CPU threads; by default all of the machine."""
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""
@@ -165,28 +164,28 @@ class ViewOptions(Options):
     """Where a view comes from and which branch encodes it."""
 
     branch: str = "online"
-    """Name of the branch that encodes it."""
+    """Branch that encodes it."""
     column: str | None = None
-    """Column of its texts; by default the column of its name if the data has it, else text."""
+    """Column of its texts; by default that of its name if the data has it, else text."""
     prompt: str | None = None
-    """Text before its texts in training, or the name of one of the model's prompts; by default
-    model.prompt. The saved model has it as query or document."""
+    """Text before its training texts, or the name of one of the model's prompts; by default
+    model.prompt. Saved with the model as query or document."""
 
 
 class InferenceOptions(Options):
     """What encodes a text after training, where it differs from training."""
 
     pool: str | None = None
-    """Name of the row pooler; by default the one used in training."""
+    """Row pooler; by default that of training."""
     slice: bool = False
     """Slice texts as in training."""
     max_length: int | None = Field(default=None, ge=2)
-    """Longest row in tokens, also for dev scores and mining; by default what the model says, or all
-    that the encoder takes (with slices: model.max_length), since papers score whole texts."""
+    """Longest row in tokens, also for dev scores and mining; by default the model's own limit or
+    all that the encoder takes (with slices: model.max_length)."""
     normalize: bool = False
-    """Scale vectors to length 1; by default as the model says."""
+    """Scale vectors to length 1; by default as the model's folder says."""
     truncate_dim: int | None = Field(default=None, ge=1)
-    """Numbers of a vector to keep; by default as the model says, or all."""
+    """Numbers of a vector to keep; by default as the model's folder says, or all."""
 
 
 CORE_OPTIONS: dict[str, type[Options]] = {

@@ -1,4 +1,4 @@
-"""Every part of every loaded plugin, found by kind and name."""
+"""All parts of all loaded plugins, by kind and name."""
 
 from __future__ import annotations
 

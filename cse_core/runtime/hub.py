@@ -1,4 +1,4 @@
-"""Whether the Hugging Face hub can be asked, and its models as folders of the cache."""
+"""Whether the Hugging Face hub is reachable, and models in its cache."""
 
 from __future__ import annotations
 
