@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,7 +36,15 @@ BROKEN_PIPE = 141
 """Exit code where nobody reads the output any more."""
 _DEBUG = "--debug"
 _EXTRA = "Got unexpected extra argument(s) "
-_PLUGINS, _WORK = "Plugins and recipes", "Train, evaluate, use"
+_USE, _COMPARE, _PLUGINS = "Train and use a model", "Compare and look inside", "Plugins and recipes"
+_HELP = ["--help", "-h"]
+_NEXT = """\
+cse trains sentence embeddings and uses them. Next:
+
+  cse train --data texts.txt --out runs/mine          train on your sentences, one on each line
+  cse search runs/mine --data texts.txt "a question"  find the nearest of them
+  cse --help                                          all commands
+"""
 
 
 def main() -> None:
@@ -72,6 +80,9 @@ def run(arguments: Sequence[str]) -> int:
             words.remove(_DEBUG)
         installed = Installed(left_out)
         with exits_as_errors():
+            if not words and not choosing.completing():
+                echo(_NEXT.rstrip())
+                return 0
             code = _run(words or ["--help"], installed)
         sys.stdout.flush()
         return code
@@ -107,7 +118,8 @@ def _run(words: list[str], installed: Installed) -> int:
         words = [*takewhile(lambda word: not word.startswith("-"), words), "--help"]
     words = choosing.with_settings(words, installed.commands.chosen(words))
     try:
-        code = app(args=words, prog_name="cse", standalone_mode=False, obj=installed)
+        command = without_types_of_switches(typer.main.get_command(app))
+        code = command(args=words, prog_name="cse", standalone_mode=False, obj=installed)
     except SystemExit as end:
         if not choosing.completing():
             raise
@@ -141,7 +153,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
     app = typer.Typer(
         help="Train, evaluate and use contrastive sentence embeddings.",
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
+        context_settings={"help_option_names": _HELP},
     )
     app.callback()(_options)
 
@@ -154,24 +166,47 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
                     function = choosing.with_help(function, words, installed, topic)
                 app.command(name, rich_help_panel=panel)(function)
 
+    add(_USE, "train", "encode", "search")
     add(_PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
-    add(_WORK, "train")
     if only in (None, "data"):
         from cse_cli.commands import data
 
         looks = typer.Typer(help=data.app.info.help)
         looks.registered_commands = list(data.app.registered_commands)
-        app.add_typer(looks, name="data", rich_help_panel=_WORK)
-    chosen, function = installed.commands.chosen(words), None
+        app.add_typer(looks, name="data", rich_help_panel=_USE)
+    chosen = installed.commands.chosen(words)
     if chosen is not None:
         from cse_core.loading import load_factory
 
         function = load_factory(chosen.factory, where=f"cse {chosen.name}")
         if chosen.takes_choice:
             function = choosing.with_help(function, words, installed, topic)
-    installed.commands.add_to(app, chosen, function, _WORK, only)
-    add(_WORK, "encode", "search")
+        installed.commands.add_chosen(app, chosen, function)
+    else:
+        installed.commands.add_lines(app, only)
+    app.registered_commands.sort(key=lambda each: _place(each.name, each.rich_help_panel))
     return app
+
+
+def _place(name: str | None, panel: Any) -> tuple[int, int]:
+    """Return where help lists a command: by its panel, in it what everybody needs first."""
+    panels, names = (_USE, _COMPARE), ("train", "eval", "encode", "search")
+    last = len(panels) + (panel == _PLUGINS)
+    return (
+        panels.index(panel) if panel in panels else last,
+        names.index(name) if name in names else len(names),
+    )
+
+
+def without_types_of_switches(command: Any) -> Any:
+    """Return a command whose help, and that of the commands below it, names no type of switches."""
+    for each in getattr(command, "commands", {}).values():
+        without_types_of_switches(each)
+    help_ = command.get_help_option(typer.Context(command, help_option_names=_HELP))
+    for parameter in (*command.params, help_):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return command
 
 
 def _print_version(wanted: bool) -> None:

@@ -362,11 +362,13 @@ class CommandSpec(NamedSpec):
             included.
         function: ``"package.module:function"`` that does the same from Python, called with the
             installed plugins, then with the arguments of ``cse.evaluate`` and the like.
+        panel: Heading under which ``cse --help`` lists it, one of the toolkit's or another.
     """
 
     factory: str
     takes_choice: bool = False
     function: str | None = None
+    panel: str = "Compare and look inside"
 
 
 @dataclass(frozen=True, kw_only=True)

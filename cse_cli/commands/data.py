@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNITS = ("sentence", "paragraph", "document")
 
-app = typer.Typer(help="Look at data: what is there, what is in it, fetch public sets.")
+app = typer.Typer(help="Look at data, and fetch public data sets.")
 
 PathsArgument = Annotated[
     list[str],

@@ -40,7 +40,7 @@ def list_plugins(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the installed plugins, broken ones with the reason and the fix."""
+    """List the installed plugins, and why one is broken."""
     from cse_core.registry.plugin_info import NOUNS, Status
 
     if cite is not None:

@@ -50,7 +50,10 @@ def search(
     precision: PrecisionOption = "fp32",
     batch_tokens: BatchTokensOption = None,
 ) -> None:
-    """Find the texts nearest to a query, by cosine or as the model says."""
+    """Find the texts nearest to a query.
+
+    By cosine, or as the model says.
+    """
     check_queries(queries, top)
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)

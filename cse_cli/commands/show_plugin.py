@@ -31,7 +31,7 @@ def show_plugin(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a plugin: its parts with every option, the papers, the recipes."""
+    """Show a plugin: its parts, options, papers and recipes."""
     found = installed(context)
     infos = found.manager.find(name)
     if markdown:

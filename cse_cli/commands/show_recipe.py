@@ -40,7 +40,7 @@ def show_recipe(
     toml: Annotated[bool, typer.Option("--toml", help="Print the file's text.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a recipe: its parts and settings, what differs per encoder, the file's text."""
+    """Show a recipe: its parts, its settings, its file."""
     from cse_core.recipes.reading import read_recipe
 
     if toml and json:

@@ -64,6 +64,14 @@ class Command:
             raise CseError(what, where=where, hint=hint)
         return record
 
+    def help_line(self) -> tuple[str, str]:
+        """Return its line of help and its panel; what its distribution says if it is broken."""
+        try:
+            record = self.spec()
+        except CseError:
+            return self.info.summary, "Broken commands"
+        return f"{record.summary[:1].upper()}{record.summary[1:]}.", record.panel
+
 
 def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
     """Return the installed commands by name, without importing any.
@@ -145,37 +153,22 @@ class Commands:
         found: Callable[..., Any] = load_factory(spec.function, where=f"cse {name}")
         return found
 
-    def add_to(
-        self,
-        app: typer.Typer,
-        chosen: CommandSpec | None,
-        function: Any,
-        panel: str,
-        only: str | None = None,
-    ) -> None:
-        """Add every command to an application: the chosen one, of others a line of help.
-
-        Args:
-            app: The application; it or a group of it takes the command.
-            chosen: The record of the command that is run, if it is one of these.
-            function: What the record names.
-            panel: Heading of the commands beside the application's own.
-            only: First word of those to add; by default all are.
-        """
+    def add_lines(self, app: typer.Typer, only: str | None = None) -> None:
+        """Add a line of help for every command to an application; ``only`` is a first word."""
         for name, found in self.usable.items():
-            *groups, last = name.split()
-            if only not in (None, [*groups, last][0]):
-                continue
-            holder, heading = app, panel
-            for group in groups:
-                holder, heading = _group(holder, group, heading), ""
-            is_chosen = chosen is not None and name == chosen.name
-            if is_chosen and isinstance(function, typer.Typer):
-                holder.add_typer(function, name=last, rich_help_panel=heading or None)
-            else:
-                help_ = None if is_chosen else literal(found[0].info.summary)
-                add = holder.command(last, help=help_, rich_help_panel=heading or None)
-                add(function if is_chosen else _unloaded)
+            if only in (None, name.split()[0]):
+                summary, panel = found[0].help_line()
+                holder, last, heading = _holder(app, name, panel, found[0].info.summary)
+                add = holder.command(last, help=literal(summary), rich_help_panel=heading)
+                add(_unloaded)
+
+    def add_chosen(self, app: typer.Typer, chosen: CommandSpec, function: Any) -> None:
+        """Add the command that is run to an application, with what its record names."""
+        holder, last, _ = _holder(app, chosen.name, "", "")
+        if isinstance(function, typer.Typer):
+            holder.add_typer(function, name=last)
+        else:
+            holder.command(last)(function)
 
     def missing(self, path: str) -> str:
         """Return how to get a command that is not there, or an empty text."""
@@ -206,12 +199,22 @@ class Commands:
                 yield blocked(each.info, each.blocked_by) if each.blocked_by else each.info
 
 
-def _group(app: typer.Typer, name: str, panel: str) -> typer.Typer:
+def _holder(
+    app: typer.Typer, name: str, panel: str, help_: str
+) -> tuple[typer.Typer, str, str | None]:
+    """Return what takes a command, its last word, and its heading there."""
+    *groups, last = name.split()
+    for number, group in enumerate(groups):
+        app = _group(app, group, panel if number == 0 else "", help_)
+    return app, last, None if groups else panel or None
+
+
+def _group(app: typer.Typer, name: str, panel: str, help_: str) -> typer.Typer:
     """Return a group of an application, made where unknown name."""
     for group in app.registered_groups:
         if group.name == name and group.typer_instance is not None:
             return group.typer_instance
-    made = typer.Typer(no_args_is_help=True)
+    made = typer.Typer(no_args_is_help=True, help=literal(help_))
     app.add_typer(made, name=name, rich_help_panel=panel or None)
     return made
 

@@ -5,10 +5,12 @@ from cse_core.records import CommandSpec
 CHECK_PLUGIN = CommandSpec(
     name="check-plugin",
     summary="ask every promise of an installed plugin",
+    panel="Plugins and recipes",
     factory="cse_testkit.check_plugin:check_plugin",
 )
 NEW_PLUGIN = CommandSpec(
     name="new-plugin",
     summary="write the package of a plugin, with its tests",
+    panel="Plugins and recipes",
     factory="cse_testkit.new_plugin:new_plugin",
 )
