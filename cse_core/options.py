@@ -64,9 +64,8 @@ class PartRef(Options, Generic[KindT]):
     """Another part that a part holds: ``inner: PartRef[Literal["loss"]]``.
 
     It is written as ``inner = {use = "infonce", temperature = 0.1}``, or by its name alone, and is
-    checked and planned like any part. Its holder finds it in ``setup.parts["inner"]`` and calls it;
-    the step does not. A loss held by a loss has the holder's ``LossOptions``. Poolers and heads
-    cannot hold parts: the saved model would lack them.
+    checked and planned like any part. Its holder calls ``setup.parts["inner"]``; the step does not.
+    A held loss has the ``LossOptions`` of its holder. Poolers and heads cannot hold parts.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

@@ -1,12 +1,12 @@
-"""What a part of each kind must do. Subclass these; the defaults do nothing.
+"""Base classes of parts: subclass them and override what you need; the defaults do nothing.
 
-Every part is called as ``Class(options, setup)`` and has ``self.options``. One that makes more of
-itself calls ``super().__init__(options, setup)``. One that has parameters subclasses ``nn.Module``
-first, then its kind, ``class Mlp(nn.Module, Head)``, and keeps what it needs of both itself after
-``super().__init__()``; its parameters join the optimiser.
+All extend ``Part``, are created as ``Class(options, setup)`` and have ``self.options``. If a part
+creates more of itself, it calls ``super().__init__(options, setup)``. If it has parameters, it
+subclasses ``nn.Module`` first, then its kind, ``class Mlp(nn.Module, Head)``, and stores what it
+needs itself after ``super().__init__()``; its parameters join the optimiser.
 
-``views``, ``mine``, ``candidates`` and ``weigh`` are pure: called twice they return the same and
-change nothing. Only ``after_step`` commits. State is tensors and JSON values, so nothing unpickles.
+Only ``after_step`` may change a part in a step; all other methods are pure. State is tensors and
+JSON values.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Setup:
         load_masked_lm: ``load_masked_lm(model=None, option="model")`` returns a second encoder, its
             head for masked tokens, and its tokenizer; with None those in the folder of the run's
             own model.
-        branches: Dimension of the vectors of each branch, by name, if known.
+        branches: Dimension of the vectors of each branch, by name.
         load_texts: ``load_texts(file)`` returns the rows of another file.
         parts: The parts that it holds, by the name of their ``PartRef`` option.
     """
@@ -153,11 +153,11 @@ class Part:
     def order(
         self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
     ) -> Tensor | None:
-        """Return the rows of a round in the order in which an epoch takes them, ``size`` per step.
+        """Return the order in which an epoch takes the rows of a round, ``size`` per step.
 
         ``[rows]``, each once; None keeps the order. Only one part of a run may return one. It is
-        called before each epoch, and again on resume, so it may depend only on the rows, on what
-        ``begin_round`` found and on ``draws(name)``, generators of the epoch.
+        called before each epoch and on resume, and may depend only on the rows, ``begin_round`` and
+        ``draws(name)``, generators of the epoch.
         """
         return None
 
@@ -181,8 +181,8 @@ class Augmenter(Part):
 
         Args:
             x: ``list[str]`` at ``text``; the TokenBatch at ``tokens``; ``[T, E]`` at
-                ``word_embeddings`` (the table's output); ``[T, H]`` at ``input_embeddings`` (what
-                enters the first layer, after LayerNorm and dropout).
+                ``word_embeddings``; ``[T, H]`` at ``input_embeddings`` (what enters the first
+                layer, after LayerNorm and dropout).
             tokens: The view's tokens; None at ``text``. At the embeddings, their owners are batch
                 rows over all processes.
             view: The view.
@@ -240,8 +240,8 @@ class RowPooler(Part):
     def content(self, tokens: TokenBatch) -> TokenBatch:
         """Return content tokens with what every text gets, the same rows, before they are wrapped.
 
-        If texts are sliced, the rows are slices: those of a text share its owner, and slots count
-        them. Added tokens do not count in lengths.
+        Rows of sliced texts are slices: they share the text's owner, and slots count them. Added
+        tokens do not count in lengths.
         """
         return tokens
 
@@ -338,7 +338,7 @@ class TokenLoss(Part):
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return what the rows at hand add: some rows of the batch, of this process, or none.
 
-        Called twice for the same rows it returns the same; a row does not depend on others.
+        It is pure, and a row does not depend on others.
         """
         raise TypeError(f"{type(self).__name__} has no sums")
 
@@ -406,7 +406,7 @@ class RoundContext:
         round: Number of the next round, from 1; 0 in a run without rounds.
         corpus: The training rows.
         encode: ``encode(texts)`` returns ``[N, D]`` float32 vectors on the CPU, as the saved model
-            would encode. Every process asks for the same texts and encodes its share of them.
+            would encode. Every process passes the same texts and encodes its share.
         scores: Best score of each finished round.
         generator: As in StepContext.
         shared: ``shared(count, make, at_once=1)`` returns ``[count, ...]`` rows on the CPU; each

@@ -78,8 +78,7 @@ class Encoder(nn.Module):
         Args:
             words: ``[T, E]`` word embeddings.
             positions: ``[T]`` int64, each token's place in its row, from 0, below
-                ``max_positions``, unique in a row. Places may be omitted; a sliding window does not
-                count them.
+                ``max_positions``, unique in a row; places may be omitted.
             offsets: ``[R + 1]`` int64 on the CPU: where each row begins; the last is T.
             on_input: Gets ``[T, H]``, what enters the first layer (after LayerNorm, dropout and
                 projection), and returns what enters instead.

@@ -192,9 +192,9 @@ class Negatives:
         slot: Tensor | None = None,
         side: Mapping[tuple[str, str], Tensor] | None = None,
     ) -> Negatives:
-        """Make negatives of ``[N, D]`` vectors; what is left out masks nothing, weighs nothing.
+        """Make negatives of ``[N, D]`` vectors.
 
-        It is one number for all pairs then, which cannot be written to.
+        An omitted mask or weight is one read-only number for all pairs.
         """
         count, device = len(vectors), vectors.device
         zero = torch.zeros((), device=device, dtype=vectors.dtype).expand(anchors, count)
@@ -381,14 +381,14 @@ class StepContext:
         rows: ``[B]`` corpus rows of the batch, over all processes.
         device: Where tensors belong.
         generator: ``generator(name)`` returns a new generator, the same for the same name, step and
-            seed. ``shared=False``: it differs between processes; ``device=``: where it draws, by
-            default the CPU. An augmenter's draws differ by instance, view and chunk.
+            seed. ``shared=False``: it differs between processes; ``device=``: where it draws. An
+            augmenter's draws differ by instance, view and chunk.
         uniform: ``uniform(name, tokens)`` returns ``[T]`` draws from [0, 1), the same whichever
             process or chunk has the row, if a view has one text per row.
         vectors: ``vectors(view, branch)`` returns a view's Embeddings by level, without gradient;
             branch None is the view's own, others must be declared in ``encodes``.
-        beside: ``beside(view, rows)`` returns what a memory keeps beside a view's Embeddings for
-            other stores: their ``slot``, and their vectors from each branch of ``StoreSpec.side``.
+        beside: ``beside(view, rows)`` returns what a memory keeps beside a view's Embeddings: their
+            ``slot``, and their vectors from each branch of ``StoreSpec.side``.
         gradient: ``gradient(view, tokens)`` returns ``[T, E]``, the gradient of the objective for a
             view's inputs, or None if there is none (yet).
         texts: ``texts(column)`` returns the batch's texts of a column, over all processes; in

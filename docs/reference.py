@@ -101,15 +101,16 @@ HIDDEN = {
 }
 """Names of these modules that are not for authors, or have a table of their own."""
 CORE_ONLY = {
-    "Batch.row", "ComponentSpec.declared", "ComponentSpec.default_options", "CorpusKeys.first",
-    "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "ElsewhereError",
-    "Embeddings.detach", "Embeddings.join", "Embeddings.owners", "Embeddings.take", "Fifo.after",
-    "GROUP", "HOOK_RECORDS", "Held.part", "Hidden.selected_only", "LARGEST", "MAX_ERRORS_SHOWN",
-    "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM", "PairSet.file",
-    "PairSet.fingerprint", "Part.owner", "Part.path", "PartError", "Rig.bad_gradients",
-    "Rig.watch", "SLOTS_PER_TEXT", "Schedule.parse", "SlicePooler.slices_wrapped",
-    "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json", "Tiles", "TokenBatch.join",
-    "TokenBatch.to", "is_known", "is_location",
+    "Batch.row", "CORE_VIEWS", "CURVES", "ComponentSpec.declared", "ComponentSpec.default_options",
+    "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "DataKind",
+    "ElsewhereError", "Embeddings.detach", "Embeddings.join", "Embeddings.owners",
+    "Embeddings.take", "Fifo.after", "GROUP", "HOOK_RECORDS", "Held.part", "Hidden.selected_only",
+    "LARGEST", "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM",
+    "PairSet.file", "PairSet.fingerprint", "Part.owner", "Part.path", "PartError",
+    "Rig.bad_gradients", "Rig.watch", "SLOTS_PER_TEXT", "Schedule.parse",
+    "SlicePooler.slices_wrapped", "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json",
+    "Tiles", "TokenBatch.join", "TokenBatch.to", "TokenBatch.with_labels", "Tokenizer.end_rows",
+    "Tokenizer.prompt_ids", "is_known", "is_location",
 }  # fmt: skip
 """What the core alone uses: it is not on the page."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")
@@ -296,7 +297,11 @@ def _class(node: ast.ClassDef, module: str) -> str:
     known = classes()
     bases = [name for base in node.bases if (name := ast.unparse(base)) != "Protocol"]
     headed = {base for base in bases if base in known and not base.endswith("Options")}
-    linked = [f"[{base}](#{base.lower()})" if base in headed else f"`{base}`" for base in bases]
+    linked = [
+        f"[{base}](#{base.lower()})" if base in headed else f"`{base}`"
+        for base in bases
+        if base != "Part"  # the section says that all are parts
+    ]
     inherited = {field.name for base in node.bases for field in _of_base(base, known)}
     blocks = [f"### {node.name}"]
     place = f"`{module}`. " if module in HANDED else ""

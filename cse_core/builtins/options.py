@@ -22,22 +22,22 @@ class MeanOptions(PoolerOptions):
     """Options of ``mean``."""
 
     include_prompt: bool = True
-    """Whether the prompt counts; else it and the special tokens before it are left out."""
+    """Whether the mean includes the prompt and the special tokens before it."""
 
 
 class LastTokenOptions(PoolerOptions):
     """Options of ``last-token``."""
 
     end: bool = True
-    """End every row with the tokenizer's end token, where the tokenizer itself does not."""
+    """End every row with the tokenizer's end token, if the tokenizer does not."""
 
 
 class FirstLastOptions(PoolerOptions):
     """Options of ``first-last``."""
 
     first: Literal["embeddings", "layer"] = "embeddings"
-    """embeddings: what enters the first layer (BERT-flow, IS-CSE's code); layer: the output of the
-    first layer (SimCSE's code since issue 285)."""
+    """embeddings: what enters the first layer (BERT-flow, IS-CSE's code); layer: its output
+    (SimCSE's code since issue 285)."""
 
 
 class MlpOptions(HeadOptions):
@@ -108,13 +108,13 @@ class FrozenOptions(BranchOptions):
     mode: Literal["train", "eval"] = "eval"
     """train: dropout on; eval: dropout off."""
     model: ModelName = "self"
-    """Model by name or folder, which encodes as its folder says; self: the run's own encoder, as it
-    is at the start."""
+    """Model by name or folder, which encodes as its folder says; self: the run's own encoder at its
+    start."""
     cache: bool = False
-    """Encode each text once, before the first step, and read its vector from the cache folder in
-    this run and later ones: for a teacher by name without dropout."""
+    """Encode each text once, before the first step, and reuse its vectors from the cache folder in
+    later runs: for a teacher by name without dropout."""
     pooler: bool = False
-    """Encode with its first token and its own trained pooler (dense, tanh) instead."""
+    """Use the state of its first token and its own trained pooler (dense, tanh)."""
 
     @field_validator("embeddings")
     @classmethod
