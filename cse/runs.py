@@ -156,6 +156,6 @@ def _run(
         outcome, path, reporter = run(composition, folder, plugins, quiet=quiet, force=force)
     except Stopped as stopped:
         raise KeyboardInterrupt(
-            f"{stopped}; go on with cse.resume({str(stopped.folder)!r})"
+            f"{stopped}; resume with cse.resume({str(stopped.folder)!r})"
         ) from None
     return Run(path, outcome, tuple(reporter.messages), tuple(reporter.warnings))

@@ -105,12 +105,12 @@ CORE_ONLY = {
     "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "DataKind",
     "ElsewhereError", "Embeddings.detach", "Embeddings.join", "Embeddings.owners",
     "Embeddings.take", "Fifo.after", "GROUP", "HOOK_RECORDS", "Held.part", "Hidden.selected_only",
-    "LARGEST", "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "Negatives.join", "PATIENCE_FORM",
-    "PairSet.file", "PairSet.fingerprint", "Part.owner", "Part.path", "PartError",
+    "INSTANCE", "LARGEST", "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "Negatives.join",
+    "PATIENCE_FORM", "PairSet.file", "PairSet.fingerprint", "Part.owner", "Part.path", "PartError",
     "Rig.bad_gradients", "Rig.watch", "SLOTS_PER_TEXT", "Schedule.parse",
     "SlicePooler.slices_wrapped", "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json",
     "Tiles", "TokenBatch.join", "TokenBatch.to", "TokenBatch.with_labels", "Tokenizer.end_rows",
-    "Tokenizer.prompt_ids", "is_known", "is_location",
+    "Tokenizer.prompt_ids", "is_known", "is_location", "models_named", "parts_held",
 }  # fmt: skip
 """What the core alone uses: it is not on the page."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")

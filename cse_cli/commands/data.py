@@ -43,7 +43,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_data(
     context: typer.Context,
     data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the suites' files are looked for.")
+        Path | None, typer.Option(metavar="DIR", help="Folder of the suites' files.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -54,7 +54,7 @@ def list_data(
     registry = plugins.registry
     folder, origin = data_folder(data_dir)
     if not folder.is_dir() and origin == "--data-dir":
-        hint = "name one that is there"
+        hint = "name an existing folder"
         raise CseError("is not a folder", where=origin, value=str(folder), hint=hint)
     suites = _suite_files(folder, plugins)
     if json:
@@ -113,7 +113,7 @@ def stats(
             "--model",
             "-m",
             metavar="MODEL",
-            help="Count the tokens of this model's tokenizer too.",
+            help="Also count tokens with this model's tokenizer.",
             autocompletion=complete_model,
         ),
     ] = None,
@@ -180,7 +180,7 @@ def show(
             autocompletion=complete_data,
         ),
     ],
-    rows: Annotated[int, typer.Option(metavar="N", help="How many of the first rows.")] = 5,
+    rows: Annotated[int, typer.Option(metavar="N", help="Number of rows to show.")] = 5,
     unit: UnitOption = "sentence",
     sets: ColumnsOption = None,
     json: JsonOption = False,

@@ -47,14 +47,14 @@ def fetch(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help="A folder with the downloads, or the address of a mirror, in place of the hosts.",
+            help="A folder with downloaded files, or a mirror's address, instead of the hosts.",
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Fetch again what is there, and compare.")
+        bool, typer.Option("--force", help="Download existing files again and compare.")
     ] = False,
     list_: Annotated[
-        bool, typer.Option("--list", help="Show sources and licences; fetch nothing.")
+        bool, typer.Option("--list", help="Show sources and licences without downloading.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

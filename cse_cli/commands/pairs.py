@@ -15,7 +15,7 @@ from cse_core.errors import CseError
 
 def show_pairs(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run whose miner works in rounds.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run with mining rounds.")],
     document: Annotated[
         str | None,
         typer.Option(

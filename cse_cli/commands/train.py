@@ -43,7 +43,7 @@ def train(
             "--out",
             "-o",
             metavar="DIR",
-            help="Folder of the run; else runs/RECIPE-TIME.",
+            help="Folder of the run; by default runs/RECIPE-TIME.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -51,7 +51,7 @@ def train(
         bool,
         typer.Option(
             "--force",
-            help="Replace the run in the folder of --out.",
+            help="Overwrite the run in the folder of --out.",
             rich_help_panel=RUN,
         ),
     ] = False,
@@ -59,7 +59,7 @@ def train(
         Path | None,
         typer.Option(
             metavar="DIR|auto",
-            help="Go on with a stopped run; auto: begin that of --out or go on with it.",
+            help="Resume a stopped run; auto: start or resume the run in --out.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -73,14 +73,14 @@ def train(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Check, show the plan, stop.", rich_help_panel=SHOWN),
+        typer.Option("--dry-run", help="Check and show the plan only.", rich_help_panel=SHOWN),
     ] = False,
     quiet: Annotated[
         bool,
         typer.Option(
             "--quiet",
             "-q",
-            help="Print errors and the folder only.",
+            help="Print only errors and the folder.",
             rich_help_panel=SHOWN,
         ),
     ] = False,

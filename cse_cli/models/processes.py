@@ -60,7 +60,7 @@ def check_launch() -> None:
             where=started[0],
             value=count,
             hint=f"launch with `torchrun --nproc-per-node {count} --no-python cse …`; "
-            "where each is meant to work alone, set WORLD_SIZE=1",
+            "to run each process on its own, set WORLD_SIZE=1",
         )
     rank, size = _number("RANK", 0), _number("WORLD_SIZE", 1, least=1)
     hint = "set both as torchrun does, or unset both for one process"

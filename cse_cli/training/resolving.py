@@ -226,7 +226,7 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
         if most > 1 and most * size >= 2 * len(corpus):
             yield (
                 f"{most:,} of {len(corpus):,} rows have the same text in column {column!r}: in a "
-                "batch each is a negative of the others, for same_text compares the anchors alone"
+                "batch each is a negative of the others, because same_text compares only anchors"
             )
 
 

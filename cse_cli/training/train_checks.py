@@ -189,7 +189,7 @@ def check_run(folder: RunFolder) -> None:
             f"run {str(folder.path)!r} has already finished",
             where="--resume",
             hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
-            f"--model {path} beside that trains its model further",
+            f"--model {path} added to that trains its model further",
         )
     written = _written(folder)
     try:

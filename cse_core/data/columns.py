@@ -119,7 +119,7 @@ def match_columns(
     graded = [sources[each] for each in ("label", "score") if each in sources]
     if beside and graded and "negative" not in sources:
         reading.say(
-            f"{beside[0]} is not taken as positive, since {graded[0]} grades the pairs "
+            f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
             f"(otherwise: --set data.columns.positive={beside[0]})"
         )
     else:

@@ -55,12 +55,12 @@ def model_folder(path: Path, name: str) -> Path:
             raise CseError(what, where="model.name", value=name)
         whole = (folder / "config.json").is_file()
         if (folder / "adapter_config.json").is_file():
-            what = "holds an adapter of peft alone, without the weights that it adapts"
+            what = "holds only a peft adapter, without the weights that it adapts"
             hint = "merge it into its model: AutoPeftModelForFeatureExtraction.from_pretrained("
             hint += "FOLDER).merge_and_unload().save_pretrained(OTHER), and copy the tokenizer"
             if whole:
                 what = "holds whole weights and an adapter of peft, and either may be meant"
-                hint = "remove adapter_config.json for the weights alone, or merge the adapter"
+                hint = "remove adapter_config.json to use only the weights, or merge the adapter"
             raise CseError(what, where="model.name", value=name, hint=hint)
         if whole:
             return folder

@@ -28,14 +28,14 @@ class RetrievedOptions(StoreOptions):
     """Encoder, by name or folder, that finds the neighbours; by default the run's own, before
     training."""
     pool: Literal["mean", "cls"] | None = None
-    """How that encoder's states make a vector, by default as a named model says, or by the mean;
-    with refresh = round the run's inference does."""
+    """Pooling of that encoder's states: by default as a named model says, or the mean; with refresh
+    = round, the run's own inference."""
     refresh: Literal["static", "round"] = "static"
-    """static: neighbours are found once, and before rounds that bring texts of their own; round:
+    """static: neighbours are found once, and again before rounds with texts of their own; round:
     before each round, by the current model."""
     index: Literal["auto", "exact", "faiss"] = "auto"
     """exact: each text is compared with all; faiss: with those in the nearest lists, which misses
-    some; auto: faiss for more than a million texts, where it is installed."""
+    some; auto: faiss for more than a million texts, if installed."""
     knn: Annotated[int, Field(ge=2)] = 65
     """Draw from the N most similar sentences, including the sentence itself."""
     skip: Annotated[int, Field(ge=0)] = 0

@@ -37,7 +37,7 @@ class TokenCutoffOptions(EmbeddingsOptions):
     rate: Rate = 0.15
     """Share of a row's tokens whose embeddings become zero, rounded down."""
     tokens: TokenChoice = "all"
-    """all: special tokens too, as in ConSERT's code; content: they stay."""
+    """all: special tokens included, as in ConSERT's code; content: special tokens stay."""
 
 
 class FeatureCutoffOptions(EmbeddingsOptions):

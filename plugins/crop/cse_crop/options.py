@@ -19,13 +19,13 @@ class CropOptions(AugmenterOptions):
     sentences: Annotated[int, Field(ge=1, le=1000)] = 2
     """Sentences of a span."""
     shortest: Annotated[int, Field(ge=0)] = 100
-    """Characters of the shortest sentence that counts; others are skipped."""
+    """Fewest characters of a sentence that counts; shorter ones are skipped."""
     longest: Annotated[int, Field(ge=1)] = 250
-    """Characters of the longest."""
+    """Most characters of a sentence that counts."""
     least: Share = 0.3
-    """Least share of a text's words in a span of words."""
+    """Smallest share of a text's words in a span of words."""
     most: Share = 0.7
-    """Largest share."""
+    """Largest such share."""
 
     @model_validator(mode="after")
     def _bounds_are_in_order(self) -> CropOptions:

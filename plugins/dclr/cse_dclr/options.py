@@ -19,9 +19,9 @@ class NoiseOptions(StoreOptions):
     steps: Annotated[int, Field(ge=0, le=1000)] = 4
     """Steps of gradient ascent that make them harder; 0 leaves them as drawn."""
     step_size: Annotated[float, Field(ge=0)] = 1e-3
-    """Length of such a step; a vector as drawn has length deviation * sqrt(dimension), about."""
+    """Length of such a step; a drawn vector has length deviation * sqrt(dimension), about."""
     objective: Literal["noise", "batch"] = "noise"
-    """What the ascent raises: the contrastive loss against the noise alone (paper), or against the
+    """What the ascent raises: the contrastive loss against only the noise (paper), or against the
     batch's positives and the noise (published code)."""
     temperature: Temperature = 0.05
     """Similarities of that objective are divided by it."""
@@ -33,10 +33,10 @@ class InstanceWeightsOptions(StoreOptions):
     branch: str | None = "frozen"
     """Branch of the second encoder, which judges how similar two sentences are."""
     phi: Annotated[float, Field(ge=-1)] = 0.9
-    """Cosine above which another sentence counts as a false negative and gets weight 0; from 1 on
-    none does."""
+    """Cosine above which another sentence counts as a false negative and gets weight 0; 1 or more
+    turns this off."""
     stored: bool = False
-    """Judge what other stores keep, too. Ours, not the paper's."""
+    """Also judge what other stores keep. Ours, not the paper's."""
     center: bool = False
     """Subtract the batch mean from the second encoder's vectors first: all cosines of an encoder
     that was never trained on sentences are high. Ours, not the paper's."""

@@ -13,7 +13,7 @@ class DeleteWordsOptions(AugmenterOptions):
     """Options of ``delete-words``."""
 
     probability: Annotated[float, Field(gt=0, lt=1)] = 0.6
-    """Share of the words that are deleted; one word of a text stays at least."""
+    """Share of the words that are deleted; at least one word stays."""
 
 
 class ReconstructionOptions(TokenLossOptions):

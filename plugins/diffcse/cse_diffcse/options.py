@@ -20,16 +20,16 @@ class ReplacedTokensOptions(TokenLossOptions):
     """Masked language model with the run's vocabulary that fills masked tokens; it is not trained.
     self: the run's own model as its folder has it."""
     probability: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    """Share of the content tokens that the generator does not see as they are."""
+    """Share of the content tokens that are changed for the generator."""
     masked: Share = 0.8
-    """Share of these that it sees as the mask token."""
+    """Share of these that become the mask token."""
     random: Share = 0.1
-    """Share of these that it sees as a random token; the rest it sees as it is."""
+    """Share of these that become a random token; the others stay unchanged."""
     fill: Literal["argmax", "sample"] = "argmax"
     """argmax: the generator's most probable token (the authors' code); sample: one drawn by its
     probabilities (the paper)."""
     replaced: Literal["all", "masked"] = "all"
-    """Tokens that the generator's replace: all (the authors' code), or those that it was masked."""
+    """Tokens that the generator may replace: all (the authors' code), or only masked ones."""
     places: Literal["content", "all"] = "all"
     """Tokens that may be replaced and are judged: content tokens, or special ones too."""
 

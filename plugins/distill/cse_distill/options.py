@@ -17,9 +17,9 @@ class TaughtOptions(LossOptions):
     level: Literal["sentence"] = "sentence"
     """A teacher reads whole texts."""
     directions: Literal["one"] = "one"
-    """The teacher says what holds for both."""
+    """A teacher defines both directions."""
     negatives: Literal["none"] = "none"
-    """What a text is compared with, candidates says."""
+    """The option candidates names what a text is compared with."""
 
     @field_validator("teacher")
     @classmethod
@@ -33,12 +33,12 @@ class MseOptions(TaughtOptions):
     """Options of ``mse``."""
 
     sides: Literal["both", "anchor"] = "both"
-    """Texts whose vectors are taught: anchors and targets, or anchors alone."""
+    """Texts whose vectors are taught: anchors and targets, or only anchors."""
     metric: Literal["mse", "cosine"] = "mse"
     """Distance of two vectors: the mean of their squared differences, or 1 - cosine."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """Dimensions of the teacher where they are not the model's: a linear layer, trained with the
-    loss and not saved with the model, maps to as many."""
+    """Dimension of the teacher's vectors if it is not the model's: a linear layer, trained with the
+    loss and not saved with the model, maps to it."""
 
 
 class ListOptions(TaughtOptions):
@@ -47,7 +47,7 @@ class ListOptions(TaughtOptions):
     similarity: Literal["cosine", "dot"] = "dot"
     """Similarity of two vectors, for model and teacher."""
     candidates: Literal["own", "batch"] = "own"
-    """What a text is compared with beside its positive: its own texts of views of role negative,
+    """What a text is compared with besides its positive: its own texts in views of role negative,
     or all positives and negatives of the batch."""
     scores: tuple[str, ...] = ()
     """Columns with the teacher's scores, in place of its branch: that of the positive, then one for
@@ -68,4 +68,4 @@ class KlOptions(ListOptions):
     temperature: Temperature = 1.0
     """The model's similarities are divided by it; the loss is multiplied by its square."""
     teacher_temperature: Temperature | None = None
-    """The teacher's are divided by it; by default by ``temperature``."""
+    """The teacher's similarities are divided by it; by default ``temperature``."""

@@ -15,7 +15,7 @@ class WordRepetitionOptions(AugmenterOptions):
     rate: Annotated[float, Field(gt=0, le=1)] = 0.32
     """Largest share of a row's units that are repeated."""
     unit: Literal["token", "word"] = "token"
-    """token: single tokens (the paper's sub-words); word: whole words, the last one of a row never
+    """token: single tokens (the paper's sub-words); word: whole words, but never a row's last one
     (the code's word mode)."""
     count: Literal["paper", "code"] = "paper"
     """How many: paper is 0 to max(2, rate * N) of N content units, code 0 to rate * L - 1 of all L

@@ -15,13 +15,14 @@ class GuideOptions(StoreOptions):
     branch: str | None = "frozen"
     """Branch of the guide; its model is an option of the branch: branch.frozen.model."""
     margin: Annotated[float, Field(ge=-2, le=2)] = 0.0
-    """How far below its positive a text may be as similar to the anchor without being removed."""
+    """A text is removed unless its similarity to the anchor is at least this far below the
+    positive's."""
     strategy: Literal["absolute", "relative"] = "absolute"
     """absolute: the margin is a difference of cosines; relative: a share of the positive's."""
     views: tuple[str, ...] = ()
-    """Views of negatives with texts of their own that it judges; by default all of the run."""
+    """Views of negatives with their own texts that it judges; by default all of the run."""
     stored: bool = False
-    """Judge what other stores keep, too. Ours, not the paper's."""
+    """Also judge what other stores keep. Ours, not the paper's."""
 
     @field_validator("branch")
     @classmethod

@@ -16,15 +16,15 @@ class SegmentsOptions(PoolerOptions):
     """Options of ``segments``."""
 
     length: Annotated[int, Field(ge=1)] = 32
-    """Tokens of a segment; the last of a text has those that are left. The paper tried 16 to 40."""
+    """Tokens of a segment; a text's last segment has the rest. The paper tried 16 to 40."""
     aggregate: Literal["weighted", "mean"] = "weighted"
     """How segments join to a sentence: weighted by their tokens (the paper), or equally."""
     wrap: Literal["segment", "sentence"] = "segment"
-    """segment: content is cut, and every segment gets special tokens, which do not weigh; sentence:
-    the wrapped sentence is cut, so only its first segment begins with [CLS], and special tokens
-    weigh as others."""
+    """segment: content is cut, and each segment gets its own special tokens, which have no weight;
+    sentence: the wrapped sentence is cut, so only its first segment begins with [CLS], and special
+    tokens have weight."""
     join: Literal["after-heads", "before-heads"] = "after-heads"
-    """Whether the heads see segments, or the sentences joined of what enters them too."""
+    """Whether segments are joined into sentences after the heads or before them."""
 
 
 class SameSequenceOptions(MinerOptions):
@@ -35,7 +35,8 @@ class SameSequenceOptions(MinerOptions):
     view: str = "positive"
     """View that the positives are taken from."""
     most: Annotated[int, Field(ge=2)] = 16
-    """Most positives per segment: its own, then the next ones of its sentence, in a circle."""
+    """Most positives per segment: its own, then the next ones of its sentence, continuing at the
+    first."""
 
 
 class AveragingOptions(StoreOptions):
@@ -62,7 +63,7 @@ class EntailmentOptions(LossOptions):
     in_batch: Literal["target"] = "target"
     """Its negatives are the other sentences of that view."""
     directions: Literal["one"] = "one"
-    """From segments to sentences alone."""
+    """Only from segments to sentences."""
     negatives: Literal["none"] = "none"
     """Neither segments nor stores are among its negatives."""
     temperature: Temperature = 0.05

@@ -30,24 +30,22 @@ def push(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="A finished run, or the folder of a saved model.")
     ],
-    name: Annotated[
-        str, typer.Argument(metavar="OWNER/NAME", help="The repository: who owns it, what it is.")
-    ],
+    name: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository: owner/name.")],
     licence: Annotated[
         str | None,
         typer.Option("--licence", "--license", metavar="ID", help="For the card: apache-2.0."),
     ] = None,
     private: Annotated[
-        bool, typer.Option("--private", help="Make a repository that only its owner sees.")
+        bool, typer.Option("--private", help="Create a private repository.")
     ] = False,
     update: Annotated[
-        bool, typer.Option("--update", help="Add a commit to a repository that is there already.")
+        bool, typer.Option("--update", help="Add a commit to an existing repository.")
     ] = False,
     message: Annotated[
-        str, typer.Option("--message", metavar="TEXT", help="The message of the commit.")
+        str, typer.Option("--message", metavar="TEXT", help="Commit message.")
     ] = "A model trained with cse",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be uploaded, without uploading it.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -46,10 +46,10 @@ class FusionOptions(AugmenterOptions):
     column: str = "fraternal"
     """Column of the sentences in the other language."""
     unmatched: Alone = "keep"
-    """A token behind the end of the other sentence: keep is its own embedding, zero is fused with
-    nothing, pad with the other model's padding token."""
+    """Tokens beyond the end of the other sentence. keep: their own embedding; zero: fused with
+    nothing; pad: with the other model's padding token."""
     special: Alone = "keep"
-    """The same for special and prompt tokens."""
+    """The same choice for special and prompt tokens."""
     projection: Literal["none", "random"] = "none"
     """random: embeddings of another dimension go through a fixed random matrix, scaled to the size
     of the run's own; none: they are refused."""
@@ -59,8 +59,8 @@ class WordOptions(AugmenterOptions):
     """Options of ``random-deletion``."""
 
     rate: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Share of a text's units that change: of random-deletion a probability for each, of the
-    others a number, rounded, one at least."""
+    """Share of a text's units that change: a probability for each in random-deletion; in the others
+    a rounded number, at least one."""
     unit: Literal["word", "character"] = "word"
     """What changes: words, or characters, as in Chinese."""
 
@@ -69,8 +69,8 @@ class LexiconOptions(WordOptions):
     """Options of ``synonym`` and ``random-insertion``."""
 
     lexicon: Location | None = None
-    """Table of synonyms: columns word and synonym, one a row. synonym needs one; without it
-    random-insertion inserts words of the text itself."""
+    """Table of synonyms with columns word and synonym. synonym requires it; without it
+    random-insertion inserts the text's own words."""
 
 
 class HippocampusOptions(StoreOptions):
@@ -106,7 +106,7 @@ class TwinsOptions(LossOptions):
     identical: Weight = ONE
     """Factor of the term that pulls identical twins together, against all negatives."""
     fraternal: Weight = ONE
-    """Factor of the term that pulls fraternal twins together, against the batch alone."""
+    """Factor of the term that pulls fraternal twins together, against only the batch."""
     margin: Weight = ONE
     """Factor of the term that keeps the innate distance between the twins."""
 
@@ -117,10 +117,10 @@ class MutualInformationOptions(MetricOptions):
     temperature: Temperature = 0.05
     """Cosines are divided by it."""
     rows: Annotated[int, Field(ge=2)] = 512
-    """Training rows, the last of the run, that the estimates for the twins are over: N."""
+    """N: the last training rows of the run, over which the twins are estimated."""
     identical: str = "identical"
     """View of the identical twins."""
     fraternal: str = "positive"
     """View of the fraternal twins."""
     gold: float | None = None
-    """Pairs of this score or above are those of the task; by default the highest of the scale."""
+    """Lowest score of the pairs in the task; by default the highest of the scale."""

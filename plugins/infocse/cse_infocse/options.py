@@ -35,7 +35,7 @@ class ClusterOptions(PairOptions):
     annotator: ModelName = "self"
     """Model that clusters for the first round, or self; later rounds use the encoder itself."""
     annotator_pool: Literal["mean", "cls"] | None = None
-    """Row pooler of a named annotator; by default as it says itself."""
+    """Row pooler of a named annotator; by default its own."""
     rounds: Count | None = None
     """Most rounds; none: until the dev score stops improving, or 2 without dev sets."""
     round_patience: Count = 1

@@ -215,7 +215,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         ),
         miner(
             "span",
-            "spans of a document that overlap, touch or lie in each other",
+            "spans of a document that overlap, touch or contain each other",
             "span:Span",
             SpanOptions,
             paper=DECLUTR,

@@ -52,7 +52,7 @@ def watch(
         CseError: If the data has changed, or there are several processes.
     """
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-        raise CseError("shows a single process", where="inspect", hint="start it alone")
+        raise CseError("shows a single process", where="inspect", hint="start it without torchrun")
     with Session(made_of, plugins=plugins, reporter=reporter) as session:
         yield WatchedStep(session, after)
 

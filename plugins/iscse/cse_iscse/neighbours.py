@@ -177,7 +177,7 @@ def neighbours(
             "batch.",
         ),
     ] = None,
-    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="How many sentences.")] = 5,
+    sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Number of sentences.")] = 5,
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Neighbours per sentence.")] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:

@@ -17,7 +17,7 @@ class SmoothingOptions(MinerOptions):
     size: Annotated[int, Field(ge=2, le=2**20)] = 1024
     """Vectors of earlier steps in the buffer; the oldest are dropped first."""
     start: Literal["full", "at-once"] = "full"
-    """full: start when the buffer is full (public code); at-once: start with what is there."""
+    """full: start when the buffer is full (public code); at-once: start with what it holds."""
 
 
 class KnnOptions(SmoothingOptions):

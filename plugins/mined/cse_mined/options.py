@@ -13,24 +13,24 @@ class MinedOptions(MinerOptions):
     """Options of ``mined``."""
 
     rounds: Annotated[int, Field(ge=1, le=10_000)] = 4
-    """How many times it mines; each time a round begins."""
+    """How many times it mines, each time before a round."""
     every: Annotated[int, Field(ge=1, le=10**9)] = 500
     """Steps of a round."""
     rows: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    """Rows whose anchors are searched for in a round, other ones in each; all by default. A round
-    trains ``every`` times the batch size of them: so many save the rest of the search."""
+    """Rows whose anchors are searched in a round, others in each; by default all. A round trains
+    ``every`` times the batch size of them: that number saves the rest of the search."""
     number: Annotated[int, Field(ge=1, le=100)] = 1
     """Negatives of an anchor; each makes a row of the round."""
     depth: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """Nearest texts of an anchor that are looked at, its positives left out."""
+    """Nearest texts of an anchor to look at, without its positives."""
     skip: Annotated[int, Field(ge=0, le=9_999)] = 0
-    """How many of the nearest are left out."""
+    """How many of the nearest to skip."""
     margin: Annotated[float, Field(ge=-2, le=2)] = 0.05
-    """How far below its positive's cosine a negative's has to be."""
+    """How far a negative's cosine must be below the positive's."""
     strategy: Literal["absolute", "relative"] = "relative"
     """absolute: the margin is a difference of cosines; relative: a share of the positive's."""
     take: Literal["nearest", "drawn"] = "nearest"
-    """Of the texts that are left, the nearest, or some drawn by the seed."""
+    """Of the remaining texts, the nearest, or some drawn by the seed."""
     texts: str | None = None
     """A file or data set whose texts may be negatives too."""
 

@@ -19,7 +19,7 @@ class HidingOptions(Options):
     masked: Share = 0.8
     """Share of the chosen tokens that become the mask token."""
     random: Share = 0.1
-    """Share of the chosen tokens that become a random one; the rest stays as it is."""
+    """Share of the chosen tokens that become a random one; the others stay unchanged."""
     whole_words: bool = False
     """Whether all tokens of a word are chosen together."""
     token: str | None = None
@@ -42,12 +42,12 @@ class AuxiliaryMlmOptions(HidingOptions, TokenLossOptions):
     second: str | None = "positive"
     """Another view that it reads, of the same branch; none: it reads one."""
     lower: Annotated[int, Field(ge=1)] | None = None
-    """Layers of the run's model, as its folder has it, that read the hidden tokens and do not
-    train; by default half of them."""
+    """Layers of the run's original model that read the hidden tokens and are not trained; by
+    default half of them."""
     dropout: bool = False
-    """Whether these have their dropout."""
+    """Whether these layers use dropout."""
     layers: Annotated[int, Field(ge=1)] = 2
-    """New layers above them, which train and read the sentence's first state too."""
+    """New layers above them, which are trained and also read the sentence's first state."""
 
     @model_validator(mode="after")
     def _two_views(self) -> AuxiliaryMlmOptions:
@@ -62,15 +62,15 @@ class MlmOptions(TokenLossOptions):
     view: str = "masked"
     """View whose labels it predicts."""
     head: Literal["model", "new"] = "model"
-    """model: begins as the prediction head of the model's folder, drawn where it has none; new:
-    drawn."""
+    """model: starts as the prediction head of the model's folder, or random if there is none; new:
+    random."""
     tied: bool = True
-    """Whether its matrix is the encoder's word embeddings; else it is trained as one of its own."""
+    """Whether its matrix is the encoder's word embeddings; else it has its own."""
     frozen: bool = False
     """Whether the head stays as the model's folder has it."""
     shifted: bool = False
-    """Whether a token is predicted from the state before it, as decoders do; the first token of a
-    row then is not."""
+    """Whether a token is predicted from the state before it, as decoders do; a row's first token is
+    then not predicted."""
 
     @model_validator(mode="after")
     def _frozen_as_it_is(self) -> MlmOptions:

@@ -21,8 +21,8 @@ class FgsmOptions(AugmenterOptions):
     """true: epsilon is a share of each token's embedding, whose length changes by at most this
     share; false: added to each entry as it is."""
     gradient: Literal["fresh", "previous"] = "fresh"
-    """fresh: of this step, which costs a second pass (Eq. 1); previous: of the last step, at the
-    same place of the batch (the public code)."""
+    """fresh: this step's, which costs a second pass (Eq. 1); previous: the last step's, at the same
+    place of the batch (the public code)."""
 
 
 class TokenDropOptions(AugmenterOptions):
@@ -31,8 +31,7 @@ class TokenDropOptions(AugmenterOptions):
     rate: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of a row's places whose word embeddings become zero, rounded down, at least one."""
     places: Annotated[int, Field(ge=1, le=2**16)] | None = 32
-    """Places of a row: this many, including padding behind its end (the public code); none: its
-    own tokens."""
+    """Places of a row: this many, padding included (the public code); none: its own tokens."""
 
 
 class ProjectorOptions(HeadOptions):
@@ -68,12 +67,12 @@ class QueueOptions(StoreOptions):
     first_fill: Annotated[int, Field(ge=0)] = 128
     """Random unit rows at the start, at most the size (K_start)."""
     growth: Literal["paper", "official"] = "paper"
-    """paper: the first fill, then a batch more each step up to the size; official: as the public
-    code does, which begins with twice the first fill and overshoots, or, with a first fill of 0,
-    has keys alone."""
+    """paper: the first fill, then a batch more each step up to the size; official: as in the public
+    code, which starts with twice the first fill and overshoots, or, with a first fill of 0, has
+    only keys."""
     update: Literal["normal", "latest", "oldest"] = "normal"
-    """normal: keys as they were stored; latest: encoded again in each step by the branch as it is
-    now; oldest: twice the size is held, and the older half used (Table 8)."""
+    """normal: keys as they were stored; latest: encoded again in each step by the current branch;
+    oldest: twice the size is held, and the older half used (Table 8)."""
     column: str | None = None
     """Column of the texts that latest encodes; by default that of the view."""
 

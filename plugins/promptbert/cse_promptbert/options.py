@@ -67,19 +67,18 @@ class TemplateOnlyOptions(AugmenterOptions):
     """Options of ``template-only``."""
 
     gap: Literal["positions", "padding"] = "positions"
-    """What stands in the place of the text. positions: nothing, and the tokens behind it keep their
-    positions (PromptBERT); padding: as many tokens of padding, which are read (CoT-BERT)."""
+    """What replaces the text. positions: nothing, but later tokens keep their positions
+    (PromptBERT); padding: as many padding tokens, which are attended to (CoT-BERT)."""
     columns: tuple[str, ...] | None = None
-    """Column of each view's texts, whose lengths count; by default those of the views that the
-    templates are of."""
+    """Column of each view's texts, for their lengths; by default those of the templates' views."""
 
 
 class TemplateDenoisingOptions(TransformOptions):
     """Options of ``template-denoising``."""
 
     views: tuple[str, ...] = ("anchor", "positive")
-    """Views from whose vectors those of their templates, the views VIEW-template, are
-    subtracted."""
+    """Views from whose vectors those of their templates (the views VIEW-template) are subtracted.
+    """
     projection: Literal["mlp", "none"] = "mlp"
     """mlp: a dense layer with tanh behind the difference, trained and not saved; none: the
     difference itself."""

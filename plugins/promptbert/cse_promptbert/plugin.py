@@ -69,7 +69,7 @@ def _with_columns(options: TemplateOnlyOptions, info: RunInfo) -> Options:
                 f"--set views.{name}.branch={branches[0]}"
             )
         if info.views[name]["role"] == "negative":
-            raise ValueError(f"view {name} would be a negative: denoise the view 'negative' alone")
+            raise ValueError(f"view {name} would be a negative: denoise only the view 'negative'")
         column = info.views[own]["column"]
         if column is None and options.columns is None:
             raise ValueError(f"a part makes view {own}: say in columns which column it is made of")

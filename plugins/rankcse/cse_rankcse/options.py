@@ -17,9 +17,9 @@ class BatchListOptions(LossOptions):
     level: Literal["sentence"] = "sentence"
     """Lists are of whole texts."""
     directions: Literal["one"] = "one"
-    """ranking-consistency compares both; a teacher ranks for anchors."""
+    """A teacher ranks for anchors only; ranking-consistency compares both directions."""
     negatives: Literal["none"] = "none"
-    """A list has positives and other texts of the batch alone."""
+    """A list holds only positives and other texts of the batch."""
 
 
 class ConsistencyOptions(BatchListOptions):
@@ -40,8 +40,8 @@ class TaughtOptions(BatchListOptions):
     teacher_temperatures: Annotated[tuple[Temperature, ...], Field(min_length=1)] = (0.025,)
     """Their similarities are divided by it: one for all, or one for each."""
     teacher_views: Literal["both", "anchor"] = "both"
-    """Texts that teachers read: anchors and targets, or anchors alone, where targets are the same
-    texts and teachers have no dropout."""
+    """Texts that teachers read: anchors and targets, or only anchors, if targets are the same texts
+    and teachers have no dropout."""
     own: bool = True
     """Whether a text's own positive is in its list."""
 

@@ -130,7 +130,7 @@ def test_the_page_of_runs(runs: list[Path], tmp_path: Path, cse: Cse) -> None:
         "Loss", "Dev scores", "Spread of the vectors", "Alignment against uniformity"
     ]  # fmt: skip
     assert len(pictures_of(out)) == 4
-    assert "Runs that differ in their seed alone are drawn as one" in out.read_text()
+    assert "Runs that differ only in their seed are drawn as one" in out.read_text()
     for name in ("lr$5e^$x", "_hidden", "<b>&", "中文 😀", "a\x1b[31m"):
         made(tmp_path / "named" / name, 1, 40.0)
     folder = str(tmp_path / "named")

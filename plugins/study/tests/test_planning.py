@@ -171,7 +171,7 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
         planned(f'{text}[[axes]]\nname = "method"\n{axis}')
     lines = str(caught.value).splitlines()
     assert 'in its file: "data.columns.document" = "COLUMN"' in lines[0] and "--set" not in lines[0]
-    assert lines[-1].endswith("3 of 4 points can be composed; run those alone: --points 1,3,4")
+    assert lines[-1].endswith("3 of 4 points can be composed; run only those: --points 1,3,4")
 
 
 def test_more_runs_than_a_study_can_have_are_refused_before_any_is_composed(

@@ -39,7 +39,7 @@ def new_plugin(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="Of the parts and the recipe: margin makes the package cse-margin."
+            metavar="NAME", help="Name of parts and recipe: margin makes the package cse-margin."
         ),
     ],
     kind: Annotated[
@@ -47,7 +47,7 @@ def new_plugin(
         typer.Option(
             "--kind",
             metavar="KIND,…",
-            help="What it brings: aug, pool, positives, negatives, loss, branch, metric, adapter, "
+            help="Kinds of parts: aug, pool, positives, negatives, loss, branch, metric, adapter, "
             "recipe, encoder, dataset, suite, reporter, view, schedule, study, command; by default "
             "a loss.",
         ),
@@ -56,7 +56,7 @@ def new_plugin(
         Path | None,
         typer.Option(metavar="DIR", help="The new folder; by default ./cse-NAME."),
     ] = None,
-    author: Annotated[str, typer.Option(metavar="NAME", help="Who writes it.")] = "",
+    author: Annotated[str, typer.Option(metavar="NAME", help="Author of the plugin.")] = "",
     paper: Annotated[
         str, typer.Option(metavar="TEXT", help="The paper: 'Wu et al.: Name, ACL 2024'.")
     ] = "",
@@ -104,7 +104,7 @@ class Package:
     Attributes:
         name: Of its parts, its recipe and its entry point.
         kinds: What it brings.
-        author: Who writes it.
+        author: Author of the plugin.
         paper: Its citation, or an empty text.
     """
 

@@ -232,7 +232,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         changed(saved(pooling()), DECLARED, model_type="SparseEncoder"),
         "model_type 'SparseEncoder', which cse does not have",
     ),
-    "an adapter alone": (lambda f: adapter(f, beside=False), "adapter of peft alone.*merge it"),
+    "an adapter alone": (lambda f: adapter(f, beside=False), "only a peft adapter.*merge it"),
     "an adapter beside weights": (
         lambda f: adapter(f, beside=True), "whole weights and an adapter of peft"
     ),

@@ -42,7 +42,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="As far as they are there: sts (STS12-16, STS-B, SICK-R), chinese (C-STS-B), "
+            help="Suites, where available: sts (STS12-16, STS-B, SICK-R), chinese (C-STS-B), "
             "transfer (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC), classify (every labelled file of "
             "the folder), or retrieval (every file of documents with titles); may be repeated.",
             autocompletion=complete_suite,

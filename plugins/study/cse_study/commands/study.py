@@ -39,7 +39,7 @@ def study(
     ] = None,
     steps: Annotated[int | None, _choose(min=1, metavar="N", help="Steps of every run.")] = None,
     rows: Annotated[
-        int | None, _choose(min=1, metavar="N", help="First rows of the texts alone.")
+        int | None, _choose(min=1, metavar="N", help="Use only the first N rows of the texts.")
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -68,7 +68,7 @@ def study(
     out: Annotated[
         Path,
         _run(
-            "--out", "-o", metavar="DIR", help="Folder of all studies; their runs lie in DIR/runs."
+            "--out", "-o", metavar="DIR", help="Folder of all studies; their runs are in DIR/runs."
         ),
     ] = Path("studies"),
     workers: Annotated[
@@ -112,7 +112,7 @@ def study(
     ] = None,
     dry_run: Annotated[bool, _show("--dry-run", help="Show what would be run, and stop.")] = False,
     no_run: Annotated[
-        bool, _show("--no-run", help="Show what the runs that are there say; nothing is trained.")
+        bool, _show("--no-run", help="Show the results of existing runs without training.")
     ] = False,
     json: Annotated[bool, _show("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -155,7 +155,7 @@ def study(
     try:
         failed = {} if no_run else session.run(shown=not json)
     except KeyboardInterrupt:
-        echo_err(f"stopped; runs that had begun go on where they were with: {command}")
+        echo_err(f"stopped; to resume, run: {command}")
         raise typer.Exit(130) from None
     if no_run:
         session.write()

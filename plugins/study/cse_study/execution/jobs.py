@@ -225,7 +225,7 @@ def make(job: Job) -> Done:
             if job.drop_checkpoints:
                 place.drop_checkpoints(job.key)
     except Stop:
-        status, line = "stopped", "was asked to stop, and goes on when the study is started again"
+        status, line = "stopped", "was stopped, and resumes when the study is started again"
     except (_Failed, OSError) as error:
         status, line = "failed", str(error)
         with suppress(OSError):

@@ -321,5 +321,5 @@ def graph_picture(
             here.margins(0.15)
         axes[-1].set_xlabel("number of a sentence")
 
-    caption = "An edge is as wide as its weight; of the kept ones it is written beside them."
+    caption = "The width of an edge is its weight, which is printed beside the edges that are kept."
     return draw(title, paint, panels=2, height=4.6, caption=caption)

@@ -19,7 +19,7 @@ def run_page(runs: Sequence[Run]) -> Page:
     groups = groups_of(runs)
     page = Page("Runs: " + ", ".join(group.label for group in groups[:6]))
     page.title += f" and {len(groups) - 6} more" if len(groups) > 6 else ""
-    page.lead = ["Runs that differ in their seed alone are drawn as one: mean, and standard "
+    page.lead = ["Runs that differ only in their seed are drawn as one: mean and standard "
                  "deviation over seeds."] if len(groups) < len(runs) else []  # fmt: skip
     spectra = [(group.label, each) for group in groups for each in group.runs[0].evaluations]
     losses = over_steps(groups, "loss")

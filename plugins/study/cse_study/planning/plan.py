@@ -237,7 +237,7 @@ def plan_study(
     others = [point for point in points if point.number in composed]
     if errors and others:
         numbers = ",".join(str(point.number) for point in others)
-        hint = f"run those alone: --points {numbers}"
+        hint = f"run only those: --points {numbers}"
         what = f"{len(others)} of {len(points)} points can be composed"
         errors.append(CseError(what, where=definition.name, hint=hint))
     raise_all(errors)
