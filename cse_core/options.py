@@ -32,7 +32,7 @@ LARGEST = 10**9
 class Options(BaseModel):
     """Base of every options model: frozen, no unknown names, each field described."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

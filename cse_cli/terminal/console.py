@@ -153,8 +153,8 @@ def console(*, err: bool = False) -> Console:
 
         def render(self, renderable: Any, options: Any = None) -> Any:
             for segment in super().render(renderable, options):
-                steers = segment.control is not None
-                yield segment if steers else segment._replace(text=cleaned(segment.text))
+                text = segment.text if segment.control is not None else cleaned(segment.text)
+                yield segment if text == segment.text else segment._replace(text=text)
 
     plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
     if in_notebook():

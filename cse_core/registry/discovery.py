@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import EntryPoint, distributions
+from functools import lru_cache
+from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
 from typing import NoReturn
 
 from cse_core import __version__
@@ -32,7 +33,7 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
         try:
             if f"[{group}]" not in (dist.read_text("entry_points.txt") or ""):
                 continue
-            name = canonical(dist.metadata["Name"])
+            name = canonical(_metadata(dist)["Name"])
         except (AttributeError, KeyError, TypeError, ValueError):
             continue
         if name not in seen:
@@ -44,6 +45,12 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
                     point = _Unreadable("entry_points.txt", "entry_points.txt", group)
                     vars(point)["dist"] = dist
                     yield point
+
+
+@lru_cache
+def _metadata(dist: Distribution) -> PackageMetadata:
+    """Return what a distribution says of itself, parsed once: it holds a whole readme."""
+    return dist.metadata
 
 
 class _Unreadable(EntryPoint):
@@ -58,7 +65,7 @@ def describe(point: EntryPoint) -> PluginInfo:
     """Return what the metadata says about an entry point; one of no distribution is built in."""
     name, version, summary = TOOLKIT, __version__, "Parts that belong to no paper"
     if point.dist is not None:
-        metadata = point.dist.metadata
+        metadata = _metadata(point.dist)
         name = canonical(metadata["Name"])
         version, summary = metadata["Version"] or "", metadata["Summary"] or ""
     return PluginInfo(

@@ -124,13 +124,15 @@ def _check_capabilities(spec: ComponentSpec) -> None:
     for field in ("provides", "requires"):
         declared: Any = getattr(spec, field)
         if callable(declared):
-            options = spec.default_options()
-            if options is None:
-                continue
             try:
-                declared = declared(options)
-            except Exception as error:
-                raise PluginFault(f"{field} raised {type(error).__name__}: {error}") from error
+                declared = declared(spec.options.model_construct())  # which needs no validators
+            except Exception:
+                if (options := spec.default_options()) is None:
+                    continue
+                try:
+                    declared = spec.declared(field, options)
+                except Exception as error:
+                    raise PluginFault(f"{field} raised {type(error).__name__}: {error}") from error
         if not isinstance(declared, tuple):
             raise PluginFault(f"{field} is {declared!r}, not a tuple of capabilities")
         for need in declared:
