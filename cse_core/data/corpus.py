@@ -165,11 +165,17 @@ class Corpus:
     def text_ids(self) -> NDArray[np.int64]:
         """Return for each row the first row with the same text, [rows]."""
         import numpy as np
+        import pyarrow as pa
 
-        _, first, codes = np.unique(
-            text_codes(self.table.column("text")), return_index=True, return_inverse=True
-        )
-        return np.asarray(first, dtype=np.int64)[codes]
+        texts, first = self.column("text"), np.arange(len(self))
+        hashes = np.fromiter(map(hash, texts), np.int64, len(self))
+        _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        shared = counts[which] > 1  # a dictionary of these texts alone: one of all copies them
+        if shared.any():
+            codes = text_codes(texts.arrow.filter(pa.array(shared)))
+            _, at, same = np.unique(codes, return_index=True, return_inverse=True)
+            first[shared] = first[shared][at][same]
+        return first
 
     @cached_property
     def fingerprint(self) -> str:

@@ -105,7 +105,7 @@ class Data:
             {source.name: source.commit for source in self.sources if source.commit},
         )
         documents = document_numbers(tables) if "document" in names else None
-        return Corpus(pa.concat_tables(tables).combine_chunks(), documents, report)
+        return Corpus(pa.concat_tables(tables), documents, report)
 
 
 def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
@@ -243,20 +243,24 @@ def _read(
 def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     """Return a column of texts without white space around them, and blank for null.
 
+    Chunks that are so already are not copied.
+
     Raises:
         CseError: A value holds a NUL byte.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    trimmed = pc.utf8_trim_whitespace(pc.fill_null(column, ""))
-    found = pc.match_substring(trimmed, "\0")
-    if pc.any(found).as_py():
-        raise CseError(
-            f"column {name} contains a NUL byte, so it is not text",
-            where=f"{where}, row {pc.index(found, True).as_py() + 1}",
-            hint="remove it or the row",
-        )
-    return trimmed
+    chunks: list[pa.Array] = []
+    for chunk in column.chunks:
+        trimmed = pc.utf8_trim_whitespace(pc.fill_null(chunk, ""))
+        found = pc.match_substring(trimmed, "\0")
+        if pc.any(found).as_py():
+            row = sum(map(len, chunks)) + pc.index(found, True).as_py()
+            what = f"column {name} contains a NUL byte, so it is not text"
+            raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
+        chunks.append(chunk if trimmed.equals(chunk) else trimmed)
+    return pa.chunked_array(chunks, pa.string())
 
 
 def _is_filled(column: pa.ChunkedArray) -> bool:

@@ -100,7 +100,7 @@ def text_array(cells: Sequence[Cell]) -> pa.Array:
     """Return texts, or lists of texts where one is a list, as an Arrow array."""
     import pyarrow as pa
 
-    if any(isinstance(cell, list) for cell in cells):
+    if list in set(map(type, cells)):
         return _list_array(cells)
     return pa.array(cells, pa.string())
 

@@ -101,7 +101,7 @@ class ViewBuilder:
                 else:
                     columns = [] if self._of(name, "text") else [self.column(name)]
                 for column in columns:
-                    if column in self.rows.columns:
+                    if self.rows.ahead and column in self.rows.columns:
                         tokenizer = self._tokenizer(name, encoders[planned.branch])
                         self.rows.tokenise(column, tokenizer, reporter)
         if not rank:

@@ -25,6 +25,8 @@ from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 from cse_core.types import CorpusKeys, TokenBatch
 
+MOST_AHEAD = 1_000_000
+"""Rows up to which whole columns are tokenised before the first step: a minute on two cores."""
 _ROUND = 2**40
 """Where the row numbers of a round that brings its own texts begin."""
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
@@ -84,12 +86,14 @@ class ColumnTexts(list[str]):
 
 
 class TrainingRows:
-    """Rows with columns of text, each text tokenised once, before a step needs it or then.
+    """Rows with columns of text, each text tokenised once before the first step.
 
+    Of more than ``MOST_AHEAD`` rows only those of a step are tokenised, in each step.
     Of a text ``longest`` content tokens are kept. ``pairs`` are the columns of a round
     (``Round.pairs``), None for the corpus itself, whose tokens ``base`` may have already.
 
     Attributes:
+        ahead: Whether columns are tokenised before the first step.
         corpus_row: ``[rows]`` the corpus row of each; where the round brings its own texts, numbers
             that no row of the corpus or of another round has.
         keys: Documents and equal texts, by ``corpus_row``.
@@ -130,6 +134,7 @@ class TrainingRows:
         ids = torch.tensor(text_ids, dtype=torch.int64)
         known = torch.full_like(ids, -1) if documents is None else torch.tensor(documents).long()
         self.keys = CorpusKeys(known, ids, first)
+        self.ahead = max(len(self), len(corpus)) <= MOST_AHEAD
 
     def __len__(self) -> int:
         return len(self.corpus_row)
@@ -156,7 +161,10 @@ class TrainingRows:
 
     def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
-        table, place = self.tokenise(column, cast(TextTokenizer, tokenizer))
+        made = cast(TextTokenizer, tokenizer)
+        if not self.ahead and (id(tokenizer), column) not in self._tables:
+            return made.content(self._texts(column, index), made.longest or self.longest)
+        table, place = self.tokenise(column, made)
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cse_core.data import Corpus, load_corpus
@@ -80,6 +81,17 @@ def test_columns_stay_in_arrow_and_equal_texts_have_one_id() -> None:
     first: dict[str, int] = {}
     expected = [first.setdefault(text, row) for row, text in enumerate(texts)]
     assert Corpus.from_columns({"text": texts}).text_ids.tolist() == expected
+
+
+def test_texts_lie_in_memory_once(tmp_path: Path) -> None:
+    """What a file of lines takes is its own size: no copy stays, and none is made on the way."""
+    (file := tmp_path / "many.txt").write_text(
+        "".join(f"line {n} of them\n" for n in range(90_000))
+    )
+    before = pa.total_allocated_bytes()
+    corpus = load_corpus(DataOptions(path=(str(file),)))
+    assert corpus.text_ids.tolist() == list(range(90_000))
+    assert pa.total_allocated_bytes() - before < 1.5 * file.stat().st_size
 
 
 def test_fingerprint(tmp_path: Path) -> None:

@@ -34,6 +34,26 @@ def test_each_text_is_tokenised_once(tokenizer: TextTokenizer, seen: list[list[s
         assert torch.equal(getattr(found, name), getattr(expected, name)), name
 
 
+def test_of_very_many_rows_those_of_a_step_are_tokenised(
+    tokenizer: TextTokenizer, seen: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step waits for no table of all texts, and gets the same tokens."""
+    corpus, index = Corpus.from_columns({"text": TEXTS}), torch.tensor([5, 2, 0, 1])
+    table = TrainingRows(corpus, 2)
+    assert table.ahead
+    expected = table.content("text", index, tokenizer)
+    monkeypatch.setattr("cse_core.tokenization.training_rows.MOST_AHEAD", len(TEXTS) - 1)
+    rows = TrainingRows(corpus, 2)
+    assert not rows.ahead
+    del seen[:]
+    found = rows.content("text", index, tokenizer)
+    assert seen == [[TEXTS[row] for row in index.tolist()]]
+    for name in ("ids", "word", "offsets", "owner", "source", "positions", "special", "slot"):
+        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+    one_row = {"text": np.array([4]), "positive": np.array([1])}
+    assert not TrainingRows(corpus, 2, one_row, rows, 1).ahead
+
+
 def test_a_round_of_rows_tokenises_nothing(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
     corpus = Corpus.from_columns({"text": TEXTS, "title": TEXTS[::-1]})
     base = TrainingRows(corpus, 8)
