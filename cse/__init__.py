@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from cse.tables import ARTICLE_COLUMNS as ARTICLE_COLUMNS
     from cse.tables import TABLE_SUFFIXES as TABLE_SUFFIXES
     from cse.tables import article_text as article_text
+    from cse.tables import read_lines as read_lines
     from cse.tables import read_table as read_table
     from cse.tables import table_name as table_name
     from cse_cli.models.encoding import TextEncoder as TextEncoder
+    from cse_cli.models.encoding import similarities as similarities
     from cse_cli.models.geometry import effective_rank as effective_rank
     from cse_cli.models.geometry import mean_cosine as mean_cosine
     from cse_cli.models.geometry import singular_values as singular_values
@@ -56,9 +58,10 @@ _NAMES = {
     "cse.runs": ("Run", "open_run", "resume", "train"),
     "cse.session": ("Session",),
     "cse.tables": (
-        *("ARTICLE_COLUMNS", "TABLE_SUFFIXES", "article_text", "read_table", "table_name"),
+        *("ARTICLE_COLUMNS", "TABLE_SUFFIXES", "article_text"),
+        *("read_lines", "read_table", "table_name"),
     ),
-    "cse_cli.models.encoding": ("TextEncoder",),
+    "cse_cli.models.encoding": ("TextEncoder", "similarities"),
     "cse_cli.models.geometry": ("effective_rank", "mean_cosine", "singular_values", "unit"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),

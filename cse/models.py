@@ -211,7 +211,7 @@ def load(
 
 
 def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:
-    """Score models on graded pairs, labelled texts and documents with titles.
+    """Score models on graded pairs, labelled texts, titles of documents and judged queries.
 
     Args:
         models: Runs, model folders, installed encoders or names of the hub.

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.files import (
     COMPRESSIONS,
+    TextFile,
     arrow_tables,
+    file_lines,
     format_of,
     json_lines,
     open_file,
@@ -90,6 +92,15 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         hint = "name the file *.tsv"
         raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
     return columns, ((at, as_object(at, value)) for at, value in records(file, Reading(file.name)))
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file of any name, compressed or not, without their ends.
+
+    Raises:
+        CseError: If it is missing, empty, damaged, not UTF-8, or holds NUL bytes.
+    """
+    return file_lines(TextFile(os.fspath(path), Path(path), "txt"))
 
 
 def article_text(row: Mapping[str, Any], place: str) -> str | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cse_core.errors import CseError
 
@@ -20,6 +20,23 @@ Progress = Callable[[int, int, str], None]
 """``progress(done, total, what)`` moves the progress bar."""
 Encode = Callable[[Sequence[str]], "NDArray[np.float32]"]
 """From N texts to their vectors ``[N, D]``, as the model gives them, not normalised."""
+Role = Literal["query", "document"]
+"""What a text is in a search: models may put another prompt before each."""
+ROLE_PROMPTS: Mapping[Role, tuple[str, ...]] = {
+    "query": ("query",), "document": ("document", "passage", "corpus"),
+}  # fmt: skip
+"""Names of a model's prompts for each, as sentence-transformers takes the first that is there."""
+
+
+def in_role(encode: Encode, role: Role) -> Encode:
+    """Return the encoder of queries or documents, with the model's prompt for them, if any."""
+    with_role: Callable[[Role], Encode] | None = getattr(encode, "with_role", None)
+    return encode if with_role is None else with_role(role)
+
+
+def similarity_of(encode: Encode) -> str:
+    """Return what a model's vectors are compared by: cosine, dot, euclidean or manhattan."""
+    return str(getattr(encode, "similarity", "cosine"))
 
 
 class NoDevSet(CseError):

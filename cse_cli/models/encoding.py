@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_core.runtime.declared import SimilarityName
     from cse_core.runtime.sharing import Share
+    from cse_core.suites import Role
 
 LongTexts = Literal["cut", "slice"]
 """What becomes of texts that are longer than the model takes."""
@@ -68,30 +70,37 @@ class TextEncoder:
         """Return what the model's vectors are compared by."""
         return self._model.similarity
 
-    def __call__(self, texts: Sequence[str], block: int | None = None) -> NDArray[np.float32]:
+    def with_role(self, role: Role) -> Callable[[Sequence[str]], NDArray[np.float32]]:
+        """Return the encoder of queries or documents; what it cuts is counted here."""
+        return partial(self, role=role)
+
+    def __call__(
+        self, texts: Sequence[str], block: int | None = None, role: Role | None = None
+    ) -> NDArray[np.float32]:
         """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
         texts = list(texts)
         self.texts += len(texts)
+        model = self._model if role is None else self._model.with_role(role)
         if self._long_texts == "slice":
-            return by_all(self._model, _sliced, texts, self._batch_tokens, block).numpy()
-        encoder = self._model.sentence_encoder
+            return by_all(model, _sliced, texts, self._batch_tokens, block).numpy()
+        encoder = model.sentence_encoder
         room = longest = encoder.max_length
         if encoder.slicer is None or encoder.slicer.slices_wrapped:
             prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
             room -= encoder.tokenizer.special_count + sum(map(len, prompt))
         else:
             longest += 1  # a text that is cut shows by it
-        vectors, lengths = by_all(self._model, _encoded, texts, longest, self._batch_tokens, block)
+        vectors, lengths = by_all(model, _encoded, texts, longest, self._batch_tokens, block)
         self.cut += int((lengths > room).sum())
         return vectors.numpy()
 
     def blocks(
-        self, texts: Iterable[str], size: int | None = None
+        self, texts: Iterable[str], size: int | None = None, role: Role | None = None
     ) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """Yield texts, ``size`` for each process at a time, with their vectors ``[N, D]``."""
         rest, size = iter(texts), size or BLOCK
         while held := list(islice(rest, size * (1 + helpers()))):
-            yield held, self(held, size)
+            yield held, self(held, size, role)
 
     @property
     def note(self) -> str | None:
@@ -199,10 +208,11 @@ def nearest(
     """
     import numpy as np
 
-    asked = np.concatenate([vectors for _, vectors in encode.blocks(queries)])
+    asked = encode(queries, role="query")
     distinct = [text for text in dict.fromkeys(texts) if text.strip()]
     kind = encode.similarity
-    blocks = (_scores(kind, asked, vectors) for _, vectors in encode.blocks(distinct))
+    made = encode.blocks(distinct, role="document")
+    blocks = (similarities(kind, asked, vectors) for _, vectors in made)
     scores = np.concatenate(list(blocks), axis=1)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :top].tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
@@ -221,10 +231,13 @@ def nearest(
     return found
 
 
-def _scores(
+def similarities(
     kind: SimilarityName, asked: NDArray[np.float32], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return ``[queries, texts]``, more the nearer."""
+    """Return how near vectors ``[queries, D]`` and ``[texts, D]`` are, ``[queries, texts]``.
+
+    More is nearer: distances are negative.
+    """
     import numpy as np
     from scipy.spatial.distance import cdist
 

@@ -173,17 +173,22 @@ def by_all(model: SentenceModel, function: Callable[..., Made], *arguments: Any)
     own, asked = _team.model, model.sentence_encoder
     if _team.together is None or own is None or not _same(own.sentence_encoder, asked):
         return function(model, "alone", *arguments)
-    found: Made = _team.together(_by_own, function, asked.max_length, arguments)
+    settings = (asked.max_length, asked.tokenizer.prompt)
+    found: Made = _team.together(_by_own, function, settings, arguments)
     return found
 
 
 def _same(one: SentenceEncoder, other: SentenceEncoder) -> bool:
-    """Tell whether two encode in the same way, but for where they cut."""
-    parts = [(each.encoder, each.tokenizer, each.pooler, each.slicer) for each in (one, other)]
+    """Tell whether two encode in the same way, but for where they cut and their prompt."""
+    parts = [(each.encoder, each.tokenizer.hf, each.pooler, each.slicer) for each in (one, other)]
     return parts[0] == parts[1] and one.heads == other.heads
 
 
-def _by_own(function: Callable[..., Made], max_length: int, arguments: tuple[Any, ...]) -> Made:
+def _by_own(
+    function: Callable[..., Made], settings: tuple[int, str], arguments: tuple[Any, ...]
+) -> Made:
     assert _team.model is not None, "each process has loaded it"
-    encoder = replace(_team.model.sentence_encoder, max_length=max_length)
+    encoder, (longest, prompt) = _team.model.sentence_encoder, settings
+    tokenizer = encoder.tokenizer.with_prompt(prompt)
+    encoder = replace(encoder, max_length=longest, tokenizer=tokenizer)
     return function(replace(_team.model, sentence_encoder=encoder), "first", *arguments)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,15 @@ from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
 from cse_core.runtime.declared import SimilarityName, declared
 from cse_core.runtime.device import Precision, resolve_device, resolve_precision
+from cse_core.suites import Role
 
 
 @dataclass
 class SentenceModel:
     """A model that encodes texts, its name as it was asked for, and its pooling in words.
 
-    ``similarity`` is what its folder says that its vectors are compared by.
+    ``similarity`` is what its folder says that its vectors are compared by, and ``prompts`` what
+    it puts before queries and documents.
     """
 
     sentence_encoder: SentenceEncoder
@@ -33,6 +35,12 @@ class SentenceModel:
     device: torch.device
     precision: Precision
     similarity: SimilarityName = "cosine"
+    prompts: Mapping[Role, str] = field(default_factory=dict)
+
+    def with_role(self, role: Role) -> SentenceModel:
+        """Return the model as it encodes queries, or documents."""
+        tokenizer = self.sentence_encoder.tokenizer.with_prompt(self.prompts.get(role))
+        return replace(self, sentence_encoder=replace(self.sentence_encoder, tokenizer=tokenizer))
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors."""
@@ -74,6 +82,14 @@ def load(
         part.eval()
     row, heads, _ = says.inference_parts
     words = ", ".join([f"pooling {row.use}", *(f"head {head.name}" for head in heads)])
-    similarity = declared(Path(path), name).similarity_fn_name or "cosine"
-    number_format = resolve_precision(precision, where)
-    return SentenceModel(sentence_encoder, name, words, where, number_format, similarity)
+    folder = declared(Path(path), name)
+    prompts = {} if prompt is not None else folder.role_prompts()
+    return SentenceModel(
+        sentence_encoder,
+        name,
+        words,
+        where,
+        resolve_precision(precision, where),
+        folder.similarity,
+        prompts,
+    )

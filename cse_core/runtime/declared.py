@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from cse_core.errors import CseError
 from cse_core.files import MANIFEST, SUMS, file_sum
 from cse_core.runtime.model_files import model_folder, read_json, read_modules
+from cse_core.suites import ROLE_PROMPTS, Role
 
 Made = TypeVar("Made")
 AGAIN = "copy the whole model folder again"
@@ -83,6 +84,16 @@ class Declared(BaseModel):
             hint = "encode with sentence-transformers, or without a prompt: --prompt ''"
             raise CseError(what, where="model.prompt", value=text, hint=hint)
         return text
+
+    @property
+    def similarity(self) -> SimilarityName:
+        """Return what its vectors are compared by."""
+        return self.similarity_fn_name or "cosine"
+
+    def role_prompts(self) -> dict[Role, str]:
+        """Return the prompts of queries and of documents, where it has some."""
+        named = ((role, name) for role, names in ROLE_PROMPTS.items() for name in reversed(names))
+        return {role: self.prompt(name) for role, name in named if name in self.prompts}
 
     def inference(self) -> dict[str, Any]:
         """Return what it says of the vectors after training, as options of a recipe."""

@@ -17,17 +17,23 @@ from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.runtime.distributed import rank_and_size
 from cse_core.runtime.model_files import HEADS
+from cse_core.suites import Role
 from cse_core.training.checkpoint import Checkpoint, weights, write_tensors
 
 MAX_TOKENS = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""
 
 
-def inference_encoder(assembly: Assembly) -> SentenceEncoder:
-    """Return what encodes a text after training, for dev scores and for mining."""
-    _, heads, slicer = assembly.composition.inference_parts
+def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceEncoder:
+    """Return what encodes a text after training, for dev scores and for mining.
+
+    Queries and documents get the prompts that the saved model has for them.
+    """
+    composition = assembly.composition
+    _, heads, slicer = composition.inference_parts
+    prompts = composition.says.model_copy(update=_prompts(composition)).role_prompts()
     online = assembly.online
-    longest = assembly.composition.inference.max_length
+    longest = composition.inference.max_length
     if longest is None:
         longest = online.max_length
         if slicer is None:
@@ -37,6 +43,7 @@ def inference_encoder(assembly: Assembly) -> SentenceEncoder:
         pooler=assembly.inference_pool or online.pooler,
         heads={planned.name: online.heads[planned.name] for planned in heads},
         slicer=online.slicer if slicer is not None else None,
+        tokenizer=online.tokenizer.with_prompt(None if role is None else prompts.get(role)),
         max_length=longest,
     )
 

@@ -12,7 +12,7 @@ from cse_core.recipes.composition import Composition
 from cse_core.recipes.model_facts import find_model
 from cse_core.registry.registry import Registry
 
-_READ = (".json", ".txt", ".model", ".safetensors", ".bin")
+_READ = (".json", ".txt", ".model", ".safetensors", ".bin", ".jsonl", ".tsv", ".gz", ".zst")
 """Ends of the names of a model's files that are read."""
 
 

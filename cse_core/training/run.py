@@ -176,7 +176,7 @@ class Prepared:
         self.corpus = training_corpus(composition, registry)
         commits = dict(self.corpus.report.commits)
         dev = dev_sets(options, self.corpus.report.names, registry, reporter.warning, commits)
-        self.scorer = Scorer(dev, options.select)
+        self.scorer = Scorer(dev, options.select, composition.says.similarity)
 
         def pinned(names: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import NonNegativeInt
 from torch import Tensor
 
 from cse_core.evaluation.dev_sets import MEAN, by_name, choosing_score, usual_scores
 from cse_core.parts import Metric
 from cse_core.runtime.sharing import run_on_rank_zero
-from cse_core.suites import DevSet
+from cse_core.suites import DevSet, Encode, Role
 
 
 @dataclass
@@ -35,18 +37,38 @@ class Best:
         return self.round, self.step
 
 
+@dataclass(frozen=True)
+class _DevEncoder:
+    """The encoder that dev sets are scored with, of queries or documents where it has a role."""
+
+    encode: Callable[..., Tensor]
+    similarity: str
+    role: tuple[Role, ...] = ()
+
+    def with_role(self, role: Role) -> Encode:
+        return replace(self, role=(role,))
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors: NDArray[np.float32] = self.encode(texts, *self.role).numpy()
+        return vectors
+
+
 class Scorer:
     """Scores the model in training and keeps what is best, in the round and in the run.
 
     Args:
         dev: The sets to score; of equal names the second becomes ``name-2``.
         select: Name of the score that chooses, or of its set, or ``mean``.
+        similarity: What the saved model's vectors are compared by.
 
     Raises:
         CseError: If ``select`` is not a score of these sets.
     """
 
-    def __init__(self, dev: Sequence[DevSet], select: str | None) -> None:
+    def __init__(
+        self, dev: Sequence[DevSet], select: str | None, similarity: str = "cosine"
+    ) -> None:
+        self.similarity = similarity
         self.dev = by_name(dev)
         self.names = list(usual_scores(self.dev).values())
         self.select = choosing_score(self.dev, select)
@@ -55,7 +77,7 @@ class Scorer:
 
     def score(
         self,
-        encode: Callable[[Sequence[str]], Tensor],
+        encode: Callable[..., Tensor],
         step: int,
         round_number: int,
         by: str | None,
@@ -66,11 +88,12 @@ class Scorer:
         The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
-        def measured(encode: Callable[[Sequence[str]], Tensor]) -> dict[str, float]:
+        def measured(encode: Callable[..., Tensor]) -> dict[str, float]:
+            encoder = _DevEncoder(encode, self.similarity)
             return {
                 f"{name}.{key}": float(value)
                 for name, each in self.dev.items()
-                for key, value in each.measure(lambda texts: encode(texts).numpy(), metrics).items()
+                for key, value in each.measure(encoder, metrics).items()
                 if isfinite(value)
             }
 

@@ -26,6 +26,7 @@ from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.sharing import Share
+from cse_core.suites import Role
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
 from cse_core.training.export import inference_encoder, save_model
@@ -295,10 +296,12 @@ class Trainer:
                 raise Stopped(step)
             meters.resume()
 
-    def encode(self, texts: Sequence[str], share: Share = "all") -> Tensor:
+    def encode(
+        self, texts: Sequence[str], role: Role | None = None, share: Share = "all"
+    ) -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
         with self.precision.autocast():
-            online = inference_encoder(self.assembly)
+            online = inference_encoder(self.assembly, role)
             return online.encode(texts, self.assembly.device, share=share)
 
     def _evaluate(self, loop: TrainingLoop) -> tuple[dict[str, float], bool]:

@@ -32,6 +32,12 @@ def cse_suites() -> list[SuiteSpec]:
             factory="cse_evaluation.suites:Classify",
         ),
         SuiteSpec(
+            name="collections",
+            summary="judged queries: every test collection of the folder, as BEIR or TREC lay it",
+            factory="cse_evaluation.suites:Collections",
+            dev=True,
+        ),
+        SuiteSpec(
             name="retrieval",
             summary="documents that look for their titles",
             factory="cse_evaluation.suites:Retrieval",

@@ -13,6 +13,7 @@ from cse_core.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteSc
 from cse_evaluation.sts import STS_TESTS
 
 if TYPE_CHECKING:
+    from cse_evaluation.collections import Collection
     from cse_evaluation.documents import DocumentSet
     from cse_evaluation.labelled import LongTexts, Task
     from cse_evaluation.pairs import PairSet
@@ -224,3 +225,37 @@ class Retrieval(OfFolder, Suite):
         from cse_evaluation.retrieval import DocumentDevSet
 
         return DocumentDevSet.of(read_documents(path)) if is_document_file(path) else None
+
+
+class Collections(OfFolder, Suite):
+    """Every test collection: documents, queries and judgements."""
+
+    option = "collections"
+
+    def locate(self, folder: Path) -> SuiteFiles:
+        """Return where the collections are: the folder, or folders in it or in ``retrieval``."""
+        from cse_evaluation.collections import find_collections
+
+        found = find_collections(folder / "retrieval") | find_collections(folder)
+        return SuiteFiles(found or {"any test collection": None})
+
+    def read(self, files: Mapping[str, Path]) -> list[Collection]:
+        """Return the collections."""
+        from cse_evaluation.collections import read_collection
+
+        return [read_collection(path) for path in files.values()]
+
+    def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
+        """Return nDCG@10, recall, MRR@10 and MAP of each collection."""
+        from cse_evaluation.ranking import score_collection
+
+        return [score_collection(encode, each, progress=progress) for each in read]
+
+    def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
+        """Return a collection's folder, or a file of judgements in one, as a dev set."""
+        from cse_evaluation.collections import DEV_SPLITS, is_collection, read_collection
+        from cse_evaluation.ranking import CollectionDevSet
+
+        if not is_collection(path):
+            return None
+        return CollectionDevSet.of(read_collection(path, DEV_SPLITS))

@@ -37,18 +37,18 @@ def read_cosines(file: Path) -> Cosines:
     return {name: (np.array(gold), np.array(cosine)) for name, (gold, cosine) in columns.items()}
 
 
-def read_items(file: Path) -> dict[str, dict[str, NDArray[np.int64]]]:
-    """Return ``rank`` and ``right`` ``[N]`` of each set of a file of ``--items-out``.
+def read_items(file: Path) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return ``rank``, ``right`` or measures ``[N]`` of each set of a file of ``--items-out``.
 
-    A set has one of them.
+    Those of judged queries are ``ndcg@10`` and others.
     """
-    columns: dict[tuple[str, str], list[int]] = {}
+    columns: dict[tuple[str, str], list[float]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-            for name in ("rank", "right"):
-                if row[name]:
-                    columns.setdefault((row["set"], name), []).append(int(row[name]))
-    found: dict[str, dict[str, NDArray[np.int64]]] = {}
+            for name, value in row.items():
+                if value and name not in ("set", "item"):
+                    columns.setdefault((row["set"], name), []).append(float(value))
+    found: dict[str, dict[str, NDArray[np.float64]]] = {}
     for (set_, name), values in columns.items():
         found.setdefault(set_, {})[name] = np.array(values)
     return found

@@ -44,7 +44,8 @@ def evaluate(
             metavar="NAME",
             help="Suites, where available: sts (STS12-16, STS-B, SICK-R), chinese (C-STS-B), "
             "transfer (MR, CR, SUBJ, MPQA, SST2, TREC, MRPC), classify (every labelled file of "
-            "the folder), or retrieval (every file of documents with titles); may be repeated.",
+            "the folder), retrieval (every file of documents with titles), or collections (every "
+            "test collection of the folder: judged queries); may be repeated.",
             autocompletion=complete_suite,
         ),
     ] = None,
@@ -88,6 +89,15 @@ def evaluate(
             "be repeated.",
         ),
     ] = None,
+    collections: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A test collection, documents with judged queries: corpus.jsonl, queries.jsonl "
+            "and qrels/test.tsv (BEIR), or a table of documents, topics and qrels (TREC); or one "
+            "of its files of judgements; may be repeated.",
+        ),
+    ] = None,
     long_texts: Annotated[
         str | None,
         typer.Option(
@@ -121,7 +131,8 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write each document's rank and whether each text's label was right (tsv).",
+            help="Write each document's rank, each judged query's measures, and whether each "
+            "text's label was right (tsv).",
         ),
     ] = None,
     metric: Annotated[
@@ -129,14 +140,14 @@ def evaluate(
         typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
     ] = None,
     no_baselines: Annotated[
-        bool, typer.Option("--no-baselines", help="Leave TF-IDF and Jaccard out.")
+        bool, typer.Option("--no-baselines", help="Leave TF-IDF, Jaccard and BM25 out.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read all of it, list it, and score nothing.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score models: Spearman on graded pairs, a classifier on labelled texts, titles retrieved."""
+    """Score models: graded pairs, labelled texts, documents with titles, judged queries."""
     shown = ("dry_run", "json")
     options = {name: value for name, value in context.params.items() if name not in shown}
     request = Request.of(options.pop("models"), options)

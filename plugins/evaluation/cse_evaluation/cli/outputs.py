@@ -10,11 +10,13 @@ from typing import Any
 
 from cse_cli.api import keep_scores, out_file
 from cse_core import __version__
+from cse_evaluation.collections import Collection
 from cse_evaluation.pairs import PairSet
 from cse_evaluation.results import Result
 
 COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
 ITEM_COLUMNS = ("set", "item", "rank", "right")
+"""What ``--items-out`` has of each item; measures of judged queries stand behind them."""
 _BREAKS = re.compile(r"[\t\r\n]+")
 
 
@@ -35,11 +37,17 @@ def write_pairs_out(path: Path, sets: Sequence[PairSet], results: Sequence[Resul
     _write(path, "--pairs-out", COLUMNS, rows)
 
 
-def write_items_out(path: Path, tasks: Sequence[Result], documents: Sequence[Result]) -> None:
-    """Write a tsv file with a line for each labelled text that was scored and each document.
+def write_items_out(
+    path: Path,
+    tasks: Sequence[Result],
+    documents: Sequence[Result],
+    judged: Sequence[tuple[Collection, Result]] = (),
+) -> None:
+    """Write a tsv file with a line for each labelled text, each document and each judged query.
 
-    Its columns are the set's name, the number of the item from 1, the rank of a document's own
-    title from 1, and whether a text's label was predicted, 1 or 0; one of the last two is empty.
+    Its columns are the set's name, the number of the item from 1 or the id of the query, the rank
+    of a document's own title from 1, and whether a text's label was predicted, 1 or 0; where
+    queries are among them, their measures from 0 to 1. What an item does not have is empty.
 
     Raises:
         CseError: If it cannot be written.
@@ -54,7 +62,19 @@ def write_items_out(path: Path, tasks: Sequence[Result], documents: Sequence[Res
         for found in documents
         for number, before in enumerate(_items(found), start=1)
     ]
-    _write(path, "--items-out", ITEM_COLUMNS, [*right, *ranks])
+    if not judged:
+        _write(path, "--items-out", ITEM_COLUMNS, [*right, *ranks])
+        return
+    from cse_evaluation.ranking import MEASURES
+
+    empty = ("",) * len(MEASURES)
+    measures = [
+        (collection.name, query, "", "", *(repr(float(value)) for value in row))
+        for collection, found in judged
+        for query, row in zip(collection.queries, _items(found), strict=True)
+    ]
+    others = [(*row, *empty) for row in (*right, *ranks)]
+    _write(path, "--items-out", (*ITEM_COLUMNS, *MEASURES), [*others, *measures])
 
 
 def _items(result: Result) -> Iterable[Any]:

@@ -18,10 +18,15 @@ Results = Sequence[Sequence[SuiteScore]]
 Numbers = Mapping[str, Mapping[str, float | None]]
 """By the name of a score: that of the model by an empty name, those of baselines by theirs; None
 for an undefined one."""
-_BASELINES = {"tfidf": "TF-IDF", "jaccard": "Jaccard", "majority": "majority"}
+_BASELINES = {"tfidf": "TF-IDF", "jaccard": "Jaccard", "majority": "majority",
+              "bm25": "BM25"}  # fmt: skip
 _BINARY = {"average precision": "average_precision", "ROC AUC": "roc_auc"}
 _HEADS = ("split", "setting")
 _RECALL = "Recall@k x100: a document's own title among the k most similar of all titles."
+_JUDGED = (
+    "x100, means over queries of trec_eval's measures; documents are title and text; BM25: words, "
+    "not stemmed."
+)
 _GEOMETRY = (
     "Alignment: mean squared distance of pairs scored above the threshold; uniformity: "
     "log mean exp(-2 d^2) over all pairs of the distinct sentences; unit vectors."
@@ -41,6 +46,8 @@ def show(found: Evaluation) -> None:
         say_table(table(models, tasks, task_numbers, ("train", "test"), lines))
     if (documents := [each.documents for each in found.models])[0]:
         say_table(table(models, documents, document_numbers, ("documents", "titles"), [_RECALL]))
+    if (judged := [each.collections for each in found.models])[0]:
+        say_table(table(models, judged, query_numbers, ("queries", "documents"), [_JUDGED]))
     for place, suite in enumerate(found.sources.others):
         scores = [each.others[place] for each in found.models]
         caption = f"{suite.spec.name}: {suite.spec.summary}"
@@ -167,9 +174,18 @@ def task_numbers(result: SuiteScore) -> Numbers:
 
 
 def document_numbers(result: SuiteScore) -> Numbers:
-    """Return the recalls."""
-    words = result.facts.get("tfidf", {})
-    label = _BASELINES["tfidf"]
+    """Return the recalls of titles."""
+    return _with_words(result, "tfidf")
+
+
+def query_numbers(result: SuiteScore) -> Numbers:
+    """Return the measures of judged queries."""
+    return _with_words(result, "bm25")
+
+
+def _with_words(result: SuiteScore, baseline: str) -> Numbers:
+    words = result.facts.get(baseline, {})
+    label = _BASELINES[baseline]
     return {
         name: {"": value, **({label: words[name]} if words else {})}
         for name, value in result.scores.items()

@@ -28,6 +28,7 @@ class Scores:
         pairs: On graded pairs.
         tasks: On labelled texts.
         documents: On documents with titles.
+        collections: On judged queries.
         others: On each suite of another distribution.
     """
 
@@ -36,12 +37,14 @@ class Scores:
     pairs: list[Result] = field(default_factory=list)
     tasks: list[Result] = field(default_factory=list)
     documents: list[Result] = field(default_factory=list)
+    collections: list[Result] = field(default_factory=list)
     others: list[Sequence[SuiteScore]] = field(default_factory=list)
 
     @property
     def all(self) -> list[SuiteScore]:
         """Return them all."""
-        return [*self.pairs, *self.tasks, *self.documents, *chain.from_iterable(self.others)]
+        own = (self.pairs, self.tasks, self.documents, self.collections)
+        return [*chain.from_iterable(own), *chain.from_iterable(self.others)]
 
 
 @dataclass
@@ -125,17 +128,17 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         echo_err(f"pairs with their cosines are in {request.pairs_out}")
     if request.items_out is not None:
         first = found.models[0]
-        write_items_out(request.items_out, first.tasks, first.documents)
-        echo_err(
-            f"ranks of documents' titles and labels that were right are in {request.items_out}"
-        )
+        judged = list(zip(sources.collections, first.collections, strict=True))
+        write_items_out(request.items_out, first.tasks, first.documents, judged)
+        what = "ranks of documents' titles, measures of judged queries and labels that were right"
+        echo_err(f"{what} are in {request.items_out}")
     keep(request.models, request.changed(), found.to_dict())
     return found
 
 
 def _score_words(sources: Sources, request: Request, progress: Progress) -> dict[str, Baseline]:
     """Return the scores of words alone on each set: they are the same for every model."""
-    from cse_evaluation import retrieval, sts, transfer
+    from cse_evaluation import ranking, retrieval, sts, transfer
 
     tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
     seed = request.seed
@@ -143,6 +146,7 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
         **{each.name: sts.score_words(each) for each in sources.pairs},
         **{each.name: transfer.score_words(each, seed=seed, progress=progress) for each in tasks},
         **{each.name: retrieval.score_words(each) for each in sources.documents},
+        **{each.name: ranking.score_words(each) for each in sources.collections},
     }
 
 
@@ -155,6 +159,7 @@ def _score(
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
     from cse_evaluation.long_texts import LabelledTexts
+    from cse_evaluation.ranking import score_collection
     from cse_evaluation.retrieval import score_documents
     from cse_evaluation.sts import score_pairs
     from cse_evaluation.transfer import score_tasks
@@ -179,6 +184,9 @@ def _score(
         )
     for each in sources.documents:
         scores.documents.append(score_documents(encode, each, words.get(each.name), progress))
+    for judged in sources.collections:
+        found = score_collection(encoder, judged, words.get(judged.name), progress)
+        scores.collections.append(found)
     scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
     return scores, encoder.note
 

@@ -31,6 +31,7 @@ from cse_core.suites import Suite
 from cse_evaluation.results import check_names
 
 if TYPE_CHECKING:
+    from cse_evaluation.collections import Collection
     from cse_evaluation.documents import DocumentSet
     from cse_evaluation.labelled import LongTexts, Task
     from cse_evaluation.pairs import PairSet
@@ -52,6 +53,7 @@ class Request:
     data: tuple[str, ...] = ()
     labelled: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
     long_texts: LongTexts | None = None
     classifier: str = "exact"
     seed: int = 1111
@@ -128,6 +130,7 @@ class Sources:
         pairs: Sets of graded pairs.
         tasks: Labelled texts, with what becomes of those that are too long.
         documents: Documents with titles.
+        collections: Test collections, documents with judged queries.
         others: Suites of other distributions.
         synthetic: Names of the sets that are made up.
         missing: Names of the suites' sets that are not there.
@@ -139,6 +142,7 @@ class Sources:
     pairs: list[PairSet] = field(default_factory=list)
     tasks: list[tuple[LongTexts, list[Task]]] = field(default_factory=list)
     documents: list[DocumentSet] = field(default_factory=list)
+    collections: list[Collection] = field(default_factory=list)
     others: list[OtherSuite] = field(default_factory=list)
     synthetic: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -157,6 +161,7 @@ class Sources:
             *((each.name, "graded pairs", len(each.pairs)) for each in self.pairs),
             *((each.name, "labelled texts", len(each.texts)) for each in tasks),
             *((each.name, "documents", len(each)) for each in self.documents),
+            *((each.name, "judged queries", len(each.queries)) for each in self.collections),
             *((each.spec.name, "suite", None) for each in self.others),
         ]
         return [{"name": name, "kind": kind, "size": size} for name, kind, size in sizes]
@@ -168,9 +173,11 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     Raises:
         CseError: If a model, a file or an option is missing or wrong.
     """
+    from cse_evaluation.collections import read_collections
     from cse_evaluation.documents import read_documents
     from cse_evaluation.labelled import read_tasks
     from cse_evaluation.pairs import find_pairs, pairs_from_rows
+    from cse_evaluation.ranking import check_bm25
 
     specs = {name: plugins.registry.suite(name).spec for name in request.suite}
     _check_options(request, plugins)
@@ -193,6 +200,12 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         found.documents.append(read_documents(file, plugins))
         if file in plugins.datasets and plugins.datasets[file].synthetic:
             found.synthetic.append(found.documents[-1].name)
+    for folder in request.collections:
+        found.files.append(folder)
+        found.collections += read_collections(folder)
+    if found.collections and not request.no_baselines:
+        check_bm25()
+    found.notes += [each.note for each in found.collections if each.note]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
     _check_outs(request, found)
     return found
@@ -214,12 +227,12 @@ def _check_options(request: Request, plugins: Installed) -> None:
 
 
 def _check_outs(request: Request, found: Sources) -> None:
-    items = bool(found.tasks or found.documents)
+    items = bool(found.tasks or found.documents or found.collections)
     others = (*request.labelled, *request.documents)
     for flag, there, what, more in (
         ("--pairs-out", bool(found.pairs), "graded pairs", "--pairs FILE or --suite sts"),
-        ("--items-out", items, "documents and no labelled texts",
-         "--documents FILE or --labelled FILE"),
+        ("--items-out", items, "documents, judged queries or labelled texts",
+         "--documents FILE, --collections FOLDER or --labelled FILE"),
     ):  # fmt: skip
         file = request.outs[flag]
         if file is not None and not there:
@@ -233,7 +246,7 @@ def _implied(
     request: Request, plugins: Installed, specs: dict[str, SuiteSpec], found: Sources
 ) -> Sequence[str]:
     """Return the data sets to score on, where no suite is named; add the STS suite if it is."""
-    if request.labelled or request.documents or specs:
+    if request.labelled or request.documents or request.collections or specs:
         return request.data
     sts = plugins.registry.suite("sts").spec
     if request.data_dir is not None:
@@ -261,7 +274,14 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     Raises:
         CseError: If the folder is missing, holds no file of the suite, or one is broken.
     """
-    from cse_evaluation.suites import STS_DEVS, Graded, Labelled, OfFolder, Retrieval
+    from cse_evaluation.suites import (
+        STS_DEVS,
+        Collections,
+        Graded,
+        Labelled,
+        OfFolder,
+        Retrieval,
+    )
 
     suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
     option = suite.option if isinstance(suite, OfFolder) else ""
@@ -270,7 +290,8 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     folder, origin = data_folder(request.data_dir)
     hint = f"name the folder of its files with --data-dir DIR or {DATA_VARIABLE}"
     if option:
-        hint += f", or a file with --{option} FILE"
+        named = ("folder", "FOLDER") if option == "collections" else ("file", "FILE")
+        hint += f", or a {named[0]} with --{option} {named[1]}"
     if spec.sources and origin != "--data-dir":
         hint = f"`cse data fetch {spec.name}` brings them; or {hint}"
     if not folder.is_dir():
@@ -290,6 +311,8 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
         found.add_tasks(read, request.long_texts or suite.long_texts)
     elif isinstance(suite, Retrieval):
         found.documents += read
+    elif isinstance(suite, Collections):
+        found.collections += read
     else:
         found.others.append(OtherSuite(spec, suite, read))
     if isinstance(suite, Graded | Labelled) and not isinstance(suite, OfFolder):

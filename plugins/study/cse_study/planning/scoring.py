@@ -19,11 +19,11 @@ from cse_study.planning.plan import Wish
 
 _GRADED = ("sts", "chinese", "pairs", "data")
 """Suites and options with graded pairs, whose cosines can be kept."""
-_OF_ITEMS = ("transfer", "classify", "retrieval", "labelled", "documents")
-"""Suites and options with documents or labelled texts, whose ranks and hits can be kept."""
-_TEXTS = ("pairs", "data", "labelled", "documents")
+_OF_ITEMS = ("transfer", "classify", "retrieval", "collections", "labelled", "documents")
+"""Suites and options with documents, queries or labelled texts, whose measures can be kept."""
+_TEXTS = ("pairs", "data", "labelled", "documents", "collections")
 """Options of ``cse eval`` that name texts to score on."""
-_FILES = ("pairs", "labelled", "documents")
+_FILES = ("pairs", "labelled", "documents", "collections")
 """Options that name files, or sets of a suite that lie in its folder."""
 
 
@@ -83,7 +83,7 @@ class _Words:
         """Return a value of an option: a file by its whole path, None where it is not here."""
         if name == "documents" and self.plugins.registry.has("dataset", value):
             return value
-        if os.path.isfile(value):
+        if os.path.isfile(value) or (name == "collections" and os.path.isdir(value)):
             return os.path.abspath(value)
         if name not in _FILES or hub_name(value) is not None:
             return value

@@ -1,10 +1,10 @@
 """Paired bootstrap over test items, Student's t over seeds, and Holm's correction.
 
 Points are compared on the same items and the same seeds: a draw takes items of each test set
-(graded pairs, documents, labelled texts) with replacement, the same ones for both points, and an
-error of the mean over the seeds from Student's t. Seeds are not drawn with replacement: of three
-there are few samples, and where all three are above the baseline, as they are by chance in an
-eighth of cases, no sample would be below it.
+(graded pairs, documents, judged queries, labelled texts) with replacement, the same ones for both
+points, and an error of the mean over the seeds from Student's t. Seeds are not drawn with
+replacement: of three there are few samples, and where all three are above the baseline, as they
+are by chance in an eighth of cases, no sample would be below it.
 """
 
 from __future__ import annotations
@@ -123,12 +123,17 @@ def draws_of_run(
     return np.load(kept), sum(len(columns[0]) for columns in sets)
 
 
-def hits_of(items: Mapping[str, NDArray[np.int64]], number: str) -> NDArray[np.float64] | None:
-    """Return 1 or 0 of the items ``[N]`` whose share is a number; None of numbers that are none."""
+def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np.float64] | None:
+    """Return what items ``[N]`` have, from 0 to 1, whose mean is a number; None of other numbers.
+
+    It is a measure of a judged query, or 1 for a hit.
+    """
+    if number in items:
+        return items[number]
     name, _, cut = number.partition("@")
     if name == "recall" and cut.isdigit() and "rank" in items:
         return np.asarray(items["rank"] <= int(cut), dtype=float)
-    return items["right"].astype(float) if name == "accuracy" and "right" in items else None
+    return items["right"] if name == "accuracy" and "right" in items else None
 
 
 def compared(

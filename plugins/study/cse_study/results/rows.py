@@ -24,12 +24,12 @@ FILE = "results.csv"
 AXIS, COLUMN, OPTION, SCORE = "axis:", "column:", "option:", "score:"
 """What names of columns begin with: axes, columns of a study file, options and scores."""
 _SUITES = {"sts": "spearman", "chinese": "spearman", "transfer": "accuracy",
-           "classify": "accuracy", "retrieval": "recall@5"}  # fmt: skip
+           "classify": "accuracy", "retrieval": "recall@5", "collections": "ndcg@10"}  # fmt: skip
 """Suites whose mean ``SUITE.mean`` is, and the number that it is the mean of."""
 _FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
 """Whole paths less the last part, in warnings: tables do not say where files lay."""
 _MEAN = re.compile(r"mean\((.+)\)")
-MAIN = ("spearman", "accuracy", "recall@5", "recall@1", "mean_average_precision")
+MAIN = ("spearman", "accuracy", "ndcg@10", "recall@5", "recall@1", "mean_average_precision")
 """Numbers that stand for a set, in this order, where the set alone is named."""
 ANY_TEST = "*.test"
 """What a table shows where a study names no score."""
@@ -327,7 +327,7 @@ def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the sets behind a score, nothing where it is not a mean over their items."""
     head, _, number = name.rpartition(".")
     if head not in results or not (
-        number in ("spearman", "accuracy") or number.startswith("recall@")
+        number in ("spearman", "accuracy", "map") or number.startswith(("recall@", "ndcg@", "mrr@"))
     ):
         return ()
     content = results[head] if isinstance(results[head], Mapping) else {}

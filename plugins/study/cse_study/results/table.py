@@ -398,6 +398,7 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
         score = tested[0].score
         items = "labelled texts" if ".accuracy" in score else "test pairs"
         items = "documents" if ".recall@" in score else items
+        items = "queries" if score.endswith((".ndcg@10", ".mrr@10", ".map")) else items
         how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
         if not any(line.difference.items for line in tested if line.difference is not None):
             how = "a paired t-test over seeds, in which other texts are not"

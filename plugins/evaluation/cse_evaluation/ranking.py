@@ -1,0 +1,228 @@
+"""Judged queries: documents ranked for each by their vectors, and by BM25, as trec_eval scores it.
+
+The measures are those of trec_eval (pytrec_eval-terrier): nDCG with the relevance itself as gain
+and log2(rank + 1) as discount, recall, average precision and the reciprocal rank, of the first
+1,000 documents. Equal scores are ordered by id, the last one first, as trec_eval does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cse import effective_rank, mean_cosine, similarities, singular_values, unit
+from cse_core.errors import CseError
+from cse_core.suites import DevSet, Encode, Progress, in_role, similarity_of
+from cse_evaluation.collections import Collection
+from cse_evaluation.lexical import units_of
+from cse_evaluation.results import Baseline, Result
+from cse_evaluation.vectors import EncodedTexts
+
+MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map")
+"""What each query has, from 0 to 1; ``map`` is its average precision."""
+DEPTH = 1000
+"""Documents that are ranked for a query."""
+K1, B = 1.5, 0.75
+"""BM25's parameters, the defaults of bm25s."""
+_TEXTS, _CELLS, _SAMPLE = 2048, 2**25, 1000
+
+
+class Ranker:
+    """Ranks the documents of a collection by scores, and measures the rankings.
+
+    Args:
+        collection: The documents and judged queries.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self.queries, self._judgements = list(collection.queries), collection.judgements
+        # The order of equal scores: by the bytes of the id, the last one first.
+        ids = sorted(collection.documents, key=str.encode, reverse=True)
+        self._ids = np.array(ids, dtype=object)
+        rows: dict[str, int] = {}
+        for text in collection.documents.values():
+            rows.setdefault(text, len(rows))
+        self.texts = list(rows)
+        self._row = np.array([rows[collection.documents[each]] for each in ids])
+
+    def measure(self, scores: Iterator[NDArray[np.floating]]) -> NDArray[np.float64]:
+        """Return ``MEASURES`` of each query ``[Q, 5]``.
+
+        Args:
+            scores: For blocks of the queries, the score ``[block, texts]`` of each distinct text;
+                one that is not above minus infinity is not ranked.
+        """
+        from pytrec_eval import RelevanceEvaluator
+
+        wanted = {"ndcg_cut.10", "recall.10,100", "map", "recip_rank"}
+        found: list[list[float]] = []
+        for block in scores:
+            own = self.queries[len(found) : len(found) + len(block)]
+            judged = {query: dict(self._judgements[query]) for query in own}
+            ranked = {query: self._ranked(row) for query, row in zip(own, block, strict=True)}
+            measured = RelevanceEvaluator(judged, wanted).evaluate(ranked)
+            for query in own:
+                # A query for which nothing is ranked has no measures.
+                values = measured.get(query, {})
+                first = values.get("recip_rank", 0.0)
+                found.append([
+                    *(values.get(name, 0.0) for name in ("ndcg_cut_10", "recall_10", "recall_100")),
+                    first if first > 1 / 10.5 else 0.0,
+                    values.get("map", 0.0),
+                ])  # fmt: skip
+        return np.array(found)
+
+    def _ranked(self, scores: NDArray[np.floating]) -> dict[str, float]:
+        """Return the first documents by id, with numbers that fall from one to the next."""
+        values = scores[self._row]
+        known = np.flatnonzero(values > -np.inf)
+        if len(known) > DEPTH:
+            least = np.partition(values[known], len(known) - DEPTH)[len(known) - DEPTH]
+            known = known[values[known] >= least]
+        order = known[np.argsort(-values[known], kind="stable")][:DEPTH]
+        return {str(self._ids[row]): float(-rank) for rank, row in enumerate(order)}
+
+
+def query_vectors(
+    encode: Encode, collection: Collection, ranker: Ranker, progress: Progress | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the vectors of the queries ``[Q, D]`` and of the ranker's texts ``[N, D]``.
+
+    Raises:
+        CseError: If they are not finite.
+    """
+    read = in_role(encode, "document")
+    blocks = []
+    for start in range(0, len(ranker.texts), _TEXTS):
+        some = ranker.texts[start : start + _TEXTS]
+        blocks.append(EncodedTexts(read, some)(some))
+        if progress is not None:
+            done = start + len(some)
+            progress(done, len(ranker.texts), f"documents of {collection.name}")
+    queries = list(collection.queries.values())
+    asked = EncodedTexts(in_role(encode, "query"), queries)(queries)
+    return asked, np.concatenate(blocks)
+
+
+def measure_vectors(
+    kind: Any, asked: NDArray[np.float32], read: NDArray[np.float32], ranker: Ranker
+) -> NDArray[np.float64]:
+    """Return ``MEASURES`` of each query ``[Q, 5]`` by the similarity of vectors."""
+    if kind == "cosine":
+        kind, asked, read = "dot", *(unit(each).astype(np.float32) for each in (asked, read))
+    step = max(1, _CELLS // len(read))
+    starts = range(0, len(asked), step)
+    return ranker.measure(similarities(kind, asked[at : at + step], read) for at in starts)
+
+
+def mean_scores(measured: NDArray[np.float64]) -> dict[str, float]:
+    """Return the means x100 of ``MEASURES`` over queries ``[Q, 5]``."""
+    return dict(zip(MEASURES, map(float, 100 * measured.mean(axis=0)), strict=True))
+
+
+def score_collection(
+    encode: Encode,
+    collection: Collection,
+    words: Baseline | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Score an encoder on a test collection; the items are ``MEASURES`` of each query.
+
+    Documents are title and text, cut where the model ends. Queries and documents have the
+    model's prompts for them, and are compared as the model says.
+
+    Args:
+        encode: The encoder.
+        collection: Documents and judged queries.
+        words: What ``score_words`` returned for it.
+        progress: Hears how many documents are encoded.
+
+    Raises:
+        CseError: If the encoder's vectors are not finite.
+    """
+    ranker, kind = Ranker(collection), similarity_of(encode)
+    measured = measure_vectors(kind, *query_vectors(encode, collection, ranker, progress), ranker)
+    facts: dict[str, Any] = {
+        "queries": len(collection.queries),
+        "documents": len(collection.documents),
+        "left_out": dict(collection.counts),
+        "fingerprint": collection.fingerprint,
+    }
+    return Result.of(
+        collection.name,
+        mean_scores(measured),
+        facts,
+        split=collection.split,
+        setting=f"query to title and text, {kind}, the first {DEPTH:,} documents",
+        words=words,
+        items=measured,
+    )
+
+
+def check_bm25() -> None:
+    """Refuse to go on without the library of BM25.
+
+    Raises:
+        CseError: If it is not installed.
+    """
+    if find_spec("bm25s") is None:
+        hint = "pip install 'cse-evaluation[bm25]', or leave it out with --no-baselines"
+        raise CseError("BM25 beside a collection needs bm25s, which is not installed", hint=hint)
+
+
+def score_words(collection: Collection) -> Baseline:
+    """Return what BM25 scores, and what it counted: lower-cased words, none left out or stemmed.
+
+    Lucene's variant by bm25s (Lù 2024); a document without a word of the query is not ranked.
+    """
+    import bm25s
+
+    ranker = Ranker(collection)
+    units, named = units_of(collection.queries.values())
+    documents = [units(text) for text in ranker.texts]
+    index = bm25s.BM25(method="lucene", k1=K1, b=B)
+    if any(documents):
+        index.index(documents, show_progress=False)
+
+    def scores() -> Iterator[NDArray[np.floating]]:
+        for text in collection.queries.values():
+            asked = units(text)
+            found = np.zeros(len(documents))
+            if asked and any(documents):
+                found = index.get_scores(asked)
+            yield np.where(found > 0, found, -np.inf)[None]
+
+    found = {name: round(value, 4) for name, value in mean_scores(ranker.measure(scores())).items()}
+    about = {"method": "lucene", "k1": K1, "b": B, "units": named}
+    return {"bm25": found, "lexical": about}
+
+
+@dataclass(frozen=True)
+class CollectionDevSet(DevSet):
+    """A test collection that training is scored on."""
+
+    collection: Collection
+
+    @classmethod
+    def of(cls, collection: Collection) -> CollectionDevSet:
+        """Return the dev set of a collection; ``ndcg@10`` is its usual score."""
+        return cls(collection.name, MEASURES, len(collection.documents), collection)
+
+    def score(self, encode: Encode) -> dict[str, float]:
+        """Return ``MEASURES`` (x100), and ``mean_cosine`` and ``effective_rank`` of some documents.
+
+        Raises:
+            CseError: If the encoder's vectors are not finite.
+        """
+        ranker = Ranker(self.collection)
+        asked, read = query_vectors(encode, self.collection, ranker)
+        scores = mean_scores(measure_vectors(similarity_of(encode), asked, read, ranker))
+        some = unit(read[:_SAMPLE])
+        if (cosine := mean_cosine(some)) is not None:
+            scores["mean_cosine"] = cosine
+        return scores | {"effective_rank": effective_rank(singular_values(some))}
