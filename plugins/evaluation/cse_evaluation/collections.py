@@ -238,13 +238,14 @@ def _texts(path: Path, columns: Sequence[str], kind: str, counts: dict[str, int]
         key = _id(next((row[name] for name in _IDS if name in row), None), place)
         text = next((row[name] for name in columns if name in row), None)
         title = row.get("title") if kind == "document" else None
-        if any(part is not None and not isinstance(part, str) for part in (text, title)):
+        parts = [str(p) if isinstance(p, int | float) else p for p in (title, text)]
+        if any(part is not None and not isinstance(part, str) for part in parts):
             raise CseError("title and text must be texts", where=place, value=text or title)
         if text is None and title is None:
             hint = f"its column is one of {', '.join(columns)}"
             raise CseError(f"no text of the {kind}", where=place, hint=hint)
         again += key in found
-        found[key] = " ".join(part.strip() for part in (title, text) if part and part.strip())
+        found[key] = " ".join(part.strip() for part in parts if part and part.strip())
     if not found:
         raise CseError(f"no {kind} is in it", where=str(path))
     if again:
@@ -332,9 +333,9 @@ def _judged(path: Path) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
     """Yield query, document and relevance, from a table or from lines of three or four words."""
     end = path.name.lower().removesuffix(".gz").removesuffix(".zst").rpartition(".")[2]
     lines = [] if end in ("parquet", "arrow", "jsonl") else [next(read_lines(path), "")]
-    heads = re.split(r"[\t,]", lines[0].lower()) if lines else []
-    headed = not {head.strip() for head in heads}.isdisjoint(_QRELS_COLUMNS[0])
-    if not lines or (headed and end in ("tsv", "csv")):
+    heads = re.split(r"[\t, ]+", lines[0].lower()) if lines else []
+    headed = not {*heads}.isdisjoint(_QRELS_COLUMNS[0])
+    if not lines or (headed and {"tsv": "\t", "csv": ","}.get(end, "\0") in lines[0]):
         for place, row in read_table(path)[1]:
             own = {name.strip().lower(): value for name, value in row.items()}
             names = [next((n for n in known if n in own), None) for known in _QRELS_COLUMNS]
@@ -345,8 +346,8 @@ def _judged(path: Path) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
             yield place, (query, document, 1 if names[2] is None else score)
         return
     for number, line in enumerate(read_lines(path), 1):
-        words = line.split()
-        if not words or (number == 1 and headed):
+        words = [word.strip() for word in line.split("\t" if "\t" in line else None)]
+        if not any(words) or (number == 1 and headed):
             continue
         if len(words) not in (3, 4):
             hint = "write `query 0 document relevance`, or a header query-id, corpus-id, score"

@@ -150,6 +150,8 @@ def test_the_layout_of_trec(tmp_path: Path, form: str) -> None:
         lines(tmp_path / "documents.tsv", [*head, *rows])
         lines(tmp_path / "topics.tsv", [f"{k}\t{x}\n" for k, x in QUERIES.items()])
     judged = [f"{q} 0 {d.replace(' ', '-')} {n}\n" for q, o in JUDGED.items() for d, n in o.items()]
+    if form == "bare":
+        judged = [each.replace(" ", "\t") for each in judged]
     lines(tmp_path / "qrels.txt", judged)
     found, other = read_collection(tmp_path), read_collection(beir(tmp_path / "beir"))
     assert found.queries == other.queries
