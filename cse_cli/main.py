@@ -166,7 +166,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
                     function = choosing.with_help(function, words, installed, topic)
                 app.command(name, rich_help_panel=panel)(function)
 
-    add(_USE, "train", "encode", "search")
+    add(_USE, "train", "encode", "index", "search")
     add(_PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
     if only in (None, "data"):
         from cse_cli.commands import data
@@ -190,7 +190,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
 
 def _place(name: str | None, panel: Any) -> tuple[int, int]:
     """Return where help lists a command: by its panel, in it what everybody needs first."""
-    panels, names = (_USE, _COMPARE), ("train", "eval", "encode", "search")
+    panels, names = (_USE, _COMPARE), ("train", "eval", "encode", "index", "search")
     last = len(panels) + (panel == _PLUGINS)
     return (
         panels.index(panel) if panel in panels else last,

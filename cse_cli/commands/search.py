@@ -1,8 +1,10 @@
-"""``cse search``: the texts of a file that are nearest to a query."""
+"""``cse search``: the texts of a file or an index that are nearest to a query."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,9 +22,13 @@ from cse_cli.models.loading import (
 )
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data
-from cse_cli.plugins.installed import installed
+from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table, warn
 from cse_cli.texts.given import ColumnsOption, named_columns, rows_of
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_cli.models.index import Index
 
 
 @shared
@@ -31,15 +37,23 @@ def search(
     model: ModelArgument,
     queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
     data: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--data",
             "-d",
             metavar="FILE|NAME",
-            help="The texts: a file as for training, or an installed data set.",
+            help="The texts: a file as for training, or an installed data set (default: those of "
+            "the index).",
             autocompletion=complete_data,
         ),
-    ],
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="An index that `cse index` made (default: index in the run's folder).",
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -57,7 +71,17 @@ def search(
     check_queries(queries, top)
     plugins = installed(context)
     check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
-    texts = rows_of(data, plugins.registry, named_columns(sets))
+    texts: list[str] = []
+    saved = None
+    if data is None:
+        given = {"pooling": pooling, "max_length": max_length, "prompt": prompt}
+        saved = _index(model, index, plugins, {k: v for k, v in given.items() if v is not None})
+        pooling, max_length, prompt = (saved.about["settings"][name] for name in given)
+    elif index is not None:
+        raise CseError("the texts are those of --data", where="--index", value=str(index),
+                       hint="leave out one of them")  # fmt: skip
+    else:
+        texts = rows_of(data, plugins.registry, named_columns(sets))
     loaded = load_model(
         model,
         plugins.registry,
@@ -68,15 +92,39 @@ def search(
         precision=precision,
     )
     encode = TextEncoder(loaded, batch_tokens)
-    found = nearest(encode, queries, texts, top)
+    if saved is None:
+        found = nearest(encode, queries, texts, top)
+    else:
+        found = saved.nearest(encode, queries, top)
     if encode.note:
         warn(encode.note)
     if json:
-        say_json({"model": model, "data": data, "texts": len(texts), "queries": found})
+        where = {"data": data} if saved is None else {"index": str(saved.path)}
+        count = len(texts) if saved is None else len(saved.vectors)
+        say_json({"model": model, **where, "texts": count, "queries": found})
         return
-    echo_err(f"{len(texts):,} texts of {data}")
+    many, source = (len(texts), data) if saved is None else (len(saved.vectors), saved.path)
+    echo_err(f"{many:,} texts of {source}")
     for each in found:
-        table = plain_table(each["query"], (each["similarity"], "row", "text"))
+        heads = ("row",) if saved is None else ("file", "row")
+        table = plain_table(each["query"], (each["similarity"], *heads, "text"))
         for hit in each["results"]:
-            table.add_row(f"{hit['score']:.4f}", str(hit["row"]), hit["text"])
+            table.add_row(f"{hit['score']:.4f}", *(str(hit[head]) for head in heads), hit["text"])
         say_table(table)
+
+
+def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
+    """Return the index of a model; refuse one that another model or other settings made."""
+    from cse_cli.models.index import changed, index_folder, model_sum, open_index
+
+    folder = index_folder(model, named)
+    if named is None and (folder is None or not folder.is_dir()):
+        hint = "name a file with --data, or index texts first: cse index MODEL FILE..."
+        raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
+    assert folder is not None
+    found = open_index(folder)
+    why = changed(found, {"model": model_sum(model, plugins.registry), **given})
+    if why is not None:
+        hint = f"encode its texts again: cse index {model} --out {folder}"
+        raise CseError(f"{why} since this index was made", where=str(folder), hint=hint)
+    return found

@@ -47,6 +47,15 @@ def _files(name: str, registry: Registry) -> Iterator[tuple[Path, str]]:
         place = Path(cached).parent
     if place.is_file():
         yield place, place.name
+    yield from _files_in(place)
+
+
+def folder_sums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of a model's folder that says how it encodes, by name."""
+    return {shown: file_sum(file) for file, shown in _files_in(folder)}
+
+
+def _files_in(place: Path) -> Iterator[tuple[Path, str]]:
     for file in sorted([*place.glob("*"), *place.glob("*/*")]) if place.is_dir() else ():
         if file.suffix in _READ and file.is_file():
             yield file, file.relative_to(place).as_posix()

@@ -1,0 +1,120 @@
+"""``cse index``: texts encoded once and kept, for ``cse search``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cse_cli.models.loading import (
+    BatchTokensOption,
+    DeviceOption,
+    MaxLengthOption,
+    ModelArgument,
+    PoolingOption,
+    PrecisionOption,
+    PromptOption,
+    check_model,
+    load_model,
+)
+from cse_cli.models.processes import shared
+from cse_cli.options.completion import complete_data
+from cse_cli.plugins.installed import installed
+from cse_cli.terminal.console import echo_err, say_json, warn
+from cse_cli.texts.given import ColumnsOption, named_columns
+from cse_core.errors import CseError
+
+
+@shared
+def index(
+    context: typer.Context,
+    model: ModelArgument,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE...]",
+            help="All texts that it is to hold: folders of md, html and txt documents, txt files "
+            "with a text a line, tables, or installed data sets. By default those of the index "
+            "that is there.",
+            autocompletion=complete_data,
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder of the index (default: index in the run's folder).",
+        ),
+    ] = None,
+    half: Annotated[
+        bool, typer.Option("--half", help="Keep vectors in float16, half the size.")
+    ] = False,
+    sets: ColumnsOption = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    pooling: PoolingOption = None,
+    max_length: MaxLengthOption = None,
+    prompt: PromptOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "fp32",
+    batch_tokens: BatchTokensOption = None,
+) -> None:
+    """Encode texts and keep them for search; texts that are there are not encoded again."""
+    from cse_cli.machine.out_files import check_out_folder
+    from cse_cli.models.encoding import TextEncoder
+    from cse_cli.models.index import (
+        changed,
+        index_folder,
+        model_sum,
+        open_index,
+        read_places,
+        write_index,
+    )
+    from cse_cli.terminal.progress import reporter_for
+
+    plugins = installed(context)
+    check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
+    folder = index_folder(model, out)
+    if folder is None:
+        hint = "name the folder of the index: --out DIR"
+        raise CseError("is not a run, which would hold its index", where="MODEL", value=model,
+                       hint=hint)  # fmt: skip
+    old = None
+    if folder.is_dir() and any(folder.iterdir()):
+        old = open_index(folder)
+    check_out_folder(folder)
+    columns = named_columns(sets)
+    if not files and old is None:
+        raise CseError("no texts are named", where="FILE", hint="name a folder or files of texts")
+    if not files and old is not None:
+        files, columns = list(old.about["files"]), dict(old.about["columns"]) | columns
+    files = [str(Path(each).absolute()) if Path(each).exists() else each for each in files or ()]
+    places, notes = read_places(files, plugins.registry, columns)
+    settings = {"model": model_sum(model, plugins.registry), "pooling": pooling,
+                "max_length": max_length, "prompt": prompt, "half": half}  # fmt: skip
+    if old is not None and (why := changed(old, settings)) is not None:
+        warn(f"{why} since the index in {folder} was made: all texts are encoded again")
+        old = None
+    loaded = load_model(
+        model,
+        plugins.registry,
+        pooling=pooling,
+        max_length=max_length,
+        prompt=prompt,
+        device=device,
+        precision=precision,
+    )
+    encode = TextEncoder(loaded, batch_tokens)
+    about = {"model": model, "settings": settings, "files": files, "columns": columns}
+    with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
+        counts = write_index(folder, encode, places, about, old, progress=reporter.progress)
+    for note in (*notes, *([encode.note] if encode.note else [])):
+        warn(note)
+    if json:
+        say_json({"index": str(folder), "texts": len(places), **counts})
+        return
+    said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    echo_err(f"{len(places):,} texts are in {folder}: {said}")

@@ -1,0 +1,264 @@
+"""A saved index: texts with their vectors in a folder, from which ``cse search`` answers.
+
+It holds ``index.json`` (the model's checksum, how it encoded, the files), ``texts.jsonl`` (a text
+with its places a line) and ``vectors.npy`` (``[N, D]``, row N that of line N), which is mapped into
+memory. It is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_cli.models.encoding import BLOCK, TextEncoder, check_queries, similarities
+from cse_core.data.documents import document_files, no_documents, passages
+from cse_core.errors import CseError
+from cse_core.files import RUN_FILE, atomic_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse_core.registry.registry import Registry
+
+INDEX = "index"
+"""Name of the folder of a run's index."""
+_ABOUT, _TEXTS, _VECTORS = "index.json", "texts.jsonl", "vectors.npy"
+_FORMAT = 1
+_ROWS = 2**16
+Places = dict[str, list[tuple[str, int]]]
+"""By text, in which files it is and where: the row of a table, the passage of a document."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index that is there.
+
+    Attributes:
+        path: Its folder.
+        about: What ``index.json`` says.
+        vectors: ``[N, D]``, mapped from its file.
+    """
+
+    path: Path
+    about: Mapping[str, Any]
+    vectors: NDArray[np.floating]
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield each text with its places."""
+        with (self.path / _TEXTS).open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+    def nearest(
+        self, encode: TextEncoder, queries: Sequence[str], top: int
+    ) -> list[dict[str, Any]]:
+        """Return for each query its nearest texts, as ``cse search --json`` has them."""
+        import numpy as np
+
+        from cse_cli.models.geometry import unit
+
+        check_queries(queries, top)
+        kind, asked = encode.similarity, encode(queries, role="query")
+        if kind == "cosine":  # the vectors here have length 1
+            kind, asked = "dot", unit(asked).astype(np.float32)
+        blocks = (self.vectors[at : at + _ROWS] for at in range(0, len(self.vectors), _ROWS))
+        scores = [similarities(kind, asked, rows.astype(np.float32)) for rows in blocks]
+        best = np.argsort(-np.concatenate(scores, axis=1), axis=1, kind="stable")[:, :top]
+        values = np.take_along_axis(np.concatenate(scores, axis=1), best, axis=1)
+        wanted = set(best.ravel().tolist())
+        last = max(wanted) + 1
+        found = {row: e for row, e in enumerate(islice(self.lines(), last)) if row in wanted}
+        return [
+            {
+                "query": query,
+                "similarity": encode.similarity,
+                "results": [
+                    {
+                        "rank": rank,
+                        "score": round(score, 6),
+                        "file": found[row]["places"][0][0],
+                        "row": found[row]["places"][0][1],
+                        "text": found[row]["text"],
+                    }
+                    for rank, (row, score) in enumerate(zip(rows, own, strict=True), 1)
+                ],
+            }
+            for query, rows, own in zip(queries, best.tolist(), values.tolist(), strict=True)
+        ]
+
+
+def index_folder(model: str, named: Path | None) -> Path | None:
+    """Return the folder of a model's index: the named one, or ``index`` in a run's folder."""
+    run = Path(model).expanduser()
+    return named or (run / INDEX if (run / RUN_FILE).is_file() else None)
+
+
+def open_index(path: Path) -> Index:
+    """Return the index in a folder.
+
+    Raises:
+        CseError: If there is none, or it is damaged.
+    """
+    import numpy as np
+
+    hint = "make it: cse index MODEL FILE... --out DIR"
+    if not (path / _ABOUT).is_file():
+        raise CseError("no index is here", where=str(path), hint=hint)
+    try:
+        about = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
+        vectors = np.load(path / _VECTORS, mmap_mode="r")
+        whole = about["format"] == _FORMAT and vectors.shape == (about["texts"], about["dimension"])
+    except (OSError, ValueError, KeyError, TypeError):
+        whole = False
+    if not whole or not (path / _TEXTS).is_file():
+        what = "the index is damaged, or another version of cse wrote it"
+        raise CseError(what, where=str(path), hint="delete it and make it again with cse index")
+    return Index(path, about, vectors)
+
+
+def model_sum(name: str, registry: Registry) -> str:
+    """Return a checksum of all files of a model that say how it encodes.
+
+    Raises:
+        CseError: If the model is not there.
+    """
+    from cse_core.recipes.model_facts import resolve_model
+    from cse_core.training.fingerprints import folder_sums
+
+    sums = folder_sums(Path(resolve_model(name, registry)))
+    return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
+
+
+def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
+    """Return what of the model or its settings is not as when an index was made."""
+    was = index.about["settings"]
+    names = {"model": "the model has changed", "pooling": "--pooling differs",
+             "max_length": "--max-length differs", "prompt": "--prompt differs",
+             "half": "--half differs"}  # fmt: skip
+    return next((names[key] for key, now in settings.items() if was.get(key) != now), None)
+
+
+def read_places(
+    files: Sequence[str], registry: Registry, columns: dict[str, str]
+) -> tuple[Places, list[str]]:
+    """Return the texts of files and folders with their places, and what to say of them.
+
+    Args:
+        files: Tables, txt files with a text a line, and folders of documents.
+        registry: The installed plugins' records.
+        columns: As ``rows_of`` takes them.
+
+    Raises:
+        CseError: If one cannot be read, or nothing is left.
+    """
+    from cse_cli.texts.given import rows_of
+
+    found: Places = {}
+    notes: list[str] = []
+
+    def add(text: str, name: str, place: int) -> None:
+        if text.strip():
+            found.setdefault(text, []).append((name, place))
+
+    for file in files:
+        folder = Path(file).expanduser()
+        if not folder.is_dir() or registry.has("dataset", file):
+            for row, text in enumerate(rows_of(file, registry, columns), 1):
+                add(text, file, row)
+            continue
+        documents, others = document_files(folder)
+        left_out: list[str] = []
+        for path in documents:
+            try:
+                for number, text in enumerate(passages(path, str(path)), 1):
+                    add(text, str(path), number)
+            except CseError as error:
+                left_out.append(str(error))
+        if len(left_out) == len(documents):
+            raise CseError(left_out[0]) if left_out else no_documents(file, others)
+        kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
+        notes += [f"{file}: files of other kinds are left out: {kinds}"] if others else []
+        many = f"{len(left_out):,} of {len(documents):,} documents are left out"
+        notes += [f"{file}: {many}: {left_out[0]}"] if left_out else []
+    if not found:
+        raise CseError("no text is in these files", where=files[0])
+    return found, notes
+
+
+def write_index(
+    path: Path,
+    encode: TextEncoder,
+    places: Places,
+    about: Mapping[str, Any],
+    old: Index | None,
+    *,
+    progress: Any,
+) -> dict[str, int]:
+    """Write an index, whole or not at all; texts that the old one has are not encoded again.
+
+    Args:
+        path: Its folder; what is there is replaced.
+        encode: The model.
+        places: The texts.
+        about: Facts for ``index.json``; its ``settings`` say whether vectors are ``half``.
+        old: The index whose vectors are taken, made by the same model with the same settings.
+        progress: Hears how many texts are done.
+
+    Returns:
+        How many texts were ``encoded`` and ``kept``, and how many of the old ones are ``gone``.
+
+    Raises:
+        CseError: If a vector is not finite, or the folder cannot be written.
+    """
+    import numpy as np
+
+    from cse_cli.models.geometry import unit
+
+    lines = () if old is None else old.lines()
+    rows_before = {line["text"]: row for row, line in enumerate(lines) if line["text"] in places}
+    texts = list(places)
+    new = [row for row, text in enumerate(texts) if text not in rows_before]
+    vectors: Any = None
+    with atomic_folder(path) as beside:
+
+        def open_vectors(dimension: int) -> Any:
+            kind = np.float16 if about["settings"]["half"] else np.float32
+            shape = (len(texts), dimension)
+            made = np.lib.format.open_memmap(beside / _VECTORS, "w+", kind, shape)
+            kept = [row for row, text in enumerate(texts) if text in rows_before]
+            for start in range(0, len(kept), _ROWS):
+                some = kept[start : start + _ROWS]
+                assert old is not None
+                made[some] = old.vectors[[rows_before[texts[row]] for row in some]]
+            return made
+
+        done = 0
+        for held, found in encode.blocks((texts[row] for row in new), min(BLOCK, 512), "document"):
+            if not np.isfinite(found).all():
+                hint = "the model has diverged: train it with a lower train.lr, or in fp32"
+                raise CseError("the model gave vectors that are not finite", hint=hint)
+            if vectors is None:
+                vectors = open_vectors(found.shape[1])
+            own = unit(found) if encode.similarity == "cosine" else found
+            vectors[new[done : done + len(held)]] = own
+            done += len(held)
+            progress(done, len(new), "texts")
+        if vectors is None:
+            assert old is not None, "texts are new or kept"
+            vectors = open_vectors(old.vectors.shape[1])
+        vectors.flush()
+        with (beside / _TEXTS).open("w", encoding="utf-8") as file:
+            for text in texts:
+                line = {"text": text, "places": places[text]}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        facts = {"format": _FORMAT, **about, "similarity": encode.similarity,
+                 "texts": len(texts), "dimension": vectors.shape[1]}  # fmt: skip
+        (beside / _ABOUT).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        del vectors
+    before = 0 if old is None else len(old.vectors)
+    return {"encoded": len(new), "kept": len(rows_before), "gone": before - len(rows_before)}

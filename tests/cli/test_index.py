@@ -1,0 +1,153 @@
+"""``cse index`` and ``cse search`` on it: what is encoded, kept and gone, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from cse_core.data.documents import PASSAGE, document_files, passages
+from cse_core.errors import CseError
+from tests.fixtures.command_line import Cse, refused
+
+MD = """---
+title: left out
+---
+# Boats
+
+A *boat* sails on the [sea](http://example.org).
+
+- one
+- two
+
+| a | b |
+|---|---|
+| c | d |
+"""
+HTML = """<html><head><title>no</title><script>x = 1</script></head><body><nav>no</nav>
+<h1>Lamps</h1><p>A lamp <b>in</b> the
+garden.<p>Second &amp; last</body>"""
+
+
+def folder_of(path: Path) -> Path:
+    (path / "sub" / ".git").mkdir(parents=True)
+    (path / "a.md").write_text(MD)
+    (path / "sub" / "b.HTML").write_text(HTML)
+    (path / "sub" / ".git" / "c.txt").write_text("hidden")
+    (path / "c.txt").write_text("The judge spoke.\n\nNobody heard.\n")
+    (path / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    (path / "x.pdf").write_bytes(b"no text")
+    return path
+
+
+def test_documents_become_passages(tmp_path: Path) -> None:
+    found, others = document_files(folder_of(tmp_path / "docs"))
+    assert [path.name for path in found] == ["a.md", "bad.txt", "c.txt", "b.HTML"]
+    assert others == {".pdf": 1}
+    assert passages(found[0], "a") == ["Boats A boat sails on the sea. one two a b c d"]
+    assert passages(found[2], "c") == ["The judge spoke. Nobody heard."]
+    assert passages(found[3], "b") == ["Lamps A lamp in the garden. Second & last"]
+    with pytest.raises(CseError, match="not UTF-8"):
+        passages(found[1], "bad.txt")
+    long = tmp_path / "long.txt"
+    words = [f"word{n}" for n in range(5 * PASSAGE // 2)]
+    long.write_text("short\n\n" + " ".join(words) + "\n\nend\n")
+    pieces = passages(long, "long")
+    assert " ".join(pieces).split() == ["short", *words, "end"]
+    assert len(pieces) == 3 and max(len(each.split()) for each in pieces) <= PASSAGE
+    long.write_text("猫" * 500)
+    assert "".join(passages(long, "long")) == "猫" * 500 and len(passages(long, "long")) == 3
+
+
+def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
+    docs, table, index = folder_of(tmp_path / "docs"), tmp_path / "t.tsv", tmp_path / "index"
+    table.write_text("id\ttext\n1\tthe bell rang\n2\tThe judge spoke. Nobody heard.\n3\t\n")
+
+    def made(*words: str) -> dict[str, Any]:
+        said = cse("index", "starter", *words, "--out", str(index), "--json")
+        assert said.code == 0, said.err
+        found: dict[str, Any] = json.loads(said.out)
+        return found
+
+    first = made(str(docs), str(table))
+    assert first == {"index": str(index), "texts": 4, "encoded": 4, "kept": 0, "gone": 0}
+    vectors = np.load(index / "vectors.npy", mmap_mode="r")
+    assert vectors.shape == (4, 256) and vectors.dtype == np.float32
+    lines = [json.loads(line) for line in (index / "texts.jsonl").read_text().splitlines()]
+    assert lines[1] == {
+        "text": "The judge spoke. Nobody heard.",
+        "places": [[str(docs / "c.txt"), 1], [str(table), 2]],
+    }
+
+    words = ("search", "starter", "a garden light", "who rang?", "--top", "2", "--json")
+    said = json.loads(cse(*words, "--index", str(index)).out)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"{line['text']}\n" for line in lines))
+    plain = json.loads(cse(*words, "--data", str(texts)).out)
+    assert said["texts"] == 4
+    for ours, other in zip(said["queries"], plain["queries"], strict=True):
+        assert [hit["text"] for hit in ours["results"]] == [h["text"] for h in other["results"]]
+        scores = [[hit["score"] for hit in each["results"]] for each in (ours, other)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    hit = said["queries"][0]["results"][0]
+    assert (hit["file"], hit["row"]) == (str(docs / "sub" / "b.HTML"), 1)
+
+    before = {line["text"]: row for line, row in zip(lines, vectors, strict=True)}
+    (docs / "a.md").unlink()
+    (docs / "c.txt").write_text("A new text.\n")
+    assert made() == {"index": str(index), "texts": 4, "encoded": 1, "kept": 3, "gone": 1}
+    after = np.load(index / "vectors.npy")
+    rows = [json.loads(line)["text"] for line in (index / "texts.jsonl").read_text().splitlines()]
+    kept = [row for row, text in enumerate(rows) if text in before]
+    assert np.array_equal(after[kept], np.stack([before[rows[row]] for row in kept]))
+
+    half = made("--half")
+    assert half["encoded"] == 4 and np.load(index / "vectors.npy").dtype == np.float16
+    refused(cse("search", "starter", "x", "--index", str(index), "--pooling", "cls"), "--pooling")
+    (index / "texts.jsonl").unlink()
+    refused(cse("search", "starter", "x", "--index", str(index)), "damaged")
+
+
+def test_a_model_that_changed_is_noticed(cse: Cse, starter_copy: Path, tmp_path: Path) -> None:
+    index, texts = tmp_path / "index", tmp_path / "t.txt"
+    texts.write_text("a boat\na lamp\n")
+    words = (str(starter_copy), str(texts), "--out", str(index))
+    assert cse("index", *words).code == 0
+    weights = starter_copy / "model.safetensors"
+    tensors = {name: value * np.float16(0.9) for name, value in load_file(weights).items()}
+    save_file(tensors, weights, metadata={"format": "pt"})
+    search = ("search", str(starter_copy), "x", "--index", str(index))
+    refused(cse(*search), "the model has changed since this index was made")
+    said = cse("index", *words)
+    assert said.code == 0 and "all texts are encoded again" in said.err
+    assert "2 encoded, 0 kept" in said.err and cse(*search).code == 0
+
+
+def test_what_an_index_refuses(cse: Cse, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "a.pdf").write_bytes(b"x")
+    out = ("--out", str(tmp_path / "index"))
+    refused(cse("index", "starter", str(empty), *out), "no document is in this folder (1 .pdf)")
+    refused(cse("index", "starter", *out), "no texts are named")
+    refused(cse("index", "starter", str(empty)), "--out DIR")
+    refused(cse("index", "starter", str(empty), "--out", str(empty)), "no index is here")
+    refused(cse("search", "starter", "x"), "cse index MODEL FILE")
+    assert not (tmp_path / "index").exists()
+
+
+def test_an_index_lies_in_its_run(cse: Cse, starter_copy: Path, tmp_path: Path) -> None:
+    run, texts = tmp_path / "run", tmp_path / "t.txt"
+    texts.write_text("a boat\na lamp\n")
+    run.mkdir()
+    shutil.move(starter_copy, run / "model")
+    (run / "run.toml").write_text("")
+    assert cse("index", str(run), str(texts)).code == 0
+    assert (run / "index" / "index.json").is_file()
+    said = cse("search", str(run), "boat", "--top", "1")
+    assert said.code == 0 and "a boat" in said.out
