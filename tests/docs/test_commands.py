@@ -32,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("texts.txt", "wiki.txt"):
         (tmp_path / name).write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     pairs = [(TEXTS[i], TEXTS[i + 1], i % 6) for i in range(24)]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Notes\n\n" + "\n\n".join(TEXTS), encoding="utf-8")
     (tmp_path / "sts").mkdir()
     for name in ("pairs.tsv", "stsb.dev.tsv", "sts/stsb.test.tsv"):
         (tmp_path / name).write_text(table([("sentence1", "sentence2", "score"), *pairs], "\t"))

@@ -113,7 +113,8 @@ def terminal_cases() -> list[TerminalCase]:
 PLAIN = {
     "list-plugins": "", "show-plugin": "cse-toolkit", "list-recipes": "", "show-recipe": "simcse",
     "train": "--dry-run --data ok.txt", "encode": "starter ok.txt",
-    "index": "starter ok.txt --out index", "search": "starter dog --data ok.txt", "data list": "", "data stats": "ok.txt",
+    "index": "starter ok.txt --out index",
+    "search": "starter dog --data ok.txt", "data list": "", "data stats": "ok.txt",
     "data show": "ok.txt", "data fetch": "starter", "data show-pairs": "folder",
     "eval": "starter --pairs pairs.tsv",
     "bench": "--data ok.txt --model nothere", "data neighbours": "folder",

@@ -166,7 +166,7 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
         splits: Which judgements of a folder are taken: the first that are there.
 
     Raises:
-        CseError: If the folder is no collection, a file is broken, or no query is left.
+        CseError: If the folder is not a collection, a file is broken, or no query is left.
     """
     folder, qrels = Path(path).expanduser(), None
     if folder.is_file():
@@ -218,14 +218,14 @@ def read_collections(folder: str | os.PathLike[str]) -> list[Collection]:
 
 
 def no_collection(folder: Path) -> CseError:
-    """Return the error of a folder that is no test collection."""
+    """Return the error of a folder that is not a test collection."""
     lacking = "no such folder"
     if folder.is_dir():
         kinds = {"documents (corpus.jsonl)": _first(folder, _DOCUMENTS),
                  "queries (queries.jsonl)": _first(folder, _QUERIES),
                  "judgements (qrels/test.tsv)": _qrels_of(folder)}  # fmt: skip
         missing = [kind for kind, there in kinds.items() if not there]
-        lacking = f"is no test collection: it has no {' and no '.join(missing)}"
+        lacking = f"is not a test collection: it has no {' and no '.join(missing)}"
     hint = "name a folder of BEIR's layout, or of TREC's: documents.tsv, topics.tsv, qrels.txt"
     return CseError(lacking, where=str(folder), hint=hint)
 
