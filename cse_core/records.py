@@ -291,12 +291,14 @@ class RecipeSpec(NamedSpec):
     Attributes:
         path: ``"package:folder/file.toml"``.
         paper: Citation, a :class:`Paper` where model cards should cite it.
+        sources: Texts that the paper trains on, as ``SuiteSpec.sources``.
     """
 
     kind: ClassVar[DataKind] = "recipe"
 
     path: str
     paper: str = ""
+    sources: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

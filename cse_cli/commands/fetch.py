@@ -24,8 +24,8 @@ def fetch(
         str,
         typer.Argument(
             metavar="NAME",
-            help="sts, transfer, docs; or owner/name:configuration@split#revision of the hub, of "
-            "which only owner/name must be there.",
+            help="sts, transfer, docs, reviews, simcse; or owner/name:configuration@split#revision "
+            "of the hub, of which only owner/name must be there.",
         ),
     ],
     out: Annotated[
@@ -40,7 +40,7 @@ def fetch(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="For sts, transfer, docs: the data folder."),
+        typer.Option(metavar="DIR", help="For sets that are not of the hub: the data folder."),
     ] = None,
     source: Annotated[
         str | None,
@@ -58,7 +58,7 @@ def fetch(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fetch the public sets of a suite into the data folder, or a data set of the hub to a file."""
+    """Fetch public sets into the data folder, or a data set of the hub to a file."""
     plugins = installed(context)
     table = _table(name, plugins)
     if table is None:
@@ -74,9 +74,10 @@ def fetch(
 
 
 def fetchable(plugins: Installed) -> dict[str, str]:
-    """Return the tables of sources that installed suites name, by the names to type."""
-    paths = [spec.sources for spec in plugins.suites.values() if spec.sources]
-    return {path.rpartition("/")[2].removesuffix(".toml"): path for path in paths}
+    """Return the tables of sources that installed suites and recipes name, by what to type."""
+    paths = [spec.sources for spec in plugins.suites.values()]
+    paths += [found.spec.sources for found in plugins.registry.recipes()]
+    return {path.rpartition("/")[2].removesuffix(".toml"): path for path in paths if path}
 
 
 def _table(name: str, plugins: Installed) -> Sources | None:

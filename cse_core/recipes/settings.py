@@ -123,8 +123,8 @@ class TrainOptions(Options):
     """Clip the gradient to this norm; 0 means no limit."""
     epochs: float = Field(default=1.0, gt=0)
     """Passes over the data; may be a fraction."""
-    max_steps: int | None = Field(default=None, ge=1)
-    """Stop after N steps, even if train.epochs asks for more."""
+    max_steps: int | None = Field(default=None, ge=0)
+    """Stop after N steps, even if train.epochs asks for more; 0 saves the encoder as it is."""
     eval_steps: int | None = Field(default=None, ge=0)
     """Steps between evaluations on the dev sets; 0 means never. By default 125, or a tenth of a
     shorter run."""
@@ -157,7 +157,8 @@ class TrainOptions(Options):
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""
         per_epoch = math.ceil(rows / self.batch_size)
-        return self.max_steps or max(1, math.ceil(per_epoch * self.epochs))
+        of_epochs = max(1, math.ceil(per_epoch * self.epochs))
+        return of_epochs if self.max_steps is None else self.max_steps
 
 
 class ViewOptions(Options):

@@ -30,6 +30,7 @@ def cse_suites() -> list[SuiteSpec]:
             name="classify",
             summary="a linear classifier on every labelled file of the folder",
             factory="cse_evaluation.suites:Classify",
+            sources="cse_evaluation:sources/reviews.toml",
         ),
         SuiteSpec(
             name="collections",

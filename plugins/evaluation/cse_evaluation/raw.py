@@ -108,6 +108,22 @@ def label_first(raw: Raw, *, fine: bool = False) -> Iterator[tuple[str, ...]]:
             yield (label.partition(":")[0], label, text.strip()) if fine else (label, text.strip())
 
 
+def reviews(raw: Raw, *, part: str) -> Iterator[dict[str, str]]:
+    """Yield IMDB's reviews of a part: a file for each, in the folder of its label."""
+    for name in sorted(raw):
+        folder, _, _ = name.rpartition("/")
+        for label in ("neg", "pos"):
+            if folder.endswith(f"/{part}/{label}"):
+                yield {"label": label, "text": " ".join(lines_of(raw[name])).strip()}
+
+
+def rated(raw: Raw, *, part: str) -> Iterator[dict[str, str]]:
+    r"""Yield Yelp's reviews of a part: 1 for one or two stars, 2 for more, and the text."""
+    rows = file_of(raw, f"{part}.csv").decode("utf-8").splitlines(keepends=True)
+    for label, text in csv.reader(rows):
+        yield {"label": label, "text": text.replace("\\n", " ").strip()}
+
+
 def paraphrases(raw: Raw) -> Iterator[tuple[str, str, str]]:
     """Yield pairs of the Microsoft Research Paraphrase Corpus."""
     (content,) = raw.values()

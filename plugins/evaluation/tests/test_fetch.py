@@ -12,8 +12,8 @@ from cse_evaluation.documents import read_documents
 from cse_evaluation.labelled import TRANSFER_TASKS
 from cse_evaluation.suites import Sts, Transfer
 
-from cse_cli.texts.fetching import Sources, read_sources
-from plugins.evaluation.tests.made_up_web import TABLES, joined, made_up_web, served
+from cse_cli.texts.fetching import Sources, Web, fetch_file, read_sources
+from plugins.evaluation.tests.made_up_web import TABLES, joined, made_up_web, served, tarred
 from tests.fixtures.command_line import Cse, refused
 from tests.shared import shared_path
 
@@ -215,9 +215,37 @@ def test_downloads_in_a_folder(
     assert mine.read_bytes() == b"mine"
 
 
+def test_reviews_become_labelled_texts(tmp_path: Path) -> None:
+    names = [(part, label) for part in ("train", "test") for label in ("pos", "neg", "unsup")]
+    imdb = {
+        f"aclImdb/{part}/{label}/{number}_1.txt": f"A {label} film, {part}.".encode()
+        for part, label in names
+        for number in (1, 0)
+    }
+    yelp = {
+        "yelp/train.csv": b'"1","Bad, ""very"".\\nYes."\n"2","Good."\n',
+        "yelp/test.csv": b'"2","Fine."\n',
+    }
+    for name, files in (("aclImdb_v1.tar.gz", imdb), ("yelp_review_polarity_csv.tgz", yelp)):
+        (tmp_path / name).write_bytes(tarred(files))
+    found = {}
+    for file in table("reviews").files:
+        (place,) = file.places
+        assert len(place.sha256[0]) == 64
+        free = {"places": (place.model_copy(update={"sha256": ()}),), "rows": None}
+        content, _ = fetch_file(file.model_copy(update=free), Web(str(tmp_path)), None)
+        lines = map(json.loads, gzip.decompress(content).decode().splitlines())
+        found[file.name.partition(".jsonl")[0]] = [tuple(line.values()) for line in lines]
+    for part in ("train", "test"):
+        films = [(label, f"A {label} film, {part}.") for label in ("neg", "neg", "pos", "pos")]
+        assert found[f"imdb.{part}"] == films
+    assert found["yelp.train"] == [("1", 'Bad, "very". Yes.'), ("2", "Good.")]
+    assert found["yelp.test"] == [("2", "Fine.")]
+
+
 def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:
     refused(here("data", "fetch", "stss"), "unknown set", "did you mean sts?")
-    refused(here("data", "fetch", "nothing"), "there are sts, transfer, docs")
+    refused(here("data", "fetch", "nothing"), "there are sts, transfer, reviews, docs, simcse")
     refused(here("data", "fetch", "sts", "--out", "x.parquet"), "sts is several files")
     folder = tmp_path / "home/cse/sts"
     folder.mkdir(parents=True)

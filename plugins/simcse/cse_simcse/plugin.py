@@ -57,6 +57,7 @@ def cse_recipes() -> list[RecipeSpec]:
             summary="two dropout masks of one sentence are each other's positives",
             path="cse_simcse:recipes/simcse.toml",
             paper=PAPER,
+            sources="cse_simcse:sources/simcse.toml",
         ),
         RecipeSpec(
             name="simcse-supervised",

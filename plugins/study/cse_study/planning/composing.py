@@ -216,7 +216,7 @@ class Composer:
 
     Attributes:
         inputs: What stands for roles.
-        steps: ``train.max_steps`` of every run; None leaves it.
+        steps: ``train.max_steps`` of every run that is to make steps; None leaves it.
         rows: ``data.limit`` of every run; None leaves it.
         plugins: The installed plugins.
     """
@@ -309,7 +309,7 @@ class Composer:
     def _choice(self, settings: Mapping[str, Any]) -> Choice:
         arguments = {name: value for name, value in settings.items() if "." not in name}
         options = {path: value for path, value in settings.items() if "." in path}
-        if self.steps is not None:
+        if self.steps is not None and options.get("train.max_steps") != 0:
             options["train.max_steps"] = self.steps
         if self.rows is not None:
             options["data.limit"] = self.rows

@@ -1,0 +1,1 @@
+"""Whitening: a head that is fitted to texts, and runs without training."""
