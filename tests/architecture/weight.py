@@ -64,16 +64,16 @@ BOUNDS = (
     Bound("  runtime", ("cse_core/runtime",), 490, held=1_050),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=130),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_070),
-    Bound("plugins", ("plugins",), 26_467, held=28_670),
+    Bound("plugins", ("plugins",), 26_467, held=28_910),
     Bound("  study", ("plugins/study",), 5_000, held=5_480),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=4_170),
     Bound("  testkit", ("plugins/testkit",), 3_000, held=4_030),
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_140, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_380, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=840, tests=True),
-    Bound("docs, words", ("docs",), 50_000, held=50_800, words=True),
+    Bound("docs, words", ("docs",), 50_000, held=51_080, words=True),
 )
 
 
