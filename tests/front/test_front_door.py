@@ -145,7 +145,7 @@ def test_an_interrupted_run_goes_on(
         patch.setattr(SilentReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
         texts: Any = {"data": sentences, "dev": pairs}
         cse.train("simcse", options=SHORT, out=out, report="csv", quiet=True, **texts)
-    assert f"go on with cse.resume('{out}')" in str(stopped.value)
+    assert f"resume with cse.resume('{out}')" in str(stopped.value)
     again: Any = {"options": SHORT, "out": out, "report": "csv", "resume": "auto", **texts}
     assert cse.train("simcse", quiet=True, **again).outcome.steps == 3
     rows = (out / "metrics.csv").read_text().splitlines()  # the reporter goes on too

@@ -257,7 +257,7 @@ def test_an_interrupt_writes_checkpoints_and_says_how_to_go_on(cse: Cse, place: 
     assert study.returncode == 130
     text = said.decode()
     assert "Traceback" not in text
-    assert "go on where they were with: cse study" in text
+    assert "to resume, run: cse study" in text
     assert checkpoints(place, "studies") and not finished(place, "studies")
     assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if _runs(p, place.folder)]
 
