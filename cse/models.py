@@ -97,23 +97,27 @@ class Model:
         Args:
             queries: What to look for: one text or several.
             data: A list of texts, or anything that ``data`` of :func:`cse.train` can be; rows count
-                from 1, over all files.
+                from 1, over all files. Or the folder of an index that ``cse index`` made.
             top: Texts for each query.
             batch_tokens: As in :meth:`encode`.
 
         Returns:
             For each query ``query``, ``similarity`` (cosine, or what the model says) and
-            ``results``: ``rank``, ``score``, ``row`` and ``text``.
+            ``results``: ``rank``, ``score``, ``row`` and ``text``; of an index ``file`` too.
 
         Raises:
-            CseError: If a query or the data is wrong.
+            CseError: If a query or the data is wrong, or another model made the index.
         """
         from cse.tables import files_of, texts_of
         from cse_cli.models.encoding import TextEncoder, check_queries, nearest
+        from cse_cli.models.index import index_of, is_index
         from cse_cli.texts.given import rows_of
 
         wanted = texts_of(queries, "queries")
         check_queries(wanted, top)
+        if isinstance(data, str | PathLike) and is_index(data):
+            index = index_of(fspath(data), self.name, self._plugins.registry)
+            return index.nearest(TextEncoder(self.loaded, batch_tokens), wanted, top)
         files = files_of(data, "data")
         texts = [text for file in files for text in rows_of(file, self._plugins.registry)]
         return nearest(TextEncoder(self.loaded, batch_tokens), wanted, texts, top)

@@ -115,16 +115,11 @@ def search(
 
 def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
     """Return the index of a model; refuse one that another model or other settings made."""
-    from cse_cli.models.index import changed, index_folder, model_sum, open_index
+    from cse_cli.models.index import index_folder, index_of
 
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
         hint = "name a file with --data, or index texts first: cse index MODEL FILE..."
         raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
     assert folder is not None
-    found = open_index(folder)
-    why = changed(found, {"model": model_sum(model, plugins.registry), **given})
-    if why is not None:
-        hint = f"encode its texts again: cse index {model} --out {folder}"
-        raise CseError(f"{why} since this index was made", where=str(folder), hint=hint)
-    return found
+    return index_of(folder, model, plugins.registry, given)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,33 @@ def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
              "max_length": "--max-length differs", "prompt": "--prompt differs",
              "half": "--half differs"}  # fmt: skip
     return next((names[key] for key, now in settings.items() if was.get(key) != now), None)
+
+
+def is_index(path: str | PathLike[str]) -> bool:
+    """Tell whether a folder holds an index."""
+    return Path(path).expanduser().joinpath(_ABOUT).is_file()
+
+
+def index_of(
+    path: str | Path, model: str, registry: Registry, given: Mapping[str, Any] | None = None
+) -> Index:
+    """Return an index of a model; refuse one that another model or other settings made.
+
+    Args:
+        path: Its folder.
+        model: The model's name.
+        registry: The installed plugins' records.
+        given: Settings that must be those of the index.
+
+    Raises:
+        CseError: If there is none, it is damaged, or it was made otherwise.
+    """
+    found = open_index(Path(path).expanduser())
+    why = changed(found, {"model": model_sum(model, registry), **(given or {})})
+    if why is not None:
+        hint = f"encode its texts again: cse index {model} --out {path}"
+        raise CseError(f"{why} since this index was made", where=str(path), hint=hint)
+    return found
 
 
 def read_places(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import cse as api
 from cse_core.data.documents import PASSAGE, document_files, passages
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
@@ -90,6 +91,8 @@ def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
     texts.write_text("".join(f"{line['text']}\n" for line in lines))
     plain = json.loads(cse(*words, "--data", str(texts)).out)
     assert said["texts"] == 4
+    found = api.load("starter").search(["a garden light", "who rang?"], index, top=2)
+    assert found == said["queries"]
     for ours, other in zip(said["queries"], plain["queries"], strict=True):
         assert [hit["text"] for hit in ours["results"]] == [h["text"] for h in other["results"]]
         scores = [[hit["score"] for hit in each["results"]] for each in (ours, other)]

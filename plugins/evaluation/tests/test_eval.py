@@ -147,7 +147,7 @@ MISTAKES = [
     ("--labelled transfer/mr.tsv --long-texts sliced", "--long-texts", "did you mean slice?"),
     ("--labelled transfer/mr.tsv --classifier exakt", "--classifier", "did you mean exact?"),
     ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),
-    ("--data starter --items-out x.tsv", "--items-out", "--documents FILE or --labelled FILE"),
+    ("--data starter --items-out x.tsv", "--items-out", "--collections FOLDER or --labelled FILE"),
     ("--data starter --pairs-out no/x.tsv", "folder does not exist", "mkdir -p"),
     ("short --data starter --pairs-out x.tsv", "--pairs-out", "is for one model"),
     ("--labelled transfer/mr.tsv --suite transfer --data-dir .", "two sets", "'mr'"),
