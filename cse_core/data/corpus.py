@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
+from cse_core.data.tables import numbers_of
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
 
@@ -189,7 +190,7 @@ class Corpus:
                 for start in range(0, len(chunk), _ROWS):
                     part = chunk.slice(start, _ROWS)
                     texts.update("".join(part.to_pylist()).encode())
-                    lengths.update(pc.binary_length(part).to_numpy().astype("<i8").tobytes())
+                    lengths.update(numbers_of(pc.binary_length(part)).astype("<i8").tobytes())
             whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
         if self.documents is not None:
             whole.update(self.documents.astype("<i8").tobytes())

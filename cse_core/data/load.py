@@ -19,7 +19,7 @@ from cse_core.data.columns import (
 )
 from cse_core.data.corpus import Corpus, LoadReport, document_numbers
 from cse_core.data.sources import Source, find_source
-from cse_core.data.tables import Reading, join_tables
+from cse_core.data.tables import Reading, join_tables, numbers_of
 from cse_core.errors import CseError
 from cse_core.recipes.settings import FILLED, NO_COLUMNS, DataOptions, NeededColumns
 from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
@@ -253,7 +253,8 @@ def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
 
     chunks: list[pa.Array] = []
     for chunk in column.chunks:
-        trimmed = pc.utf8_trim_whitespace(pc.fill_null(chunk, ""))
+        filled = pc.fill_null(chunk, "") if chunk.null_count else chunk
+        trimmed = pc.utf8_trim_whitespace(filled)
         found = pc.match_substring(trimmed, "\0")
         if pc.any(found).as_py():
             row = sum(map(len, chunks)) + pc.index(found, True).as_py()
@@ -302,7 +303,10 @@ def _usable(
                 f"--set data.columns.{column}=NAME, name other data, or let no view read it",
             )
     table, rows = _unfolded(source.table, needed.required, name)
-    has = {each: pc.not_equal(table.column(each), "").to_numpy() for each in ("text", *filled)}
+    has = {}
+    for each in ("text", *filled):
+        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(each).chunks]
+        has[each] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
     usable = np.logical_and.reduce(list(has.values()))
     lacking = [each for each in has if not has[each][has["text"]].all()]
     if refuse and not usable.all():

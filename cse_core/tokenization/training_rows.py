@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cse_core.data import Corpus, TextColumn
 from cse_core.data.columns import read_values
-from cse_core.data.tables import text_table
+from cse_core.data.tables import numbers_of, text_table
 from cse_core.errors import CseError
 from cse_core.protocols import Tokenizer
 from cse_core.records import ColumnType
@@ -242,7 +242,8 @@ class TrainingRows:
 def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
     """Return the different texts, by first appearance, and ``[rows]`` which of them a row has."""
     encoded = column.dictionary_encode().unify_dictionaries()
-    place = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks], dtype=np.int64)
+    which = [numbers_of(chunk.indices) for chunk in encoded.chunks]
+    place = np.concatenate(which, dtype=np.int64)
     return TextColumn(pa.chunked_array([encoded.chunk(0).dictionary])), torch.from_numpy(place)
 
 

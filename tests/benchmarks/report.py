@@ -93,7 +93,7 @@ ROWS = tuple(
         ("memory.chunked", "peak memory, largest batch, in chunks of 64",
          "batch 64, the same chunk size", "<= 1.5"),
         ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
-        ("startup.list", "`cse list-plugins`", "nothing", "<= 0.5", "s"),
+        ("startup.list", "`cse list-plugins`", "nothing", "<= 0.3", "s"),
         ("startup.import", "`cse list-plugins`", "python with `import sentence_transformers`"),
     )
 )  # fmt: skip

@@ -103,3 +103,23 @@ def test_a_listing_builds_no_validators() -> None:
     models, built = json.loads(done.stderr.splitlines()[-1])
     assert models > 50
     assert built <= 2, f"{built} of {models} options models were built"
+
+
+TRAINED = """
+import json, sys
+from cse_cli.main import run
+
+code = run(json.loads(sys.argv[1]))
+print(json.dumps([code, [name for name in json.loads(sys.argv[2]) if name in sys.modules]]))
+"""
+
+
+def test_a_run_imports_what_it_needs(sentences: Path, tmp_path: Path) -> None:
+    """Each of these delays the first step by up to a second, and training needs none."""
+    words = ["train", "--recipe", "simcse", "--model", "starter", "--data", str(sentences)]
+    words += ["--train.max_steps", "1", "--train.batch_size", "2", "--quiet"]
+    words += ["--out", str(tmp_path / "run")]
+    unused = ["pandas", "datasets", "sklearn", "sentence_transformers"]
+    command = [sys.executable, "-c", TRAINED, json.dumps(words), json.dumps(unused)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert json.loads(done.stdout.splitlines()[-1]) == [0, []], done.stderr
