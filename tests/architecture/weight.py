@@ -51,11 +51,11 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=18_300),
+    Bound("cse_core", ("cse_core",), 11_000, held=18_330),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_530),
     Bound("  registry", ("cse_core/registry",), 600, held=860),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_690),
-    Bound("  data", ("cse_core/data",), 1_300, held=1_830),
+    Bound("  data", ("cse_core/data",), 1_300, held=1_850),
     Bound("  tokenization", ("cse_core/tokenization",), 450, held=565),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=2_240),
     Bound("  builtins", ("cse_core/builtins",), 600, held=621),
@@ -71,9 +71,9 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_380, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_400, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=840, tests=True),
-    Bound("docs, words", ("docs",), 50_000, held=50_980, words=True),
+    Bound("docs, words", ("docs",), 50_000, held=51_070, words=True),
 )
 
 
