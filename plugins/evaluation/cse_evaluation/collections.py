@@ -45,6 +45,7 @@ _QRELS_COLUMNS = (
     ("score", "relevance", "rel", "label", "relevancy", "judgement", "judgment"),
 )
 _TAG = re.compile(r"<(/?)(\w+)>")
+_HALF = re.compile("[\ud800-\udfff]")
 _LABEL = re.compile(r"^\s*(?:Number|Topic)\s*:\s*", re.IGNORECASE)
 
 
@@ -244,6 +245,9 @@ def _texts(path: Path, columns: Sequence[str], kind: str, counts: dict[str, int]
         if text is None and title is None:
             hint = f"its column is one of {', '.join(columns)}"
             raise CseError(f"no text of the {kind}", where=place, hint=hint)
+        if any(part is not None and _HALF.search(part) for part in (key, *parts)):
+            hint = "write the character itself, or both of its halves"
+            raise CseError("holds half of a surrogate pair", where=place, hint=hint)
         again += key in found
         found[key] = " ".join(part.strip() for part in parts if part and part.strip())
     if not found:

@@ -205,6 +205,7 @@ def test_splits_and_subfolders(tmp_path: Path) -> None:
         ("corpus.jsonl", '{"_id": true, "text": "a"}\n', "no id"),
         ("corpus.jsonl", '{"_id": "1", "body text": "a"}\n', "no text of the document"),
         ("corpus.jsonl", '{"_id": "1", "text": ["a"]}\n', "must be texts"),
+        ("corpus.jsonl", '{"_id": "\\ud800", "text": "a"}\n', "half of a surrogate pair"),
         ("corpus.jsonl", None, "has no documents"),
     ],
 )
