@@ -43,7 +43,7 @@ def train(
             "--out",
             "-o",
             metavar="DIR",
-            help="Folder of the run; by default runs/RECIPE-TIME.",
+            help="Folder; by default runs/RECIPE-TIME.",
             rich_help_panel=RUN,
         ),
     ] = None,
