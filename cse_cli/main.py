@@ -80,10 +80,11 @@ def run(arguments: Sequence[str]) -> int:
             words.remove(_DEBUG)
         installed = Installed(left_out)
         with exits_as_errors():
-            if not words and not choosing.completing():
+            if words or choosing.completing():
+                code = _run(words or ["--help"], installed)
+            else:
                 echo(_NEXT.rstrip())
-                return 0
-            code = _run(words or ["--help"], installed)
+                code = 0
         sys.stdout.flush()
         return code
     except ElsewhereError:  # the process that failed says why

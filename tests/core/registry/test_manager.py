@@ -124,7 +124,10 @@ BROKEN = {
         ),
         "views is 'positive', not a tuple",
     ),
-    "unknown-token": (plugin(loss("x", "requires=('mask-tokens',)")), "did you mean mask-token"),
+    "unknown-token": (
+        plugin(loss("x", "requires=('mask-tokens',)")),
+        "did you mean mask-token or end-token?",
+    ),
     "unknown-alternative": (plugin(loss("x", "requires=(('pairs', 'vew:a'),)")), "has 'vew:a'"),
     "token-no-tuple": (plugin(loss("x", "provides='pairs'")), "provides is 'pairs', not a tuple"),
     "token-function": (plugin(loss("x", "provides=lambda o: ('nonsense',)")), "has 'nonsense'"),
