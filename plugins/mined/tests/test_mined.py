@@ -83,7 +83,12 @@ def slow(row: int, *, skip: int, margin: float, relative: bool, depth: int) -> l
 
 @pytest.mark.parametrize(
     ("skip", "margin", "strategy", "depth", "number"),
-    [(0, 0.05, "relative", 100, 1), (3, 0.2, "absolute", 10, 3), (0, -0.5, "relative", 8, 4)],
+    [
+        (0, 0.05, "relative", 100, 1),
+        (3, 0.2, "absolute", 10, 3),
+        (0, -0.5, "relative", 8, 4),
+        (2, 0.0, "absolute", 100, 3),
+    ],
 )
 def test_negatives_are_those_of_a_search_in_loops(
     skip: int, margin: float, strategy: str, depth: int, number: int,
