@@ -96,7 +96,7 @@ def test_the_mean_age() -> Iterator[tuple[float, float]]:
         yield mean_age({"eta": eta, "terms": terms})["sum"], wanted
 
 
-@equation("MoCoSE", "the traceable distance 1 / (1 - eta) + K / B", "negatives queue", within=1e-9)
+@equation("MoCoSE", "the traceable distance 1 / (1 - eta) + K / B", "negatives queue")
 def test_the_distance() -> Iterator[tuple[float, float]]:
     """The steps until a key leaves a full queue, and the mean age of the weights behind it."""
     for eta, size, batch in ((0.85, 512, 64), (0.5, 256, 32), (0.9, 512, 32)):
