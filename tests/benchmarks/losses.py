@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import statistics
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.inputs import FOR_VOCABULARY, make_model, read, registry, silence, write
 from tests.benchmarks.report import PEER, Report, alternate, ratios, spread
 from tests.benchmarks.sections import Given, folder
-from tests.benchmarks.work import LR, SEED, Watch, _Made
+from tests.benchmarks.work import LR, SEED, watched, watched_peer
 
 LENGTH = 64
 
@@ -114,8 +111,6 @@ def _rows(texts: Sequence[str], count: int) -> list[dict[str, Any]]:
 
 def _own(case: Case, models: Sequence[str], data: str, batch: int, steps: int) -> float:
     from cse_core.recipes.compose import resolve
-    from cse_core.reporter import Reporter
-    from cse_core.training.run import train
 
     sizes = str(_sizes(models[0]))
     sets = [
@@ -128,48 +123,17 @@ def _own(case: Case, models: Sequence[str], data: str, batch: int, steps: int) -
     kinds: Any = case.kinds
     run = resolve(registry(), recipe=case.recipe, kinds=kinds, model=models[0], data=[data],
                   dev=["none"], sets=sets)  # fmt: skip
-    watch = Watch("cpu")
-
-    class Watching(Reporter):
-        def begin(self, round_number: int, steps: int, done: int) -> None:
-            watch.begin()
-
-        def step(self, step: int) -> None:
-            watch.step()
-            if step > steps:
-                raise _Made
-
-    with tempfile.TemporaryDirectory() as out, contextlib.suppress(_Made):
-        train(run, registry(), out=Path(out) / "run", reporter=Watching())
-    return statistics.mean(watch.seconds)
+    return statistics.mean(watched(run, steps).seconds)
 
 
 def _peer(
     case: Case, models: Sequence[str], rows: Sequence[Mapping[str, Any]], batch: int, steps: int
 ) -> float:
-    from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
+    from sentence_transformers import SentenceTransformer
     from sentence_transformers import models as modules
-    from torch.utils.data import BatchSampler, SequentialSampler
-    from transformers import AutoConfig, TrainerCallback
+    from transformers import AutoConfig
 
     silence()
-    watch = Watch("cpu")
-
-    class Watching(TrainerCallback):
-        def on_train_begin(self, *_: Any, **__: Any) -> None:
-            watch.begin()
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            watch.step()
-
-    class InOrder(SentenceTransformerTrainer):
-        def get_batch_sampler(self, dataset: Dataset, **_: Any) -> Any:
-            return BatchSampler(SequentialSampler(dataset), batch_size=batch, drop_last=False)
 
     def load(folder: str) -> SentenceTransformer:
         size = int(AutoConfig.from_pretrained(folder).hidden_size)
@@ -180,14 +144,5 @@ def _peer(
 
     model = load(models[0])
     loss = case.loss(model, load(models[1]), _sizes(models[0]))
-    with tempfile.TemporaryDirectory() as out:
-        arguments = SentenceTransformerTrainingArguments(
-            output_dir=out, max_steps=steps + 1, per_device_train_batch_size=batch,
-            learning_rate=LR, use_cpu=True, save_strategy="no", logging_strategy="no",
-            report_to=[], disable_tqdm=True, seed=SEED,
-        )  # fmt: skip
-        columns = {name: [row[name] for row in rows] for name in case.columns}
-        trainer = InOrder(model=model, args=arguments, train_dataset=Dataset.from_dict(columns),
-                          loss=loss, callbacks=[Watching()])  # fmt: skip
-        trainer.train()
-    return statistics.mean(watch.seconds)
+    columns = {name: [row[name] for row in rows] for name in case.columns}
+    return statistics.mean(watched_peer(model, loss, columns, batch, steps).seconds)

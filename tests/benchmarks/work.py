@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -151,12 +151,18 @@ class _Made(Exception):
 
 def _own(work: Work) -> Watch:
     from cse_core.engine import tiles
+
+    if not work.tiles:
+        tiles.PAIRS = 2**60
+    return watched(composed(work), work.steps, work.device)
+
+
+def watched(run: Composition, steps: int, device: str = "cpu") -> Watch:
+    """Train as a recipe says for so many measured steps, after one that is not."""
     from cse_core.reporter import Reporter
     from cse_core.training.run import train
 
-    watch = Watch(work.device)
-    if not work.tiles:
-        tiles.PAIRS = 2**60
+    watch = Watch(device)
 
     class Watching(Reporter):
         def begin(self, round_number: int, steps: int, done: int) -> None:
@@ -164,11 +170,11 @@ def _own(work: Work) -> Watch:
 
         def step(self, step: int) -> None:
             watch.step()
-            if step > work.steps:
+            if step > steps:
                 raise _Made
 
     with tempfile.TemporaryDirectory() as out, contextlib.suppress(_Made):
-        train(composed(work), registry(), out=Path(out) / "run", reporter=Watching())
+        train(run, registry(), out=Path(out) / "run", reporter=Watching())
     return watch
 
 
@@ -179,31 +185,10 @@ def _peer(work: Work) -> Watch:
     With chunks its loss is the one with gradient caching.
     """
     import torch
-    from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-        losses,
-        models,
-    )
-    from torch.utils.data import BatchSampler, SequentialSampler
-    from transformers import AutoConfig, TrainerCallback
+    from sentence_transformers import SentenceTransformer, losses, models
+    from transformers import AutoConfig
 
     silence()
-    watch = Watch(work.device)
-
-    class Watching(TrainerCallback):
-        def on_train_begin(self, *_: Any, **__: Any) -> None:
-            watch.begin()
-
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            watch.step()
-
-    class InOrder(SentenceTransformerTrainer):
-        def get_batch_sampler(self, dataset: Dataset, **_: Any) -> Any:
-            return BatchSampler(SequentialSampler(dataset), batch_size=work.batch, drop_last=False)
-
     size = int(AutoConfig.from_pretrained(work.model).hidden_size)
     word = models.Transformer(work.model, max_seq_length=work.length)
     head = models.Dense(size, size, activation_function=torch.nn.Tanh())
@@ -215,23 +200,61 @@ def _peer(work: Work) -> Watch:
             model, scale=1 / TEMPERATURE, mini_batch_size=work.chunk
         )
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
+    columns = {"anchor": texts, "positive": texts}
+    return watched_peer(
+        model, loss, columns, work.batch, work.steps, work.device, bf16=work.precision == "bf16"
+    )
+
+
+def watched_peer(
+    model: Any,
+    loss: Any,
+    columns: Mapping[str, list[Any]],
+    batch: int,
+    steps: int,
+    device: str = "cpu",
+    bf16: bool = False,
+) -> Watch:
+    """Train as :func:`watched`, by sentence-transformers' trainer, on rows in their order."""
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from torch.utils.data import BatchSampler, SequentialSampler
+    from transformers import TrainerCallback
+
+    watch = Watch(device)
+
+    class Watching(TrainerCallback):
+        def on_train_begin(self, *_: Any, **__: Any) -> None:
+            watch.begin()
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            watch.step()
+
+    class InOrder(SentenceTransformerTrainer):
+        def get_batch_sampler(self, dataset: Dataset, **_: Any) -> Any:
+            return BatchSampler(SequentialSampler(dataset), batch_size=batch, drop_last=False)
+
     with tempfile.TemporaryDirectory() as out:
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=out,
+            max_steps=steps + 1,
+            per_device_train_batch_size=batch,
+            learning_rate=LR,
+            bf16=bf16,
+            use_cpu=device == "cpu",
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            seed=SEED,
+        )
         trainer = InOrder(
             model=model,
-            args=SentenceTransformerTrainingArguments(
-                output_dir=out,
-                max_steps=work.steps + 1,
-                per_device_train_batch_size=work.batch,
-                learning_rate=LR,
-                bf16=work.precision == "bf16",
-                use_cpu=work.device == "cpu",
-                save_strategy="no",
-                logging_strategy="no",
-                report_to=[],
-                disable_tqdm=True,
-                seed=SEED,
-            ),
-            train_dataset=Dataset.from_dict({"anchor": texts, "positive": texts}),
+            args=arguments,
+            train_dataset=Dataset.from_dict(columns),
             loss=loss,
             callbacks=[Watching()],
         )
