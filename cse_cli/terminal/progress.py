@@ -140,8 +140,8 @@ class LineReporter(SilentReporter):
         per_step = (now - self._began) / max(1, step - self._done)
         left = clock(per_step * (self._total - step))
         echo_err(
-            f"step {step:,} of {self._total:,}: loss {line.get('loss', math.nan):.4f}, "
-            f"lr {line['lr']:.2e}, {line['sentences_per_second']:,.0f} sentences/s, {left} left"
+            f"step {step:,} of {self._total:,}: {', '.join(_losses(line))}, lr {line['lr']:.2e}, "
+            f"{line['sentences_per_second']:,.0f} sentences/s, {left} left"
         )
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
@@ -181,7 +181,7 @@ class BarReporter(LineReporter):
     def line(self, line: Mapping[str, float]) -> None:
         """Show the metrics behind the bar."""
         self._metrics = (
-            f"loss {line.get('loss', math.nan):.3f} lr {line['lr']:.1e} "
+            f"{' '.join(_losses(line))} lr {line['lr']:.1e} "
             f"{line['sentences_per_second']:,.0f} sentences/s"
         )
         self._update(said=f"{self._metrics}{self._dev}")
@@ -238,6 +238,17 @@ class BarReporter(LineReporter):
         )
         self._task = self._bar.add_task(cleaned(what), total=total, completed=done, said="")
         self._bar.start()
+
+
+def _losses(line: Mapping[str, float]) -> Iterator[str]:
+    """Yield the loss, and how much nearer than the nearest negative the positive is.
+
+    The margin still moves where a strong encoder's loss is nearly zero.
+    """
+    yield f"loss {line.get('loss', math.nan):.4g}"
+    margins = [value for name, value in line.items() if name.endswith(".positive_margin")]
+    if margins:
+        yield f"margin {margins[0]:.3f}"
 
 
 def dev_in_short(scores: Mapping[str, float]) -> str:

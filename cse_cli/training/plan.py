@@ -129,7 +129,8 @@ class PlannedRun:
             return 0
         if intervals is None or steps is None or composition.round_miners:
             return None
-        return -(-steps // intervals.evaluate)
+        times = -(-steps // intervals.evaluate)
+        return times and times + 1
 
     def _when(self, composition: Composition) -> str:
         intervals = self._intervals(composition)
@@ -138,11 +139,11 @@ class PlannedRun:
             return "none"
         on = ", ".join(f"{name} ({each.size:,} texts)" for name, each in self.sets.items())
         if intervals is None:
-            return f"on {on} every 125 steps, or after each tenth of fewer than 1,250 steps"
+            return f"on {on} at the start and every 125 steps, or each tenth of fewer than 1,250"
         every = f"every {intervals.evaluate:,} steps" if intervals.evaluate > 1 else "every step"
         if times is None:
-            return f"on {on} {every} and at the end of each round"
-        return f"on {on} {every} and at the end: {times:,} time{'s' * (times != 1)}"
+            return f"on {on} at the start, {every} and at the end of each round"
+        return f"on {on} at the start, {every} and at the end: {times:,} times"
 
 
 def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:

@@ -197,7 +197,8 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     """Print what came of the run, and what to type next."""
     echo(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
     if outcome.chosen_by is not None and outcome.score is not None:
-        echo(f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}")
+        chosen = f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}"
+        echo(chosen + beside_start(outcome.score, outcome.start))
     else:
         echo(f"kept: step {outcome.step:,}, the last")
     echo(f"model: {outcome.model}")
@@ -211,6 +212,17 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     echo(f"  cse encode {run} --text 'a sentence'")
 
 
+def beside_start(score: float, start: float | None) -> str:
+    """Return what a dev score says beside that before the first step, to two decimals."""
+    if start is None:
+        return ""
+    if f"{score:.2f}" == f"{start:.2f}":
+        return ", the same as the start"
+    if score > start:
+        return f", better than the start ({start:.2f})"
+    return f", worse than the start ({start:.2f}): a lower --train.lr may help"
+
+
 def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:
     """Return what came of the run, with everything that was printed meanwhile."""
     return {
@@ -221,6 +233,7 @@ def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any
         "round": outcome.round,
         "chosen_by": outcome.chosen_by,
         "score": outcome.score,
+        "start": outcome.start,
         "scores": outcome.scores,
         "seconds": round(outcome.seconds, 1),
         "messages": list(reporter.messages),

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from cse_core.engine.tiles import ALL, in_tiles, seen_by_some, some_anchors
 from cse_core.errors import CseError
+from cse_core.functional import mean_over_positives, paired_similarity, similarity
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 
@@ -159,7 +161,9 @@ def negative_counts(
     else:
         counted = [_sums(batch, tiles.of(some), options, stores, some) for some in tiles.all]
         sums = {name: torch.stack([each[name] for each in counted]).sum(0) for name in counted[0]}
-    found = {
+    margin, anchors = sums.pop("margin"), sums.pop("margin.anchors")
+    found = {"positive_margin": margin / anchors.clamp_min(1)} if len(negatives) else {}
+    found |= {
         name: total / max(len(batch.anchors), 1)
         for name, total in sums.items()
         if name.startswith("negatives") and not name.endswith(".age")
@@ -180,15 +184,33 @@ def _sums(
     shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
     shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
     sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
+    seen_by = some_anchors(batch, some)
+    hidden = negatives.mask | shown[".weight_zero"]
+    margins = _margins(seen_by, options.target, replace(negatives, mask=hidden))
+    sums["margin"], sums["margin.anchors"] = margins.nansum(), (~margins.isnan()).sum()
     for name, block in negatives.spans():
         if name in batch.stored:
             sums[f"negatives.{name}.age"] = (seen[:, block] * negatives.age[block]).sum()
     kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
-    again = same_texts(some_anchors(batch, some), negatives)
+    again = same_texts(seen_by, negatives)
     again = again & ~negatives_for_loss(batch, kept, stores, some).mask
     for name, which in (("masked", ~seen), ("seen", seen)):
         sums[f"same_text.{name}"] = (again & which).sum()
     return sums
+
+
+def _margins(batch: Batch, group: str, negatives: Negatives) -> Tensor:
+    """Return ``[A]`` cosines with the positives, less that with the nearest negative.
+
+    The mean over a group's positives; NaN for an anchor without a positive or without negatives.
+    """
+    targets, seen = batch.targets[group], similarity(batch.anchors, negatives.vectors)
+    nearest = pad(seen.masked_fill(negatives.mask, -torch.inf), (0, 1), value=-torch.inf).amax(1)
+    there = nearest.isfinite()
+    if targets.weights is not None:
+        there = there & (targets.weights.sum(dim=1) > 0)
+    positive = mean_over_positives(paired_similarity(batch.anchors, targets.vectors), targets)
+    return (positive - nearest).masked_fill(~there, torch.nan)
 
 
 def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:

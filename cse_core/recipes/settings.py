@@ -126,8 +126,8 @@ class TrainOptions(Options):
     max_steps: int | None = Field(default=None, ge=0)
     """Stop after N steps, even if train.epochs asks for more; 0 saves the encoder as it is."""
     eval_steps: int | None = Field(default=None, ge=0)
-    """Steps between evaluations on the dev sets; 0 means never. By default 125, or a tenth of a
-    shorter run."""
+    """Steps between evaluations on the dev sets, the first before step 1; 0 means never. By default
+    125, or a tenth of a shorter run."""
     save_steps: int | None = Field(default=None, ge=0)
     """Steps between checkpoints, by default eval_steps; 0 means only at the end. Each better dev
     score writes one too."""

@@ -74,6 +74,7 @@ class Scorer:
         self.select = choosing_score(self.dev, select)
         self.of_round = Best()
         self.of_run = Best()
+        self.start: float | None = None
 
     def score(
         self,
@@ -86,6 +87,7 @@ class Scorer:
         """Return the dev scores that the model defines, and whether it is the round's best.
 
         The first process scores, the others encode their share of the texts and hear of the scores.
+        Those of step 0 are what training starts from: they choose nothing.
         """
 
         def measured(encode: Callable[..., Tensor]) -> dict[str, float]:
@@ -98,6 +100,9 @@ class Scorer:
             }
 
         scores = run_on_rank_zero(measured, encode)
+        if not step:
+            self.start = self._value(scores, self.select)
+            return scores, False
         where = f"score of round {round_number}"
         select = choosing_score(self.dev, by, where) if by else self.select
         chosen = self._value(scores, select)

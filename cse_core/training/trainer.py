@@ -99,7 +99,7 @@ class Outcome:
     Attributes:
         steps: Of all rounds; ``step`` and ``round`` are those of the chosen weights.
         chosen_by: Name of the score that chose them; None where the last were kept.
-        score: Its value.
+        score: Its value; ``start`` is that before the first step, None where it was not scored.
         scores: All dev scores of the chosen weights.
     """
 
@@ -111,6 +111,7 @@ class Outcome:
     score: float | None
     scores: dict[str, float]
     seconds: float
+    start: float | None = None
 
 
 @dataclass
@@ -174,6 +175,7 @@ class Trainer:
             self.restore(resume)
             best = resume.values["scores"]
             self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
+            self.scorer.start = best.get("start")
             check_best(self.folder, (self.scorer.of_round, self.scorer.of_run))
             self._kept = [self._places(resume.values["round"], resume.values["step"])]
         with ExitStack() as stack:
@@ -257,6 +259,9 @@ class Trainer:
         patience = intervals.evaluations(
             loop.current.patience or loop.options.patience, loop.batches.per_epoch
         )
+        evaluates = bool(self.scorer.dev and intervals.evaluate)
+        if evaluates and not (loop.over or loop.done or self.steps_before):
+            self._evaluate(loop)
         meters.resume()
         while not (loop.over or self._enough(patience)):
             result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
@@ -269,9 +274,7 @@ class Trainer:
                     self.reporter.warning(
                         f"{path} changed nothing in {count} calls: is its rate too low?"
                     )
-            scoring = bool(self.scorer.dev and intervals.evaluate) and (
-                loop.over or step % intervals.evaluate == 0
-            )
+            scoring = evaluates and (loop.over or step % intervals.evaluate == 0)
             logging = step % intervals.log == 0 or loop.over or scoring
             stopping = distributed.all_reduce_sum(int(self._signals.asked)) > 0
             saving = loop.over or stopping or bool(intervals.save and step % intervals.save == 0)
@@ -389,7 +392,11 @@ class Trainer:
         checkpoint.values.update(
             round=loop.current.number,
             steps_before=self.steps_before,
-            scores={"round": asdict(self.scorer.of_round), "run": asdict(self.scorer.of_run)},
+            scores={
+                "round": asdict(self.scorer.of_round),
+                "run": asdict(self.scorer.of_run),
+                "start": self.scorer.start,
+            },
             rounds={name: vars(self.rounds)[name] for name in ROUND_STATE},
             losses=[float(loss) for loss in losses],
         )
@@ -428,7 +435,7 @@ class Trainer:
             best = replace(best, step=steps, round=self.rounds.number)
             select, why = None, f"step {steps}, the last"
         reached = best.step, best.round, select, best.score, best.scores
-        outcome = Outcome(self.folder.model, steps, *reached, seconds)
+        outcome = Outcome(self.folder.model, steps, *reached, seconds, self.scorer.start)
         save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
         if self.main:
             result = {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}

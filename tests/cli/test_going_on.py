@@ -13,7 +13,7 @@ import pytest
 
 from cse_cli.models.processes import check_launch
 from cse_cli.terminal.progress import LineReporter
-from cse_cli.training.running import _new_folder
+from cse_cli.training.running import _new_folder, beside_start
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose
@@ -152,6 +152,22 @@ def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path:
     assert said.code == 0 and "kept: step 4, the last" in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
     assert "NaN" not in (run / "metrics.jsonl").read_text() + (run / "result.json").read_text()
+
+
+def test_the_end_compares_the_chosen_score_with_the_start(
+    cse: Cse, sentences: Path, tmp_path: Path
+) -> None:
+    dev, run = tmp_path / "dev.tsv", tmp_path / "run"
+    dev.write_text("sentence1\tsentence2\tscore\na dog\ta cat\t1\nb\tb c\t2\nd\te\t3\n")
+    words = ("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--train.lr", "0")
+    said = cse(*words, "--out", str(run))
+    assert "step 0: dev.spearman" in said.err
+    assert ", the same as the start\n" in said.out
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    assert result["start"] == result["score"]
+    assert beside_start(80.0, 70.0) == ", better than the start (70.00)"
+    assert beside_start(70.0, 80.0).startswith(", worse than the start (80.00): a lower --train.lr")
+    assert beside_start(70.0, None) == ""
 
 
 SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")

@@ -19,6 +19,7 @@ from cse_core.registry.registry import Registered, Registry
 from cse_core.reporter import Reporter
 
 LINE = {"step": 1, "loss": 1.5, "lr": 2e-5, "sentences_per_second": 1234.0}
+MARGIN = {"infonce.negatives": 7.0, "infonce.positive_margin": 0.5244}
 
 
 def test_the_opening_stands_above_the_first_message(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,12 +47,13 @@ def test_lines_of_metrics_come_every_few_seconds(
     reporter = LineReporter(lambda: None)
     reporter.begin(0, 3, 0)
     for step in (1, 2, 3):
-        reporter.line({**LINE, "step": step})
+        reporter.line({**LINE, "step": step, "loss": 1.5 if step < 3 else 3.2e-5, **MARGIN})
     reporter.scores(3, {"a.dev.spearman": 70.123, "a.dev.alignment": 0.1}, True)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "3 steps"
     assert [line.split(":")[0] for line in lines[1:-1]] == ["step 1 of 3", "step 3 of 3"]
-    assert "loss 1.5000, lr 2.00e-05, 1,234 sentences/s" in lines[1]
+    assert "loss 1.5, margin 0.524, lr 2.00e-05, 1,234 sentences/s" in lines[1]
+    assert "loss 3.2e-05, margin 0.524, lr" in lines[2]
     assert lines[-1] == "step 3: a.dev.spearman 70.12, the best so far"
 
 
@@ -65,11 +67,11 @@ def test_the_bar_shows_metrics_and_dev_score(monkeypatch: pytest.MonkeyPatch) ->
     reporter.progress(1, 2, "mining")
     reporter.begin(0, 10, 4)
     reporter.step(5)
-    reporter.line({**LINE, "step": 5})
+    reporter.line({**LINE, **MARGIN, "step": 5})
     reporter.scores(5, {"a.dev.spearman": 70.123}, False)
     reporter.end()
     shown = stream.getvalue()
-    for words in ("mining", "5/10", "loss 1.500 lr 2.0e-05 1,234 sentences/s dev 70.12",
+    for words in ("mining", "5/10", "loss 1.5 margin 0.524 lr 2.0e-05 1,234 sentences/s",
                   "step 5: a.dev.spearman 70.12"):  # fmt: skip
         assert words in shown
     assert [clock(seconds) for seconds in (0.4, 59.6, 3661)] == ["0:00", "1:00", "1:01:01"]

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 from cse_testkit import make_batch
+from torch.nn import functional
 
 from cse_core.engine.negatives import (
     negative_counts,
     negatives_for_loss,
     negatives_for_reversed,
+    no_negatives,
     reversed_batch,
 )
 from cse_core.errors import CseError
@@ -156,7 +158,8 @@ def test_counts_and_masks_are_those_of_a_slow_loop() -> None:
         found = negatives_for_loss(given, options, ("queue",))
         numbers = negative_counts(given, found, options, ("queue",))
         seen = {"in-batch": 0, "negative": 0, "queue": 0}
-        ages, again = 0, {True: 0, False: 0}
+        ages, again, nearest = 0, {True: 0, False: 0}, [-1.0] * 6
+        vectors, positives = functional.normalize(found.vectors), given.targets["positive"].vectors
         for anchor in range(6):
             for place, (source, row, age) in enumerate(rows):
                 own = source == "in-batch" and row == anchor
@@ -164,6 +167,8 @@ def test_counts_and_masks_are_those_of_a_slow_loop() -> None:
                 masked = own or (same and how == "mask")
                 assert bool(found.mask[anchor, place]) == masked, (anchor, source, row)
                 seen[source] += not masked
+                cosine = float(functional.normalize(given.anchors[anchor], dim=0) @ vectors[place])
+                nearest[anchor] = max(nearest[anchor], -1.0 if masked else cosine)
                 ages += age * (source == "queue" and not masked)
                 again[masked] += same and not own
         assert float(numbers["negatives"]) == pytest.approx(sum(seen.values()) / 6)
@@ -173,6 +178,9 @@ def test_counts_and_masks_are_those_of_a_slow_loop() -> None:
         assert float(numbers["same_text.masked"]) == again[True] == 9 * (how == "mask")
         assert float(numbers["same_text.seen"]) == again[False] == 9 * (how == "keep")
         assert {name for name in numbers if name.endswith("age")} == {"negatives.queue.age"}
+        close = functional.cosine_similarity(given.anchors, positives[:, 0])
+        margin = float(close.mean()) - sum(nearest) / 6
+        assert float(numbers["positive_margin"]) == pytest.approx(margin)
     given, options = counted_batch(), LossOptions()
     found = negatives_for_loss(given, options, ("queue",))
     weights = found.log_weights.clone()
@@ -184,6 +192,11 @@ def test_counts_and_masks_are_those_of_a_slow_loop() -> None:
     mask[:, 12:] = True
     numbers = negative_counts(given, replace(found, mask=mask), options, ("queue",))
     assert float(numbers["negatives.queue"]) == float(numbers["negatives.queue.age"]) == 0
+    hidden = replace(found, mask=torch.ones_like(mask))
+    for nothing in (hidden, replace(found, log_weights=torch.full_like(weights, -torch.inf))):
+        assert float(negative_counts(given, nothing, options, ("queue",))["positive_margin"]) == 0
+    none = LossOptions(negatives="none")
+    assert "positive_margin" not in negative_counts(given, no_negatives(given), none, ())
 
 
 KEPT = LossOptions(same_sentence="keep")

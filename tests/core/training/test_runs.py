@@ -260,6 +260,7 @@ def test_a_loss_that_waits_is_named(
 def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) -> None:
     sets = ["train.patience=1", "train.eval_steps=1", "train.epochs=3"]
     run, notes = begin(encoder, folder, "", "run", *sets, scorer=dev())
+    untrained, _ = run.scorer.score(run.encode, 1, 0, None, {})
     outcome = run.run()
     assert outcome.steps < 24 and any("no better" in text for text in notes.messages)
     resumed, _ = begin(encoder, folder, "", "run", *sets, scorer=dev())
@@ -267,6 +268,7 @@ def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) 
     assert again.steps == outcome.steps
     same(run, resumed)
     assert np.isfinite(again.score or np.nan)
+    assert again.start == outcome.start == untrained["dev.spearman"]
 
 
 def test_parts_see_the_corpus_before_a_folder(
