@@ -15,16 +15,7 @@ from cse_cli.cards.scores import keep_scores
 from cse_cli.machine.json_files import read_json
 from cse_cli.machine.out_files import check_out_file, check_out_folder, out_file
 from cse_cli.machine.processor import processor
-from cse_cli.models.loading import (
-    BatchTokensOption,
-    DeviceOption,
-    MaxLengthOption,
-    ModelArgument,
-    PoolingOption,
-    PrecisionOption,
-    PromptOption,
-    check_model,
-)
+from cse_cli.models.loading import Loading, ModelArgument, check_model, model_flags
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data, complete_model, complete_suite
 from cse_cli.options.descriptions import describe
@@ -51,16 +42,14 @@ if TYPE_CHECKING:
     from cse_core.reporter import Reporter
 
 __all__ = [
-    "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "BatchTokensOption", "Choice", "DeviceOption",
-    "Installed", "MaxLengthOption", "ModelArgument", "PluginInfo", "PoolingOption",
-    "PrecisionOption", "PromptOption", "Registered", "Registry", "absolute_path", "as_typed",
-    "check_can_load", "check_model", "check_out_file", "check_out_folder", "check_read",
-    "choice_flags", "code", "complete_data", "complete_model", "complete_suite",
-    "composition_of", "data_folder", "describe", "echo", "echo_err", "fail", "find_model",
-    "installed", "is_hub_reachable",
-    "keep_scores", "known_set", "load_texts", "markdown_table", "out_file", "plain", "plain_table",
-    "processor", "progress", "read_json", "read_toml", "resolve", "say_json", "say_table",
-    "shared", "visible", "warn", "with_absolute_paths",
+    "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "Choice", "Installed", "Loading", "ModelArgument",
+    "PluginInfo", "Registered", "Registry", "absolute_path", "as_typed", "check_can_load",
+    "check_model", "check_out_file", "check_out_folder", "check_read", "choice_flags", "code",
+    "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
+    "describe", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
+    "keep_scores", "known_set", "load_texts", "markdown_table", "model_flags", "out_file", "plain",
+    "plain_table", "processor", "progress", "read_json", "read_toml", "resolve", "say_json",
+    "say_table", "shared", "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from cse_cli.terminal.console import OutputLost, echo, echo_err, fail, prepare_s
 from cse_cli.training import choosing
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, ElsewhereError, collect_errors
+from cse_core.records import Panel
 
 PLUGIN_BUG = 1
 """Exit code where a part of a plugin raised, or broke its contract."""
@@ -36,7 +37,6 @@ BROKEN_PIPE = 141
 """Exit code where nobody reads the output any more."""
 _DEBUG = "--debug"
 _EXTRA = "Got unexpected extra argument(s) "
-_USE, _COMPARE, _PLUGINS = "Train and use a model", "Compare and look inside", "Plugins and recipes"
 _HELP = ["--help", "-h"]
 _NEXT = """\
 cse trains sentence embeddings and uses them. Next:
@@ -158,7 +158,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
     )
     app.callback()(_options)
 
-    def add(panel: str, *names: str) -> None:
+    def add(panel: Panel, *names: str) -> None:
         for name in names:
             if only in (None, name):
                 own = name.replace("-", "_")
@@ -167,14 +167,14 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
                     function = choosing.with_help(function, words, installed, topic)
                 app.command(name, rich_help_panel=panel)(function)
 
-    add(_USE, "train", "encode", "index", "search")
-    add(_PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
+    add(Panel.USE, "train", "encode", "index", "search")
+    add(Panel.PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
     if only in (None, "data"):
         from cse_cli.commands import data
 
         looks = typer.Typer(help=data.app.info.help)
         looks.registered_commands = list(data.app.registered_commands)
-        app.add_typer(looks, name="data", rich_help_panel=_USE)
+        app.add_typer(looks, name="data", rich_help_panel=Panel.USE)
     chosen = installed.commands.chosen(words)
     if chosen is not None:
         from cse_core.loading import load_factory
@@ -191,10 +191,9 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
 
 def _place(name: str | None, panel: Any) -> tuple[int, int]:
     """Return where help lists a command: by its panel, in it what everybody needs first."""
-    panels, names = (_USE, _COMPARE), ("train", "eval", "encode", "index", "search")
-    last = len(panels) + (panel == _PLUGINS)
+    panels, names = [*Panel], ("train", "eval", "encode", "index", "search")
     return (
-        panels.index(panel) if panel in panels else last,
+        panels.index(panel) if panel in panels else len(panels),
         names.index(name) if name in names else len(names),
     )
 

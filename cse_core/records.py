@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from cse_core.capabilities import Capabilities, Role
@@ -92,7 +93,6 @@ class ComponentSpec(NamedSpec):
     """
 
     kind: ClassVar[Kind]
-
     factory: str
     options: type[Options] = Options
     provides: Capabilities = ()
@@ -131,7 +131,6 @@ class AugmenterSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "aug"
-
     options: type[Options] = AugmenterOptions
     views: tuple[str, ...] = ("positive",)
     point: Point | Callable[[Any], Point] = "tokens"
@@ -143,7 +142,6 @@ class PoolSpec(ComponentSpec):
     """Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
 
     kind: ClassVar[Kind] = "pool"
-
     options: type[Options] = PoolerOptions
 
 
@@ -184,7 +182,6 @@ class TransformSpec(ComponentSpec):
     """Record of a ``Transform``."""
 
     kind: ClassVar[Kind] = "transform"
-
     options: type[Options] = TransformOptions
 
 
@@ -199,7 +196,6 @@ class MinerSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "positives"
-
     options: type[Options] = MinerOptions
     rounds: bool = False
     columns: tuple[str, ...] = ()
@@ -217,7 +213,6 @@ class StoreSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "negatives"
-
     options: type[Options] = StoreOptions
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = lambda o: (o.view,)
     keeps: bool = False
@@ -234,7 +229,6 @@ class LossSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "loss"
-
     options: type[Options] = LossOptions
     contrastive: bool = True
 
@@ -261,7 +255,6 @@ class BranchSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "branch"
-
     options: type[Options] = BranchOptions
     trainable: bool = False
 
@@ -271,7 +264,6 @@ class MetricSpec(ComponentSpec):
     """Record of a ``Metric``."""
 
     kind: ClassVar[Kind] = "metric"
-
     options: type[Options] = MetricOptions
 
 
@@ -280,7 +272,6 @@ class AdapterSpec(ComponentSpec):
     """Record of an ``Adapter``; a run has at most one."""
 
     kind: ClassVar[Kind] = "adapter"
-
     options: type[Options] = AdapterOptions
 
 
@@ -295,7 +286,6 @@ class RecipeSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "recipe"
-
     path: str
     paper: str = ""
     sources: str = ""
@@ -311,7 +301,6 @@ class StudySpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "study"
-
     path: str
     paper: str = ""
 
@@ -327,7 +316,6 @@ class EncoderSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "encoder"
-
     path: str
     synthetic: bool = False
     licence: str = ""
@@ -345,10 +333,18 @@ class DatasetSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "dataset"
-
     factory: str
     synthetic: bool = False
     licence: str = ""
+
+
+class Panel(StrEnum):
+    """Headings of ``cse --help``, in its order."""
+
+    USE = "Train and use a model"
+    COMPARE = "Compare and look inside"
+    PAPERS = "Commands of one paper"
+    PLUGINS = "Plugins and recipes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,13 +360,13 @@ class CommandSpec(NamedSpec):
             included.
         function: ``"package.module:function"`` that does the same from Python, called with the
             installed plugins, then with the arguments of ``cse.evaluate`` and the like.
-        panel: Heading under which ``cse --help`` lists it, one of the toolkit's or another.
+        panel: Heading under which ``cse --help`` lists it.
     """
 
     factory: str
     takes_choice: bool = False
     function: str | None = None
-    panel: str = "Compare and look inside"
+    panel: Panel = Panel.COMPARE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -386,7 +382,6 @@ class SuiteSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "suite"
-
     factory: str
     dev: bool | Literal["pairs"] = False
     sources: str = ""
@@ -402,7 +397,6 @@ class ReporterSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "reporter"
-
     factory: str
     options: type[Options] = Options
 
@@ -425,7 +419,6 @@ class ViewSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "view"
-
     role: Role = "aux"
     column: str
     optional: bool = False
@@ -451,7 +444,6 @@ class ScheduleSpec(NamedSpec):
     """
 
     kind: ClassVar[DataKind] = "schedule"
-
     factory: str
 
 

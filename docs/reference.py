@@ -66,10 +66,7 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.options.completion": ("complete_data", "complete_model", "complete_suite"),
     "cse_cli.plugins.installed": ("installed", "Installed"),
     "cse_cli.plugins.folders": ("data_folder", "known_set", "DATA_VARIABLE"),
-    "cse_cli.models.loading": (
-        *("check_model", "ModelArgument", "PoolingOption", "MaxLengthOption"),
-        *("BatchTokensOption", "DeviceOption", "PrecisionOption"),
-    ),
+    "cse_cli.models.loading": (*("check_model", "ModelArgument", "Loading", "model_flags"),),
     "cse_cli.models.processes": ("shared",),
     "cse_cli.machine.out_files": ("out_file", "check_out_file", "check_out_folder"),
     "cse_cli.machine.processor": ("processor",),

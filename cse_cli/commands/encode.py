@@ -10,17 +10,7 @@ import typer
 
 from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.models.encoding import TextEncoder
-from cse_cli.models.loading import (
-    BatchTokensOption,
-    DeviceOption,
-    MaxLengthOption,
-    ModelArgument,
-    PoolingOption,
-    PrecisionOption,
-    PromptOption,
-    check_model,
-    load_model,
-)
+from cse_cli.models.loading import Loading, ModelArgument, model_flags
 from cse_cli.models.processes import shared
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo, echo_err, warn
@@ -37,6 +27,7 @@ ENDINGS = (".npy", ".jsonl")
 
 
 @shared
+@model_flags
 def encode(
     context: typer.Context,
     model: ModelArgument,
@@ -66,29 +57,17 @@ def encode(
         bool, typer.Option("--normalize", help="Scale each vector to length 1.")
     ] = False,
     sets: ColumnsOption = None,
-    pooling: PoolingOption = None,
-    max_length: MaxLengthOption = None,
-    prompt: PromptOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = None,
+    *,
+    loading: Loading,
 ) -> None:
     """Encode texts: one vector for each line."""
     plugins = installed(context)
     if out is not None:
         _check_out(out)
-    check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
+    loading.check(model, plugins.registry)
     texts = texts_of(file, text or (), plugins.registry, sets)
-    loaded = load_model(
-        model,
-        plugins.registry,
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        device=device,
-        precision=precision,
-    )
-    encoder = TextEncoder(loaded, batch_tokens)
+    loaded = loading.load(model, plugins.registry)
+    encoder = TextEncoder(loaded, loading.batch_tokens)
     blocks = encoder.blocks(texts)
     if normalize:
         from cse_cli.models.geometry import unit

@@ -7,17 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.models.loading import (
-    BatchTokensOption,
-    DeviceOption,
-    MaxLengthOption,
-    ModelArgument,
-    PoolingOption,
-    PrecisionOption,
-    PromptOption,
-    check_model,
-    load_model,
-)
+from cse_cli.models.loading import Loading, ModelArgument, model_flags
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import installed
@@ -27,6 +17,7 @@ from cse_core.errors import CseError
 
 
 @shared
+@model_flags
 def index(
     context: typer.Context,
     model: ModelArgument,
@@ -55,12 +46,8 @@ def index(
     ] = False,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    pooling: PoolingOption = None,
-    max_length: MaxLengthOption = None,
-    prompt: PromptOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = None,
+    *,
+    loading: Loading,
 ) -> None:
     """Encode texts and keep them for search; texts that are there are not encoded again."""
     from cse_cli.machine.out_files import check_out_folder
@@ -76,7 +63,7 @@ def index(
     from cse_cli.terminal.progress import reporter_for
 
     plugins = installed(context)
-    check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
+    loading.check(model, plugins.registry)
     folder = index_folder(model, out)
     if folder is None:
         hint = "name the folder of the index: --out DIR"
@@ -93,21 +80,14 @@ def index(
         files, columns = list(old.about["files"]), dict(old.about["columns"]) | columns
     files = [str(Path(each).absolute()) if Path(each).exists() else each for each in files or ()]
     places, notes = read_places(files, plugins.registry, columns)
-    settings = {"model": model_sum(model, plugins.registry), "pooling": pooling,
-                "max_length": max_length, "prompt": prompt, "half": half}  # fmt: skip
+    settings = {"model": model_sum(model, plugins.registry), "pooling": loading.pooling,
+                "max_length": loading.max_length, "prompt": loading.prompt,
+                "half": half}  # fmt: skip
     if old is not None and (why := changed(old, settings)) is not None:
         warn(f"{why} since the index in {folder} was made: all texts are encoded again")
         old = None
-    loaded = load_model(
-        model,
-        plugins.registry,
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        device=device,
-        precision=precision,
-    )
-    encode = TextEncoder(loaded, batch_tokens)
+    loaded = loading.load(model, plugins.registry)
+    encode = TextEncoder(loaded, loading.batch_tokens)
     about = {"model": model, "settings": settings, "files": files, "columns": columns}
     with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
         counts = write_index(folder, encode, places, about, old, progress=reporter.progress)

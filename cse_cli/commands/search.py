@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cse_cli.models.encoding import TextEncoder, check_queries, nearest
-from cse_cli.models.loading import (
-    BatchTokensOption,
-    DeviceOption,
-    MaxLengthOption,
-    ModelArgument,
-    PoolingOption,
-    PrecisionOption,
-    PromptOption,
-    check_model,
-    load_model,
-)
+from cse_cli.models.loading import Loading, ModelArgument, model_flags
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import Installed, installed
@@ -32,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @shared
+@model_flags
 def search(
     context: typer.Context,
     model: ModelArgument,
@@ -57,12 +49,8 @@ def search(
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    pooling: PoolingOption = None,
-    max_length: MaxLengthOption = None,
-    prompt: PromptOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = None,
+    *,
+    loading: Loading,
 ) -> None:
     """Find the texts nearest to a query.
 
@@ -70,28 +58,20 @@ def search(
     """
     check_queries(queries, top)
     plugins = installed(context)
-    check_model(model, plugins.registry, pooling=pooling, max_length=max_length)
+    loading.check(model, plugins.registry)
     texts: list[str] = []
     saved = None
     if data is None:
-        given = {"pooling": pooling, "max_length": max_length, "prompt": prompt}
+        given = {name: getattr(loading, name) for name in ("pooling", "max_length", "prompt")}
         saved = _index(model, index, plugins, {k: v for k, v in given.items() if v is not None})
-        pooling, max_length, prompt = (saved.about["settings"][name] for name in given)
+        loading = replace(loading, **{name: saved.about["settings"][name] for name in given})
     elif index is not None:
         raise CseError("the texts are those of --data", where="--index", value=str(index),
                        hint="leave out one of them")  # fmt: skip
     else:
         texts = rows_of(data, plugins.registry, named_columns(sets))
-    loaded = load_model(
-        model,
-        plugins.registry,
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        device=device,
-        precision=precision,
-    )
-    encode = TextEncoder(loaded, batch_tokens)
+    loaded = loading.load(model, plugins.registry)
+    encode = TextEncoder(loaded, loading.batch_tokens)
     if saved is None:
         found = nearest(encode, queries, texts, top)
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from cse_cli.models.processes import helpers, load_in_all
 from cse_cli.options.completion import complete_model
+from cse_cli.options.signatures import Command, parameters, with_flags
 from cse_cli.terminal.progress import libraries_quiet
 from cse_core.errors import CseError, did_you_mean, truncate_repr
 
@@ -33,36 +35,57 @@ ModelArgument = Annotated[
         autocompletion=complete_model,
     ),
 ]
-PoolingOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Row pooler instead of the model's own: cls, mean, …"),
-]
-MaxLengthOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Longest text in tokens (default: the model's own limit)."),
-]
-PromptOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|TEXT",
-        help="What stands before every text: the name of one of the model's prompts, or a text "
-        "(default: as the model says).",
-    ),
-]
-BatchTokensOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Tokens per call of the encoder, approximately. By default 1,024 on a CPU in fp32, "
-        "8,192 elsewhere.",
-    ),
-]
-DeviceOption = Annotated[
-    str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
-]
-PrecisionOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Number format: fp32, bf16, or auto.")
-]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a command loads its model, by the flags that :func:`model_flags` gives it."""
+
+    pooling: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Row pooler instead of the model's own: cls, mean, …"),
+    ] = None
+    max_length: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Longest text in tokens (default: the model's own limit)."),
+    ] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|TEXT",
+            help="What stands before every text: the name of one of the model's prompts, or a text "
+            "(default: as the model says).",
+        ),
+    ] = None
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
+    ] = "auto"
+    precision: Annotated[
+        str, typer.Option(metavar="NAME", help="Number format: fp32, bf16, or auto.")
+    ] = "fp32"
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Tokens per call of the encoder, approximately. By default 1,024 on a CPU in "
+            "fp32, 8,192 elsewhere.",
+        ),
+    ] = None
+
+    def check(self, name: str, registry: Registry) -> None:
+        """Call :func:`check_model`."""
+        check_model(name, registry, pooling=self.pooling, max_length=self.max_length)
+
+    def load(self, name: str, registry: Registry) -> SentenceModel:
+        """Call :func:`load_model`."""
+        given = {key: value for key, value in asdict(self).items() if key != "batch_tokens"}
+        return load_model(name, registry, **given)
+
+
+def model_flags(command: Command) -> Command:
+    """Give a command the flags of :class:`Loading`, in place of its parameter ``loading``."""
+    flags = parameters(get_type_hints(Loading, include_extras=True), Loading)
+    return with_flags(command, "loading", flags, lambda given: Loading(**given))
 
 
 def check_config(name: str, registry: Registry) -> None:

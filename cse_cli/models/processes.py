@@ -100,7 +100,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
     def run(context: typer.Context, **options: Any) -> None:
         check_launch()
         if int(os.environ.get("WORLD_SIZE") or 1) == 1:
-            command(context, **options)
+            command(context=context, **options)
             return
         import torch
 
@@ -112,7 +112,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
 
         def work(together: Callable[..., Any]) -> None:
             _team.together = together
-            command(context, **options)
+            command(context=context, **options)
 
         try:
             run_on_rank_zero(work, lambda function, *given: function(*given))

@@ -13,6 +13,7 @@ import typer
 from cse_cli.options import flags
 from cse_cli.options.completion import complete_data, complete_model, complete_part, complete_recipe
 from cse_cli.options.flags import PART_FLAGS, Choice
+from cse_cli.options.signatures import described, parameters, with_flags
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError, did_you_mean
@@ -121,7 +122,7 @@ def _with_options(
     def run(**values: Any) -> None:
         command(**{name: values[name] for name in signature.parameters})
 
-    return _described(run, command, [*signature.parameters.values(), *_parameters(shown)])
+    return described(run, command, [*signature.parameters.values(), *parameters(shown)])
 
 
 def _topic(name: str, options: Sequence[OptionPath]) -> Callable[..., None]:
@@ -149,26 +150,6 @@ def _flag(option: OptionPath) -> Any:
     return Annotated[str | None, shown]
 
 
-def _parameters(annotations: dict[str, Any]) -> list[inspect.Parameter]:
-    """Return parameters without a value, by name and annotation."""
-    return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in annotations.items()
-    ]
-
-
-def _described(
-    run: Callable[..., None], like: Callable[..., None], parameters: Sequence[inspect.Parameter]
-) -> Callable[..., None]:
-    """Return a function that Typer sees with other parameters."""
-    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    changed: Any = run
-    changed.__doc__, changed.__name__ = like.__doc__, like.__name__
-    changed.__signature__ = inspect.Signature(keyword)
-    changed.__annotations__ = {each.name: each.annotation for each in keyword}
-    return run
-
-
 def choice_flags(*, dev: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the flags that choose a composition, in place of its parameter ``choice``.
 
@@ -178,16 +159,12 @@ def choice_flags(*, dev: bool = False) -> Callable[[Callable[..., None]], Callab
 
     def changed(command: Callable[..., None]) -> Callable[..., None]:
         chosen = {**_CHOICE, **(_DEV if dev else {})}
-        parameters: list[inspect.Parameter] = []
-        for each in inspect.signature(command, eval_str=True).parameters.values():
-            parameters += _parameters(chosen) if each.name == "choice" else [each]
 
-        def run(**values: Any) -> None:
-            given = {name: values.pop(name) for name in chosen}
+        def choice(given: dict[str, Any]) -> Choice:
             seed = [] if given["seed"] is None else [f"train.seed={given['seed']}"]
             if given["prompt"] is not None:  # quoted, since a space at its end counts
                 seed.append(f"model.prompt={json.dumps(given['prompt'], ensure_ascii=False)}")
-            choice = Choice(
+            return Choice(
                 given["recipe"],
                 given["model"],
                 given["data"] or [],
@@ -195,9 +172,8 @@ def choice_flags(*, dev: bool = False) -> Callable[[Callable[..., None]], Callab
                 {kind: given[kind] for kind in PART_FLAGS if given[kind]},
                 [*seed, *(given["settings"] or [])],
             )
-            command(choice=choice, **values)
 
-        return _described(run, command, parameters)
+        return with_flags(command, "choice", parameters(chosen), choice)
 
     return changed
 

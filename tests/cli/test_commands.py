@@ -139,7 +139,7 @@ def test_listed_and_completed(bring: Bring, cse: Cse, monkeypatch: pytest.Monkey
     assert "command: data count" in cse("list-plugins").out
     found = {each["key"]: each for each in json.loads(cse("list-plugins", "--json").out)["plugins"]}
     assert found["cse-words:data.count"]["commands"] == ["data count"]
-    assert found["cse-iscse:iscse"]["commands"] == ["neighbours"]
+    assert found["cse-iscse:iscse"]["commands"] == ["iscse neighbours"]
     assert found["cse-words:data.count"]["status"] == "active"
     assert "command data count: cse data count --help" in cse("show-plugin", "cse-words").out
     (shown,) = json.loads(cse("show-plugin", "cse-words", "--json").out)["plugins"]

@@ -111,7 +111,7 @@ def test_commands_of_other_pages(
     for words in runnable(page):
         if words[1] == "study":  # plugins/study plans every study
             assert words[2] in Installed().studies
-        if words[1] in ("study", "neighbours") or "runs/latest" in words:
+        if words[1] in ("study", "iscse") or "runs/latest" in words:
             continue
         if words[1] == "train" and not {"--dry-run", "--help-all"} & {*words}:
             words = [*words, "--dry-run"]

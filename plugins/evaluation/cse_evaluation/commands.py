@@ -1,11 +1,11 @@
 """The command that this distribution brings."""
 
-from cse_core.records import CommandSpec
+from cse_core.records import CommandSpec, Panel
 
 EVAL = CommandSpec(
     name="eval",
     summary="score models on graded pairs, labelled texts and retrieval",
-    panel="Train and use a model",
+    panel=Panel.USE,
     factory="cse_evaluation.cli.evaluate:evaluate",
     function="cse_evaluation.cli.scoring:evaluate",
 )

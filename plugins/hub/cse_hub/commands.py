@@ -1,10 +1,10 @@
 """The command that this distribution brings."""
 
-from cse_core.records import CommandSpec
+from cse_core.records import CommandSpec, Panel
 
 PUSH = CommandSpec(
     name="push",
     summary="share the model of a run on the Hugging Face hub",
-    panel="Train and use a model",
+    panel=Panel.USE,
     factory="cse_hub.cli:push",
 )

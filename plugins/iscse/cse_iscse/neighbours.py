@@ -1,4 +1,4 @@
-"""``cse neighbours``: what the buffer of a run holds near its sentences (IS-CSE, Table 9)."""
+"""``cse iscse neighbours``: what the buffer of a run holds near its sentences (IS-CSE, Table 9)."""
 
 from __future__ import annotations
 

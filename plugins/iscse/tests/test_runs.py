@@ -145,11 +145,11 @@ def test_clusters_are_shown_as_sentences(run: Path) -> None:
 
 
 def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cse(["neighbours", str(run), "--sentences", "1", "-k", "2", "--json"]) == 0
+    assert cse(["iscse", "neighbours", str(run), "--sentences", "1", "-k", "2", "--json"]) == 0
     line = json.loads(capsys.readouterr().out)
     assert len(line["neighbours"]) == 2
     word = line["text"].split()[0]
-    assert cse(["neighbours", str(run), "--find", word.upper(), "--sentences", "1"]) == 0
+    assert cse(["iscse", "neighbours", str(run), "--find", word.upper(), "--sentences", "1"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert word.lower() in first.lower()
 
@@ -165,7 +165,7 @@ def test_mistakes_of_the_command(run: Path, capsys: pytest.CaptureFixture[str]) 
         ([here, "--part", "x"], "--part: has no buffer in this run (got 'x'); this run has knn"),
         ([here, "--find", "qqq"], "--find: no sentence in the buffer has this text (got 'qqq')"),
     ):
-        assert cse(["neighbours", *words]) == 2
+        assert cse(["iscse", "neighbours", *words]) == 2
         assert capsys.readouterr().err.startswith(f"error: {wanted}")
 
 

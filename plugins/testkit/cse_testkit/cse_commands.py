@@ -1,16 +1,16 @@
 """The commands that this distribution brings."""
 
-from cse_core.records import CommandSpec
+from cse_core.records import CommandSpec, Panel
 
 CHECK_PLUGIN = CommandSpec(
     name="check-plugin",
     summary="ask every promise of an installed plugin",
-    panel="Plugins and recipes",
+    panel=Panel.PLUGINS,
     factory="cse_testkit.check_plugin:check_plugin",
 )
 NEW_PLUGIN = CommandSpec(
     name="new-plugin",
     summary="write the package of a plugin, with its tests",
-    panel="Plugins and recipes",
+    panel=Panel.PLUGINS,
     factory="cse_testkit.new_plugin:new_plugin",
 )

@@ -8,16 +8,12 @@ from typing import Annotated
 import typer
 
 from cse_cli.api import (
-    BatchTokensOption,
-    DeviceOption,
-    MaxLengthOption,
-    PoolingOption,
-    PrecisionOption,
-    PromptOption,
+    Loading,
     complete_data,
     complete_model,
     complete_suite,
     installed,
+    model_flags,
     say_json,
     shared,
 )
@@ -27,6 +23,7 @@ from cse_evaluation.cli.sources import Request, read_sources, show_sources
 
 
 @shared
+@model_flags
 def evaluate(
     context: typer.Context,
     models: Annotated[
@@ -117,12 +114,6 @@ def evaluate(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Seed of labelled texts' folds.")
     ] = 1111,
-    pooling: PoolingOption = None,
-    max_length: MaxLengthOption = None,
-    prompt: PromptOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "fp32",
-    batch_tokens: BatchTokensOption = None,
     pairs_out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write each pair with gold score and cosine (tsv)."),
@@ -146,6 +137,8 @@ def evaluate(
         bool, typer.Option("--dry-run", help="Read all of it, list it, and score nothing.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    loading: Loading,
 ) -> None:
     """Score models: graded pairs, labelled texts, documents with titles, judged queries."""
     shown = ("dry_run", "json")
