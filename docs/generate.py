@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
 
 from cse_cli.terminal.markdown import markdown_table as table  # noqa: E402
-from docs import reference  # noqa: E402
+from docs import reference, skill  # noqa: E402
 from docs.packages import PACKAGES, purpose  # noqa: E402
 
 OPTION_HEAD = ("option", "accepts", "default", "what it does")
@@ -143,6 +143,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "train": lambda: options_table(TrainOptions, "train"),
     "views": lambda: options_table(ViewOptions, "views.NAME"),
     "inference": lambda: options_table(InferenceOptions, "inference"),
+    "skill-commands": skill.commands,
+    "skill-mistakes": skill.mistakes,
 }
 
 
@@ -158,7 +160,7 @@ def generated(text: str) -> str:
 def outdated() -> dict[Path, str]:
     """Return the pages that are not what the code says, with what it says."""
     found = {}
-    for page in sorted(FOLDER.rglob("*.md")):
+    for page in (*sorted(FOLDER.rglob("*.md")), skill.PAGE):
         text = page.read_text(encoding="utf-8")
         if (wanted := generated(text)) != text:
             found[page] = wanted

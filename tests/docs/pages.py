@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+SKILL = "skills/cse/SKILL.md"
 _FENCE = re.compile(r"^(?P<dent> *)```(?P<kind>\w*)\n(?P<text>.*?)^(?P=dent)```", re.DOTALL | re.M)
 _FILE = re.compile(r"# (?P<path>[\w./-]+\.(py|toml|txt|md))\n")
 
@@ -61,7 +62,7 @@ class Page:
 
 def pages() -> Iterator[Page]:
     for path in (
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", SKILL)),
         *sorted(DOCS.rglob("*.md")),
         *sorted(ROOT.glob("plugins/*/README.md")),
     ):

@@ -35,7 +35,7 @@ from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.plugin_info import Status
 from docs import generate, reference
 from docs import mkdocs_hooks as site
-from tests.docs.pages import DOCS, ROOT, Page, pages
+from tests.docs.pages import DOCS, ROOT, SKILL, Page, pages
 
 PAGES = {page.name: page for page in pages()}
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
@@ -142,6 +142,7 @@ def test_options_and_tables() -> None:
     assert not generate.outdated(), "run: python docs/generate.py"
     for name in generate.TABLES:
         assert any(f"<!-- generated: {name} -->" in page.text for page in PAGES.values()), name
+    assert len(PAGES[SKILL].text.split()) <= 600, "an agent reads all of it for every task"
     models = [*CORE_OPTIONS.values(), ViewOptions, *(r.options for r in COMPONENT_SPECS.values())]
     for options in (*models, HeadOptions):
         for option in options.model_fields:
