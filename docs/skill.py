@@ -1,4 +1,4 @@
-"""What is generated in skills/cse/SKILL.md, the page for coding agents."""
+"""What is generated in .github/skills/cse/SKILL.md, the page for coding agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cse_cli.main import run
 
-PAGE = Path(__file__).parents[1] / "skills/cse/SKILL.md"
+PAGE = Path(__file__).parents[1] / ".github/skills/cse/SKILL.md"
 _QUICKSTART = Path(__file__).with_name("quickstart.md")
 COMMANDS = {
     "simcse --dry-run": "check a combination, print its plan",

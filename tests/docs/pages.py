@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SKILL = "skills/cse/SKILL.md"
+SKILL = ".github/skills/cse/SKILL.md"
 _FENCE = re.compile(r"^(?P<dent> *)```(?P<kind>\w*)\n(?P<text>.*?)^(?P=dent)```", re.DOTALL | re.M)
 _FILE = re.compile(r"# (?P<path>[\w./-]+\.(py|toml|txt|md))\n")
 
