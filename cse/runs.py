@@ -64,8 +64,11 @@ class Run:
         return outcome_json(self.outcome, self.folder, self)
 
     def __repr__(self) -> str:
-        done = self.outcome
-        by = f" by {done.chosen_by} = {done.score:.2f}" if done.score is not None else ""
+        from cse_cli.training.running import beside_start
+
+        done, by = self.outcome, ""
+        if done.score is not None:
+            by = f" by {done.chosen_by} = {done.score:.2f}{beside_start(done.score, done.start)}"
         return f"<cse.Run {self.folder}: {done.steps} steps, step {done.step} kept{by}>"
 
 

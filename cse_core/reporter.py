@@ -36,7 +36,7 @@ class Reporter:
         """Called before dev sets are scored."""
 
     def scores(self, step: int, scores: Mapping[str, float], best: bool) -> None:
-        """Called with the scores of an evaluation."""
+        """Called with the scores of an evaluation; step 0 is before training."""
 
     def progress(self, done: int, total: int, what: str) -> None:
         """Called with the progress of a part between rounds."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NUMBER = (int, float, type(None))
 _LINE = {...: _NUMBER}
 _RESULT = {"steps": int, "step": int, "chosen_by": (str, type(None)), "score": _NUMBER,
-           "scores": {...: _NUMBER}, "seconds": _NUMBER}  # fmt: skip
+           "start": _NUMBER, "scores": {...: _NUMBER}, "seconds": _NUMBER}  # fmt: skip
 _EVALUATION = {"encoder": str,
                "results": {...: {"setting": str, "fingerprint": str, "sets": [str]}}}  # fmt: skip
 _SETTINGS = {"name": str, "model": {"name": str}, "data": {"path": [str]}, "train": dict,

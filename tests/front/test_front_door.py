@@ -121,6 +121,7 @@ def test_a_run_is_that_of_the_command(
     here, own = run.to_dict(), ("run", "model", "seconds")
     assert {**there, **dict.fromkeys(own)} == {**here, **dict.fromkeys(own)}
     assert run.model == tmp_path / "here/model" and "3 steps" in repr(run)
+    assert "the start" in repr(run) and run.to_dict()["start"] == run.outcome.start
 
     model = run.load(device="cpu")
     vectors = model.encode(["a boat", "green tea"])
