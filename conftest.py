@@ -9,6 +9,8 @@ import pytest
 
 from tests.fixtures.processes import TwoProcesses
 
+pytest_plugins = ("tests.fixtures.command_line", "tests.fixtures.distributions")
+
 # A test writes nothing into the user's cache; those of the cache name a folder of their own.
 os.environ["CSE_CACHE"] = "off"
 

@@ -9,9 +9,7 @@ import pytest
 
 from cse import CseError, evaluate
 from tests.fixtures.command_line import Cse, refused
-from tests.fixtures.distributions import Distributions, distributions, loss, plugin
-
-__all__ = ["distributions"]
+from tests.fixtures.distributions import Distributions, loss, plugin
 
 FILES: dict[str, bytes] = {
     "ok.txt": b"one\ntwo\nthree\n",

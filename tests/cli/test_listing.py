@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.command_line import Cse, refused
-from tests.fixtures.distributions import Distributions, distributions, loss, plugin
-
-__all__ = ["distributions"]
+from tests.fixtures.distributions import Distributions, loss, plugin
 
 BROKEN = "import no_such_module_at_all\n"
 

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.command_line import Cse, cse
+from tests.fixtures.command_line import Cse
 from tests.fixtures.tiny import make_encoder
 from tests.reliability.inputs import TEXTS
 from tests.reliability.outcomes import Answer, Outcome, classify
-
-__all__ = ["cse"]
 
 BROKEN = Path(__file__).with_name("broken")
 """A folder with an installed distribution, cse-broken."""

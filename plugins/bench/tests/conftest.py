@@ -1,4 +1,3 @@
 from tests.core.conftest import encoder
-from tests.fixtures.command_line import cse, sentences
 
-__all__ = ["cse", "encoder", "sentences"]
+__all__ = ["encoder"]

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from cse_core.loading import package_path
-from tests.fixtures.command_line import cse, sentences, starter_copy
 from tests.fixtures.evaluation import encoder, write
 
-__all__ = ["cse", "encoder", "sentences", "starter_copy", "write"]
+__all__ = ["encoder", "write"]
 
 THINGS = ("dog", "cat", "horse", "boat", "train", "car")
 ROWS = [

@@ -17,9 +17,8 @@ from cse_testkit.promises import plugins_of
 from hatchling.builders.wheel import WheelBuilder
 
 from plugins.testkit.tests.test_new_plugin import write
-from tests.fixtures.command_line import Cse, cse
+from tests.fixtures.command_line import Cse
 
-__all__ = ["cse"]
 TEXT = '"""Softmax temperature: similarities are divided by it."""'
 NEED = "Requires-Dist: cse-toolkit<0.2,>=0.1"
 

@@ -15,9 +15,8 @@ import yaml
 from cse_testkit.new_plugin import KINDS, MAX_NAME, PARTS, Package, kinds_of
 
 from cse_core.hookspecs import HOOK_RECORDS
-from tests.fixtures.command_line import CSE, Cse, cse
+from tests.fixtures.command_line import CSE, Cse
 
-__all__ = ["cse"]
 ASKED = {*PARTS, "recipe", "reporter"}
 """Kinds with a suite that ``cse check-plugin`` asks."""
 

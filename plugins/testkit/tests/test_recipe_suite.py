@@ -11,9 +11,8 @@ from cse_testkit.recipes import ENCODERS, OF_THE_RUN, settings_of
 from cse_core.recipes.compose import resolve
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
-from tests.fixtures.distributions import Distributions, distributions, plugin
+from tests.fixtures.distributions import Distributions, plugin
 
-__all__ = ["distributions"]
 NEEDS = ("cse-toolkit>=0.1,<0.2",)
 
 

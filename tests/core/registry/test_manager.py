@@ -7,9 +7,7 @@ import pytest
 
 from cse_core.errors import CseError
 from cse_core.records import LossSpec
-from tests.fixtures.distributions import Distributions, distributions, loss, plugin
-
-__all__ = ["distributions"]
+from tests.fixtures.distributions import Distributions, loss, plugin
 
 GOOD = plugin(loss("twins"))
 
