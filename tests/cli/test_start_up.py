@@ -1,7 +1,5 @@
 """Commands that neither train nor encode stay light."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -23,6 +21,8 @@ LIGHT = [
     ["data", "list"],
     ["data", "stats", "{texts}", "--model", "starter"],
 ]
+TRAIN = ("train --recipe simcse --model starter --data {texts} --train.max_steps 1 "
+         "--train.batch_size 2 --quiet --out {out}")  # fmt: skip
 LISTINGS = [
     ["list-plugins"],
     ["list-plugins", "--json"],
@@ -56,7 +56,7 @@ def loaded(asked: Sequence[tuple[list[str], list[str]]], cwd: Path) -> list[list
 
 
 def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
-    """A listing imports what it prints with alone, the others at least no torch."""
+    """A listing imports what it prints with alone, the others no torch, a run what it needs."""
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("sentence1\tsentence2\tscore\na b\ta c\t1\na d\tb c\t3\n")
     (empty := tmp_path / "empty").mkdir()
@@ -66,8 +66,10 @@ def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
     light = [[word.format(texts=sentences, pairs=pairs) for word in words] for words in LIGHT]
     asked = [(words, list(HEAVY)) for words in light]
     asked += [(words, [*unused, *["rich"] * (words[-1] == "--json")]) for words in LISTINGS]
+    run = TRAIN.format(texts=sentences, out=tmp_path / "run").split()
+    asked.append((run, ["pandas", "datasets", "sklearn", "sentence_transformers"]))
     wanted: list[list[str]] = [[] for _ in LIGHT]
-    wanted += [[modules[words[0]]] for words in LISTINGS]
+    wanted += [*([modules[words[0]]] for words in LISTINGS), []]
     found = loaded(asked, empty)
     assert found == wanted, list(zip(asked, found, strict=True))
 
@@ -103,23 +105,3 @@ def test_a_listing_builds_no_validators() -> None:
     models, built = json.loads(done.stderr.splitlines()[-1])
     assert models > 50
     assert built <= 2, f"{built} of {models} options models were built"
-
-
-TRAINED = """
-import json, sys
-from cse_cli.main import run
-
-code = run(json.loads(sys.argv[1]))
-print(json.dumps([code, [name for name in json.loads(sys.argv[2]) if name in sys.modules]]))
-"""
-
-
-def test_a_run_imports_what_it_needs(sentences: Path, tmp_path: Path) -> None:
-    """Each of these delays the first step by up to a second, and training needs none."""
-    words = ["train", "--recipe", "simcse", "--model", "starter", "--data", str(sentences)]
-    words += ["--train.max_steps", "1", "--train.batch_size", "2", "--quiet"]
-    words += ["--out", str(tmp_path / "run")]
-    unused = ["pandas", "datasets", "sklearn", "sentence_transformers"]
-    command = [sys.executable, "-c", TRAINED, json.dumps(words), json.dumps(unused)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert json.loads(done.stdout.splitlines()[-1]) == [0, []], done.stderr

@@ -1,7 +1,5 @@
 """What Python people have at hand: tables, lists and generators beside files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

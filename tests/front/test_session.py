@@ -1,7 +1,5 @@
 """``cse.Session`` makes the steps of a run and keeps them, ``cse.open_run`` reads what it holds."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Slicing and joining against slow loops, and at the edges."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +13,6 @@ from torch import Tensor
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
 from tests.fixtures.equations import equation
-from tests.fixtures.methods import refusal
 from tests.fixtures.token_rows import spans, token_rows
 
 
@@ -153,11 +150,6 @@ def test_the_wrapped_sentence_can_be_cut_instead() -> None:
     assert rows.slot.tolist() == [0, 1, 2, 0]
     assert int((rows.ids == tokenizer.before[0]).sum()) == 2
     assert rows.positions.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 2]
-
-
-def test_a_segment_longer_than_the_encoder_takes_is_refused() -> None:
-    line = refusal(rig, "pool.segments.length=4000")
-    assert "pool.segments.length" in line and "4000" in line and "--set" in line
 
 
 def test_the_full_stop_of_a_prompt_is_no_segment_of_its_own() -> None:

@@ -1,7 +1,5 @@
 """The paper's objective in numpy gave these numbers; the parts give the same in float64."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -96,16 +94,6 @@ def test_the_objective_and_its_terms(numbers: dict[str, Any]) -> None:
             for row in every if term != "fraternal" else ():
                 value = loss_of(numbers, case, [row], **off)
                 assert value == pytest.approx(wanted[row], rel=0, abs=atol)
-
-
-def test_the_innate_margin(numbers: dict[str, Any]) -> None:
-    batch = batch_of(numbers)
-    loss, ctx = make_part("loss", "twins"), make_context(batch)
-    parts = loss(batch, batch.targets["identical"], core.no_negatives(batch), ctx).parts
-    for case in numbers["cases"]:
-        wanted = sum(case["margin_M"]) / len(case["margin_M"])
-        found = float(parts["innate_margin"])
-        assert found == pytest.approx(wanted, rel=0, abs=numbers["suggested_atol"])
 
 
 def test_embeddings_have_no_gradient_from_the_margin(numbers: dict[str, Any]) -> None:

@@ -1,7 +1,5 @@
 """Numbers computed from the paper's equations; parts and core together give the same."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -97,7 +95,10 @@ def test_a_document_is_the_mean_of_its_sentences() -> Iterator[tuple[Tensor, Ten
     owner = torch.tensor([4, 4, 4, 7, 9, 9])
     slot, length = torch.tensor([0, 1, 2, 0, 0, 1]), torch.tensor([3, 1, 9, 2, 5, 5])
     draws = torch.Generator().manual_seed(0)
-    vectors = torch.randn(6, 8, dtype=torch.float64, generator=draws)
+    vectors = torch.randn(6, 8, dtype=torch.float64, generator=draws).requires_grad_(True)
     found = make_part("pool", "sentences").join(Embeddings(vectors, owner, slot, length))
     means = [(vectors[0] + vectors[1] + vectors[2]) / 3, vectors[3], (vectors[4] + vectors[5]) / 2]
     yield found.vectors, torch.stack(means)
+    (gradient,) = torch.autograd.grad(found.vectors.sum(), vectors)
+    yield gradient[:, 0], [1 / 3, 1 / 3, 1 / 3, 1, 1 / 2, 1 / 2]
+    assert found.owner.tolist() == [4, 7, 9] and found.length.tolist() == [13, 2, 10]

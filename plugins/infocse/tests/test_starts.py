@@ -1,14 +1,11 @@
 """Weak starts, documents as sentences, labelled pairs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from cse_infocse import span as near_spans
 from cse_infocse import starts
 from cse_infocse.options import SentencesOptions
@@ -21,7 +18,6 @@ from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.rounds import TrainingRound
-from cse_core.types import Embeddings
 from plugins.infocse.tests.made_up import corpus_of, mined
 from tests.fixtures.methods import refusal, round_context
 from tests.fixtures.token_rows import spans
@@ -133,18 +129,6 @@ def test_blanks_are_no_tokens_beside_separators_in_a_byte_level_vocabulary() -> 
     alone = tokenizer.content(sentences)
     assert cut.ids.tolist() == alone.ids.tolist()
     assert cut.offsets.tolist() == alone.offsets.tolist()
-
-
-def test_a_document_is_the_mean_of_its_sentences_with_gradient() -> None:
-    pooler = make_part("pool", "sentences")
-    vectors = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    owner, slot = torch.tensor([7, 7, 7, 9, 9]), torch.tensor([0, 1, 2, 0, 1])
-    joined = pooler.join(Embeddings(vectors, owner, slot, torch.tensor([9, 1, 4, 2, 2])))
-    wanted = torch.stack([vectors[:3].mean(0), vectors[3:].mean(0)])
-    assert torch.allclose(joined.vectors, wanted, atol=1e-12)
-    assert joined.owner.tolist() == [7, 9] and joined.length.tolist() == [14, 4]
-    joined.vectors.sum().backward()
-    assert torch.allclose(vectors.grad[:, 0], torch.tensor([1 / 3] * 3 + [0.5] * 2).double())
 
 
 # -- labelled pairs --------------------------------------------------------------------------------

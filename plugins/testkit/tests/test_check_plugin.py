@@ -1,7 +1,5 @@
 """``cse check-plugin``: it names the promise, the file and what was found."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -95,7 +93,7 @@ def test_a_sound_plugin_keeps_every_promise(site: Path, cse: Cse) -> None:
     assert set(found["promises"][0]) == {"part", "name", "status", "detail", "file", "says"}
 
 
-def test_every_fault_is_named_with_its_file(site: Path) -> None:
+def test_every_fault_is_named_with_its_file(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file, old, new, name, place, detail in FAULTS:
         (path,) = site.glob(file)
         was = path.read_text(encoding="utf-8")
@@ -104,8 +102,11 @@ def test_every_fault_is_named_with_its_file(site: Path) -> None:
         path.write_text(text, encoding="utf-8")
         _forget()
         infos = [each for each in plugins_of().manager.infos if each.distribution == "cse-every"]
-        asked = checking.check("cse-every", infos, with_pairs=False)
-        broken = next(each for each in asked if each.status == "broken")
+        with monkeypatch.context() as patch:
+            if name == "two_processes_train_as_one":  # which is asked after all others: alone here
+                patch.setattr(checking, "of_record", lambda *_: ())
+            asked = checking.check("cse-every", infos, with_pairs=False)
+            broken = next(each for each in asked if each.status == "broken")
         assert (broken.name, place in broken.file) == (name, True), broken
         assert detail in broken.detail
         path.write_text(was, encoding="utf-8")
