@@ -1,7 +1,5 @@
 """Real data and golden numbers that lie beside the repository, where there are any."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

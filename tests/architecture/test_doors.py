@@ -1,7 +1,5 @@
 """What plugins of this repository import of the toolkit: three doors, and no other plugin."""
 
-from __future__ import annotations
-
 from cse_testkit.doors import behind_the_doors
 
 from docs.packages import ROOT

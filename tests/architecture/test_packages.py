@@ -1,7 +1,5 @@
 """The packages hold: no upward import, no cycle, nothing at the root that is not contract."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -5,8 +5,6 @@ to have at most; ``held`` is what it has at most now where it is not there yet: 
 deletion, and a new feature raises it in the commit that brings it.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +69,9 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_420, tests=True),
-    Bound("  gpu", ("tests/gpu",), 700, held=840, tests=True),
-    Bound("docs, words", ("docs",), 50_000, held=51_667, words=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=38_800, tests=True),
+    Bound("  gpu", ("tests/gpu",), 700, held=815, tests=True),
+    Bound("docs, words", ("docs",), 50_000, words=True),
 )
 
 

@@ -7,8 +7,6 @@ is there alone. Sizes of a whole run are chosen for two hours on two cores, thos
 show that everything runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

@@ -1,7 +1,5 @@
 """Steps of losses that both have, beside sentence-transformers' own."""
 
-from __future__ import annotations
-
 import json
 import random
 import statistics

@@ -1,7 +1,5 @@
 """What a benchmark found beside what it is compared with, and on which machine."""
 
-from __future__ import annotations
-
 import platform
 import statistics
 import subprocess

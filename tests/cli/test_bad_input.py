@@ -1,7 +1,5 @@
 """A user's mistakes: one line that says what to do, exit code 2, nothing left or written over."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The card of a trained model: what the hub reads, what people read, nothing of the machine."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A collapse that is made on purpose is measured, logged and reported, and a sound run is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

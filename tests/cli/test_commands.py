@@ -1,7 +1,5 @@
 """Commands that distributions bring: names from metadata, one module imported at most."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``train --help`` and ``train --dry-run``, and what the plan warns of."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from importlib.resources import files

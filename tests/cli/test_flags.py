@@ -1,7 +1,5 @@
 """Words of the command line as settings, and what the shell offers at the tabulator key."""
 
-from __future__ import annotations
-
 import pytest
 
 from cse_cli.options.flags import peek, settings_as_sets, take_no_plugin

@@ -1,7 +1,5 @@
 """``cse train`` from beginning to end: what it prints, and runs that are stopped and go on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

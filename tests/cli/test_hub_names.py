@@ -1,7 +1,5 @@
 """Names of the hub in --data, --dev and --pairs, loaded by its own library from a stand-in."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

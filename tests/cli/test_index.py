@@ -1,7 +1,5 @@
 """``cse index`` and ``cse search`` on it: what is encoded, kept and gone, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The list of parts that hints name before they are installed, against the installed records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands that list and show what is installed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the machine says no to and whose bug it is are one line; other bugs keep their traceback."""
 
-from __future__ import annotations
-
 import errno
 import os
 from importlib.metadata import distributions

@@ -1,7 +1,5 @@
 """What a training shows while it runs; reporters beside it, which are never in its way."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs are found again from anywhere, replaced on purpose alone, and keep their evaluations."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tomllib

@@ -1,7 +1,5 @@
 """Processes of torchrun share what is encoded: the same results, each encodes about half."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

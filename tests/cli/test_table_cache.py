@@ -1,7 +1,5 @@
 """Token tables kept on disk: the same as made again, made once, and never in the way."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Sequence

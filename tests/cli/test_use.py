@@ -1,7 +1,5 @@
 """``cse eval``, ``encode``, ``search`` and ``data`` with the embedded encoder."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

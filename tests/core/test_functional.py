@@ -1,7 +1,5 @@
 """Unit vectors, draws inside rows, positions in their order, and schedules."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What takes steps on a device: every installed part, and some in chunks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

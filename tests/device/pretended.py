@@ -7,8 +7,6 @@ formats, and the kernels that only a GPU has.
 Importing this registers the device for the whole process, and torch takes it for an accelerator.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -65,7 +63,7 @@ class Pretended(Tensor):
     inner: Tensor
 
     @staticmethod
-    def __new__(cls, inner: Tensor) -> Pretended:
+    def __new__(cls, inner: Tensor) -> "Pretended":
         made: Pretended = Tensor._make_wrapper_subclass(
             cls, inner.size(), strides=inner.stride(), storage_offset=inner.storage_offset(),
             dtype=inner.dtype, layout=inner.layout, device=DEVICE,

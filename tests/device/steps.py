@@ -4,8 +4,6 @@
 run: what a part waits for is known by its line of the code.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

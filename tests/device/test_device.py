@@ -1,7 +1,5 @@
 """Every part takes a step on a device that is not the CPU, and never waits for it there."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The pages of docs/ as tests read them: sections, code blocks, files and commands in them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

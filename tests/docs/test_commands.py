@@ -1,7 +1,5 @@
 """The commands of the quickstart run; those of other pages have a plan, or show what is there."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

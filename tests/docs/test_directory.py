@@ -1,7 +1,5 @@
 """docs/directory.py: plugins are found on an index by name, and nothing of them is run."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

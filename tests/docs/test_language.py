@@ -4,8 +4,6 @@ A message says what is wrong, where, with which value, and what to type next, in
 field: ``must be at least 1 (got 0)``, ``expected one text per line, but stdin is empty``.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

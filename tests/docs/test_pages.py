@@ -1,7 +1,5 @@
 """Every page: links, names and commands in it hold, and its generated tables are up to date."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """docs/tutorial.md: its files make a plugin, its commands and tests work, and so does its wheel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile

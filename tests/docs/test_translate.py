@@ -1,7 +1,5 @@
 """The page on translations runs, and continues where it was interrupted."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

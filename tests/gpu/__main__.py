@@ -6,8 +6,6 @@ Each section is a process of its own with a time of its own: one that is cut or 
 loses nothing but what it had not yet written. On a CPU everything is small, and shows that it runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import json

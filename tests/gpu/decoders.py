@@ -1,7 +1,5 @@
 """Decoders on a GPU: each family's rows without padding, and the speed of one of today's size."""
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 from collections.abc import Sequence

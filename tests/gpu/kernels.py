@@ -1,7 +1,5 @@
 """Attention for rows of any length: each kernel that attention takes, on a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """Steps of every installed part on a GPU and on the CPU, and what waits for the GPU."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator

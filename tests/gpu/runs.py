@@ -1,7 +1,5 @@
 """Whole runs of simcse: resumed ones, and their speed."""
 
-from __future__ import annotations
-
 import random
 import signal
 import statistics

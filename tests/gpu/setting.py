@@ -1,7 +1,5 @@
 """A section, where it runs, and what it finds."""
 
-from __future__ import annotations
-
 import gc
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """``make gpu``: its sections, on a GPU and in a small form on the processor; results; the page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

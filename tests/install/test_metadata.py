@@ -1,7 +1,5 @@
 """The metadata of all distributions agree: licence, addresses, classifiers, versions, ranges."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The built wheels in an empty environment: the core alone, and plugins on top in any order."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``python -m tests.interface`` writes the present interface to ``interface.json``."""
 
-from __future__ import annotations
-
 from tests.interface.description import KEPT, described, written
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """What plugins and programs rely on: names, fields, signatures, settings, the keys of JSON."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Iterator

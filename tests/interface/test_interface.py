@@ -1,7 +1,5 @@
 """A change of what plugins and programs rely on is seen."""
 
-from __future__ import annotations
-
 import difflib
 
 from tests.interface.description import KEPT, described, written

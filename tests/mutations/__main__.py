@@ -1,7 +1,5 @@
 """``python -m tests.mutations [NAME ...]`` runs tests against the mutations of each table."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -12,8 +12,6 @@ A mutation replaces a text of a file by another::
 ``test`` is the file of tests that sees it, run first; where nothing can, ``argued`` says why.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables of mutations fit the code; ``make mutations`` runs the tests against each."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

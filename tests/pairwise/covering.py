@@ -1,7 +1,5 @@
 """Groups of parts in which each pair that may stand together does so once at least."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 
 from cse_testkit.completion import Found

@@ -1,7 +1,5 @@
 """Installed parts train together, or the composer says why not: several a run, each pair in one."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Sequence

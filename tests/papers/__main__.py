@@ -3,8 +3,6 @@
 The loops are tests of the papers' plugins; 1 is returned where a part gives something else.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module

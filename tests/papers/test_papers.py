@@ -1,7 +1,5 @@
 """The table of equations: which papers it has, and that it sees a difference."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ that names the file (``REFUSED``), or goes on to the same bytes as the undamaged
 value, in a comment, or make it no TOML at all.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ audit events of the interpreter, and the writers that are no Python (safetensors
 line of metrics in an open file).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -12,8 +12,6 @@ A case of ``inputs/*.toml``::
 and stdin ``<9*5000>`` is 5,000 nines. In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

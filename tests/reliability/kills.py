@@ -4,8 +4,6 @@ Of the simple run every write is killed, of the run with rounds every kind of wr
 cuts the file that was being written. A run that was killed before it began is begun once more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

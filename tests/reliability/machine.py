@@ -5,8 +5,6 @@ streams that are closed, full or without a reader, a working folder that is gone
 UTF-8, and names that no file can have. A full disk is in the table of kills.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

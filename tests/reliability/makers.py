@@ -1,7 +1,5 @@
 """Files and folders that a table of inputs names under ``made``, by what makes them."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

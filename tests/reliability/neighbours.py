@@ -3,8 +3,6 @@
 Each case is a function of a folder and the server that returns what went wrong, or nothing.
 """
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """What a command answered, and what that counts as."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Two small runs, killed and whole: what the tables of damages and kills start from."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -4,8 +4,6 @@ The command runs ``cse_cli.main.main``, which is what the installed ``cse`` runs
 session and a working folder of its own, with nothing left from the command before it.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import json

@@ -4,8 +4,6 @@ A case holds where stdout or stderr has a character that cannot be seen, on a te
 what colours and bars need. The check asks Unicode and shares nothing with what cleans.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """A run names the part and the distribution that broke a promise, before work is lost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every numeric option of the core and of every plugin takes the same bad values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """The tables of reliability; a sample of each fast, all of them under ``slow``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """What cleans the terminal's texts, and the check of the table of the terminal."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

@@ -1,7 +1,5 @@
 """``cse bench`` from beginning to end."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

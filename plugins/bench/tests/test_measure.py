@@ -1,7 +1,5 @@
 """A measurement makes real steps in turn, and leaves nothing behind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which letters change their case, how many, and on which vocabularies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

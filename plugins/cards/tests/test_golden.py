@@ -1,7 +1,5 @@
 """The authors' get_cos_sim, run unmodified, gave these numbers; the parts give the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is retrieved, drawn, masked and kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What each augmenter changes, beside loops over rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 from typing import Any

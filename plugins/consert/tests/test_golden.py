@@ -1,7 +1,5 @@
 """ConSERT's own code, run unmodified, gave these numbers; infonce with core options does too."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from cse_testkit import Rig, compose, make_batch, make_context

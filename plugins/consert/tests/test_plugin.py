@@ -1,7 +1,5 @@
 """The kit over ConSERT's distribution, parts and recipe, and the defaults of its augmenters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which spans a text has, by the authors' code and by hand; which view gets which."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

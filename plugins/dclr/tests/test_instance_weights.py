@@ -1,7 +1,5 @@
 """Which negatives a second encoder takes out, against loops."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """The published loss where the code's log(1 - p) is not a number, and with several positives."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The noise: new in each step, and its ascent against autograd."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from cse_dclr.noise import harder

@@ -1,7 +1,5 @@
 """The kit over DCLR's distribution, parts and recipe, and what the plan says of its parts."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The decoders beside loops over places and transformers' own causal models; any family."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

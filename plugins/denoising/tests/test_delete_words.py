@@ -1,7 +1,5 @@
 """Which words are deleted: beside a loop, over chunks and processes, of rows without words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Sentence-transformers' own code gave these numbers; the loss gives the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

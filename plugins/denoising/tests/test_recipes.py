@@ -1,7 +1,5 @@
 """The kit over the recipe; the loss beside contrast."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Their mean counts padding as tokens that were not replaced, which rows without p
 what the file's padding adds is computed beside, by transformers' own model.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Replaced tokens beside a loop over rows and places, what is kept of a run, what is refused."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

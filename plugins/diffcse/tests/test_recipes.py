@@ -1,7 +1,5 @@
 """The kit over the recipe."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cse_testkit import recipe_suites

@@ -1,7 +1,5 @@
 """sentence-transformers' own code gave these numbers; the losses give the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The kit over the distribution and its parts, beside loops over texts and candidates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

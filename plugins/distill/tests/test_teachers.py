@@ -1,7 +1,5 @@
 """Teachers of other dimensions, several candidates, rows by key, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

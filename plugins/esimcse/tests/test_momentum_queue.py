@@ -1,7 +1,5 @@
 """What the queue holds, in which order, and who encodes it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from cse_testkit import Rig, compose, tiny_corpus

@@ -1,7 +1,5 @@
 """The kit over ESimCSE's distribution, parts and recipe, and the defaults of its parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions

@@ -1,7 +1,5 @@
 """Which tokens are repeated, how many, and when they are drawn."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby, product

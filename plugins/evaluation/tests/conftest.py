@@ -1,7 +1,5 @@
 """Fixtures, and a folder with a small file of every suite."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A stand-in for the hosts of the public sets: made-up files in the forms of the real ones."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """Judged queries: both layouts, measures against a slow loop and another library, BM25, prompts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """``cse eval`` and ``cse.evaluate`` with the embedded encoder, and their tables."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores of graded pairs: Spearman, words alone, geometry, pairs labelled 0 and 1, dev sets."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import subprocess

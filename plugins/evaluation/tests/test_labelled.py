@@ -1,7 +1,5 @@
 """Labelled texts: reading them, the tasks that files make, and where suites look for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plugin as a distribution, its command and its suites."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Titles found from documents: recall against a slow loop, sets of files, dev scores."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

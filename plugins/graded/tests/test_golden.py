@@ -1,7 +1,5 @@
 """The authors' and sentence-transformers' own code gave these numbers; the losses give the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

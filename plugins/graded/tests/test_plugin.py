@@ -1,7 +1,5 @@
 """The kit over the distribution and its parts, beside sums over all pairs of pairs."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What counts in a ranking: ties, scores, pairs that are not there, rows of other views."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The kit over the recipes; the losses beside those of other papers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

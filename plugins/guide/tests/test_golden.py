@@ -1,7 +1,5 @@
 """sentence-transformers' GISTEmbed losses gave these numbers; the store under infonce does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

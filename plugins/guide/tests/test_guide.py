@@ -1,7 +1,5 @@
 """Which negatives a guide removes, against loops; under other losses; what the plan says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product

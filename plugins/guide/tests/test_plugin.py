@@ -1,7 +1,5 @@
 """The kit over the distribution and its store."""
 
-from __future__ import annotations
-
 from cse_testkit import StoreSuite, part_suites
 
 globals().update(

@@ -1,7 +1,5 @@
 """The global loss and the whole objective in loops, as the recipes compose them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

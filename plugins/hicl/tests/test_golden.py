@@ -1,7 +1,5 @@
 """Numbers computed from the paper's equations; parts and core together give the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

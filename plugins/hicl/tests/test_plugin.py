@@ -1,7 +1,5 @@
 """The kit over HiCL's distribution, parts and recipes, and the defaults of its parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cse_hicl.options import (

@@ -1,7 +1,5 @@
 """Segments of one text as positives, as negatives, as neither; averaged; entailment."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

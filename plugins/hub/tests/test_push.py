@@ -1,7 +1,5 @@
 """``cse push``, with the hub's client replaced by a record of what it was asked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

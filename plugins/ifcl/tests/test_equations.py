@@ -1,7 +1,5 @@
 """The terms of the objective in loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Which tokens meet, what they become, and what the second model may be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """What the queue holds, step by step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import product

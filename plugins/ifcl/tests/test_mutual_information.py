@@ -1,7 +1,5 @@
 """The estimates of Table 4, and what they are over."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The kit over IFCL's distribution, parts and recipes, and what the plan says of its parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions behind the paper's studies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

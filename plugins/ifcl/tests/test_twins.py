@@ -1,7 +1,5 @@
 """What each option of the loss does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What deletion, synonyms and insertion make of a text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

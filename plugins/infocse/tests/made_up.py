@@ -1,7 +1,5 @@
 """Made-up documents whose words say where they stand, and the pairs of a miner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cse_testkit import make_part

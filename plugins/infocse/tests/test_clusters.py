@@ -1,7 +1,5 @@
 """Clusters and pairs against slow loops, stated orders, caps, rounds and their end."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What the plan says of InfoCSE's recipes before anything is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

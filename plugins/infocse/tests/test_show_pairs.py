@@ -1,7 +1,5 @@
 """The clusters of a run, as ``cse data show-pairs`` and a study show them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

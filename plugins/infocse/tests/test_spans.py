@@ -1,7 +1,5 @@
 """Where spans, contexts and masks lie, how long they are, and how often: drawn many times."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

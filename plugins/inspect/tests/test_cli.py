@@ -1,7 +1,5 @@
 """``cse inspect`` from beginning to end."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

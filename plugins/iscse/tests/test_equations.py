@@ -1,7 +1,5 @@
 """Both losses, their sum and alpha in loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """IS-CSE's own code, run unmodified, gave these numbers; the parts give the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, cast
 

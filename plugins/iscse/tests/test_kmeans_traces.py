@@ -1,7 +1,5 @@
 """Clusters of a buffer over many steps, against loops that are slow and obvious."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Neighbours and buffers over many steps, against loops that are slow and obvious."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import product

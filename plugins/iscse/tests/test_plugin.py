@@ -1,7 +1,5 @@
 """The kit over IS-CSE's distribution, parts and recipes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cse_testkit import part_suites, recipe_suites, run_steps

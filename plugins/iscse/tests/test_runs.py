@@ -1,7 +1,5 @@
 """Runs with smoothed positives: both groups, the plan, the neighbours shown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import partial

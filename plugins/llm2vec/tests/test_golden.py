@@ -1,7 +1,5 @@
 """Numbers of the authors' code: pooling without the instruction, and the loss of SimCSE."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

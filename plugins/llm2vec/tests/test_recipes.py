@@ -1,7 +1,5 @@
 """The kit over the recipes, and both steps after one another."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs with low-rank adapters: what trains, what is saved, who loads it, what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The kit over the distribution and its adapter."""
 
-from __future__ import annotations
-
 from cse_testkit import part_suites
 
 VARIANT = {"targets": ("all-linear",), "rank": 2, "dropout": 0.1, "rslora": True}

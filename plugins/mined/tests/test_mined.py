@@ -1,7 +1,5 @@
 """Which texts are negatives, against a search in loops; rounds, resume, texts of a file."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

@@ -1,7 +1,5 @@
 """The kit over the distribution, its miner and its recipe."""
 
-from __future__ import annotations
-
 from cse_testkit import part_suites, recipe_suites
 
 globals().update(

@@ -1,7 +1,5 @@
 """The auxiliary network beside the authors' numbers, and beside a loop over rows and tokens."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SimCSE's own code with masked language modelling gave these numbers; the loss gives the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

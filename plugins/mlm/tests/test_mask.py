@@ -1,7 +1,5 @@
 """What the augmenter hides, how often, and whose draws it makes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from cse_mlm.mask import Mask

@@ -1,7 +1,5 @@
 """The kit over the recipe, and the loss beside a contrastive one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The step of fgsm, an epsilon that a number format does not hold, and places that are dropped."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

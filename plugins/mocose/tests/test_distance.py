@@ -1,7 +1,5 @@
 """The traceable distance: its numbers in the plan, its warning, and the size that it sets."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from cse_mocose.distance import Growth

@@ -1,7 +1,5 @@
 """The perturbation, the moving average, the loss and the distance in loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """MoCoSE's own code, run unmodified, gave these numbers; the parts give the same."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest
@@ -85,7 +83,7 @@ class OneWeight(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(tensor([value]))
 
-    def copy(self, share_embeddings: bool = False) -> OneWeight:
+    def copy(self, share_embeddings: bool = False) -> "OneWeight":
         return OneWeight(float(self.weight.detach()))
 
 

@@ -1,7 +1,5 @@
 """Projector and predictor: layers, dimensions, who has them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from cse_mocose.heads import Predictor, Projector

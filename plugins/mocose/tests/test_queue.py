@@ -1,7 +1,5 @@
 """What the queue shows in every step, against a slow loop version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product

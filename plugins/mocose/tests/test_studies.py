@@ -1,7 +1,5 @@
 """Functions behind the paper's studies."""
 
-from __future__ import annotations
-
 import pytest
 from cse_mocose.distance import distance, mean_age
 

@@ -5,8 +5,6 @@ templates are set to those of the published code, which are not those of the row
 subtracted from (docs/methods/promptbert.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

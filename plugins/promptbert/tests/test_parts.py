@@ -1,7 +1,5 @@
 """The parts in a step, against loops over sentences; templates, and what cannot be is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every promise that the kit asks of the distribution, its parts and recipes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

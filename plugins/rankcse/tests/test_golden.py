@@ -1,7 +1,5 @@
 """The community's code gave these numbers; the published variants give the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Several teachers, weights, ties and lists with holes; in a run, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The kit over the distribution and its parts, beside loops over lists."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

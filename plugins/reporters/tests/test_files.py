@@ -1,7 +1,5 @@
 """The table and the events of a run, and of one that continues."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

@@ -1,7 +1,5 @@
 """The kit over the distribution and its reporters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

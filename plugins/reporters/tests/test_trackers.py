@@ -1,7 +1,5 @@
 """Tracked runs: what a tracker is given, one that goes on, and what is said where none can be."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

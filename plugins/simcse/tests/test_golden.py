@@ -1,7 +1,5 @@
 """SimCSE's own code, run unmodified, gave these numbers; the parts give the same."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The kit over SimCSE's distribution, parts and recipes, and what the kit cannot know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """``cse data fetch simcse``: made-up files in the form of the authors' become rows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

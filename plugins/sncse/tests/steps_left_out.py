@@ -1,7 +1,5 @@
 """Steps of a run that leaves sentences without a soft negative."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cse_testkit import Rig, compose, tiny_corpus

@@ -1,7 +1,5 @@
 """The margin loss, and soft negatives in a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@
 each method made of it, with the verdict. The rules were not changed for any of these sentences.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Sentences without a soft negative: views without their rows, batches that have none at all."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pooler: prompts, the mask's place, full stops, and what the saved model does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

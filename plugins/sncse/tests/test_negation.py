@@ -1,7 +1,5 @@
 """The augmenter: the view it makes, its methods, what it remembers, its errors."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec

@@ -1,7 +1,5 @@
 """The kit over SNCSE's distribution, parts and recipe."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

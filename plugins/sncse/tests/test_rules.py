@@ -1,7 +1,5 @@
 """The rules of negation on sentences of every kind, written for this test."""
 
-from __future__ import annotations
-
 from cse_sncse.rules import negate
 from hypothesis import given, settings
 from hypothesis import strategies as st

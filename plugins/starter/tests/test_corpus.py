@@ -1,7 +1,5 @@
 """The starter texts are those of the grammar, letter by letter."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

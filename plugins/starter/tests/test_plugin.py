@@ -1,7 +1,5 @@
 """The plugin's records, and that announcing them costs nothing."""
 
-from __future__ import annotations
-
 from cse_starter import plugin
 from cse_testkit import PluginSuite
 

@@ -1,7 +1,5 @@
 """tools/pretrain.py: from text to a model folder, and its parts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

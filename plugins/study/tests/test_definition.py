@@ -1,7 +1,5 @@
 """Study files: what is read, and one line for each mistake."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

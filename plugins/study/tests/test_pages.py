@@ -1,7 +1,5 @@
 """Pages: Markdown with pictures that are readable without colour."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

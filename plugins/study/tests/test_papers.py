@@ -1,7 +1,5 @@
 """The commands and studies of this distribution, and the studies of the papers: all compose."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plans: every point is composed before anything runs, and a run has one key wherever it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

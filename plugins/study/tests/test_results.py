@@ -1,7 +1,5 @@
 """Rows of runs, which score a table shows, what it says of differences, and claims."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Carrying jobs out: order, workers that end, locks, being stopped, and runs packed into a file."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

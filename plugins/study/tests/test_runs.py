@@ -1,7 +1,5 @@
 """Runs as their folders tell them: listed, sorted, compared, and grouped over seeds."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import math

@@ -1,7 +1,5 @@
 """Whole studies with a tiny encoder: run, repeated, added to, killed, and finished elsewhere."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

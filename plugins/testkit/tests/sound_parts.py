@@ -3,8 +3,6 @@
 ``wrong_parts`` changes a line of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

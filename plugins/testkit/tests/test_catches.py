@@ -1,7 +1,5 @@
 """The kit finds what a part breaks, by the right promise, and says what it was and where."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

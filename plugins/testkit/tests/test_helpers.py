@@ -1,7 +1,5 @@
 """The kit's own tools: encoders, corpora, batches, runs, comparisons."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

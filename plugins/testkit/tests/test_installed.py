@@ -4,8 +4,6 @@ Plugins of this repository hold these suites in their own tests; here are the bu
 what else is installed.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``cse new-plugin``: what it writes is right before its author has written a line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The suite of recipes finds what a recipe breaks."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

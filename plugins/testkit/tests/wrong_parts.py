@@ -3,8 +3,6 @@
 What the core looks at in every run is in ``tests/reliability/test_culprits.py``.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The kit over the distribution, its parts and its recipes."""
 
-from __future__ import annotations
-
 from cse_testkit import part_suites, recipe_suites
 
 globals().update(

@@ -1,7 +1,5 @@
 """The map against numpy, the saved model against both libraries, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What is held, step by step, beside a list that one can read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The order that a part gives the rows of an epoch, and batches of one group."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """InfoNCE against a slow loop in fp64."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Built-in poolers and heads against loops and transformers, an encoder's own pooler."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

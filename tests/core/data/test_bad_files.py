@@ -1,7 +1,5 @@
 """Every mistake is one line that names the file, the place and what to do."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which column is which, in one file and over several."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The corpus itself: columns, documents, duplicates, fingerprint, facts, where rows come from."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

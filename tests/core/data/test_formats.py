@@ -1,7 +1,5 @@
 """Every kind of file gives the same rows."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

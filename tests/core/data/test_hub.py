@@ -1,7 +1,5 @@
 """Names of the hub: their parts, the library's own cache, and a stand-in for the hub itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files as this field has them, after the public formats: the plan says what each column is for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

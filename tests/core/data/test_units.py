@@ -1,7 +1,5 @@
 """Articles and documents as sentences, paragraphs or documents."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Literal

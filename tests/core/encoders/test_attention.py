@@ -3,8 +3,6 @@
 A slow loop stands in for each kernel, behind the signature that its documentation gives.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

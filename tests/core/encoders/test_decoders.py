@@ -1,7 +1,5 @@
 """Decoders: packed rows give what the padded model gives, read in one direction or in both."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What is computed in a cheaper way, and that modules around modules are not gone past."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Branches: ema against a trace by hand, frozen, shared and copied."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

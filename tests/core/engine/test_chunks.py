@@ -1,7 +1,5 @@
 """Gradient caching against the same chunks with the whole graph kept; casts of weights in bf16."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

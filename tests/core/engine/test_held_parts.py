@@ -1,7 +1,5 @@
 """Parts that hold parts: what they are written as, what they are lent, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

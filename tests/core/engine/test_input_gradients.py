@@ -1,7 +1,5 @@
 """Gradients of the objective for the inputs, fresh and previous."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

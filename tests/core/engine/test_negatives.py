@@ -1,7 +1,5 @@
 """Whose negatives are whose: stores, masks, levels, segments, views of negatives; their counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

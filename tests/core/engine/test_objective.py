@@ -1,7 +1,5 @@
 """What a step's loss is made of: weights, directions, stores of its level, columns, its rate."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

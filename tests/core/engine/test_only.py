@@ -1,7 +1,5 @@
 """Losses of some rows of a batch, by their text in a column: the same as batches of these rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

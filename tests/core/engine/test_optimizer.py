@@ -1,7 +1,5 @@
 """Which weights train, at which rate, and which decay."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from cse_testkit import Rig, compose, shared_encoder, tiny_corpus

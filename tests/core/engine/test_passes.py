@@ -1,7 +1,5 @@
 """The encoder calls and keys of a step, and what it reads of tables and what it tokenises."""
 
-from __future__ import annotations
-
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Two processes against one: the same losses and weights without dropout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

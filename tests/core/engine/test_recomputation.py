@@ -1,7 +1,5 @@
 """Activations computed again: the same losses and gradients bit for bit, and fewer bytes kept."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A run against a plain PyTorch loop, and what SimCSE's public code gets wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

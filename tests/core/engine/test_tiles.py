@@ -1,7 +1,5 @@
 """Negatives in tiles against all at once: the same losses and gradients, no square in memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Losses on token states, transforms, losses of several sizes: one process, chunks, processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Augmenters, slices, levels, views: joined by key, drawn by counters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

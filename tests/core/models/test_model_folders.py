@@ -4,8 +4,6 @@ Before and after a training that changes no weight. What is compared is computed
 sentence-transformers that is installed.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The saved model encodes as the trained one did."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is composed of a recipe and words of the command line, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Device and number format, processes that a launcher started, and draws."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The rows of a round: texts cut, tokenised once and known until changed; batches of each epoch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

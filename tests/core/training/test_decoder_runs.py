@@ -1,7 +1,5 @@
 """Runs of decoders: what they train, keep and refuse, and that sentence-transformers agrees."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import partial

@@ -1,7 +1,5 @@
 """What ``train.dev`` names: files that a suite takes, files of graded pairs, neither."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ``run.toml`` says is the whole composition: nothing is derived again on a resume."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

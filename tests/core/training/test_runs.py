@@ -1,7 +1,5 @@
 """Whole runs: the same again, resumed, in rounds, and what is noticed."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

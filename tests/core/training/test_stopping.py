@@ -1,7 +1,5 @@
 """When a run stops: patience with its unit, and signals."""
 
-from __future__ import annotations
-
 import os
 import signal
 

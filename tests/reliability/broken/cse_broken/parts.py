@@ -1,7 +1,5 @@
 """Parts that each break one promise."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any
