@@ -376,14 +376,15 @@ class SuiteSpec(NamedSpec):
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.suites.Suite``.
         dev: Whether ``cse train --dev FILE`` takes its files; ``"pairs"`` if these are graded
-            pairs: then it also reads those of data sets, and is asked last.
+            pairs: then it also reads those of data sets, and is asked last; ``"rows"`` if it makes
+            dev sets of rows that ``data.held_out`` keeps out of training, and has no files.
         sources: ``"package:folder/NAME.toml"``, from which ``cse data fetch NAME`` takes its files;
             examples are in ``cse_evaluation:sources``.
     """
 
     kind: ClassVar[DataKind] = "suite"
     factory: str
-    dev: bool | Literal["pairs"] = False
+    dev: bool | Literal["pairs", "rows"] = False
     sources: str = ""
 
 

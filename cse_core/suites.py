@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_core.parts import Metric
+    from cse_core.protocols import Corpus
 
 Progress = Callable[[int, int, str], None]
 """``progress(done, total, what)`` moves the progress bar."""
@@ -37,6 +38,19 @@ def in_role(encode: Encode, role: Role) -> Encode:
 def similarity_of(encode: Encode) -> str:
     """Return what a model's vectors are compared by: cosine, dot, euclidean or manhattan."""
     return str(getattr(encode, "similarity", "cosine"))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run did to the model.
+
+    Attributes:
+        text: One plain sentence.
+        better: Whether the end is better than the start beyond chance.
+    """
+
+    text: str
+    better: bool
 
 
 class NoDevSet(CseError):
@@ -117,6 +131,17 @@ class DevSet:
         """
         raise TypeError(f"{type(self).__name__} scores nothing")
 
+    def answers(self, encode: Encode) -> NDArray[np.float64] | None:
+        """Return a number for each question that never chose a checkpoint; None without any.
+
+        Those of the start and of the end of a run are compared by :meth:`verdict`.
+        """
+        return None
+
+    def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
+        """Return what the answers of the start and of the end say, both ``[Q]``."""
+        raise TypeError(f"{type(self).__name__} has no verdict")
+
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return its scores, and ``METRIC.NUMBER`` of metrics where it has what they take."""
         return self.score(encode)
@@ -154,6 +179,16 @@ class Suite:
             CseError: If the file cannot be read, or is one of this suite and broken.
         """
         return None
+
+    def dev_of_rows(self, held_out: Corpus, rows: Corpus) -> DevSet:
+        """Return a dev set of rows that are not trained on; called if the record says ``"rows"``.
+
+        ``rows`` are those that are trained on.
+
+        Raises:
+            CseError: If nothing can be asked of such rows.
+        """
+        raise TypeError(f"{type(self).__name__} reads no rows")
 
     def dev_of_pairs(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DevSet:
         """Return graded pairs as a dev set; called if the record says ``dev="pairs"``."""

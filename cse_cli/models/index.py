@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.models.encoding import BLOCK, TextEncoder, check_queries, similarities
-from cse_core.data.documents import document_files, no_documents, passages
+from cse_core.data.documents import read_documents
 from cse_core.errors import CseError
 from cse_core.files import RUN_FILE, atomic_folder
 
@@ -199,20 +199,11 @@ def read_places(
             for row, text in enumerate(rows_of(file, registry, columns), 1):
                 add(text, file, row)
             continue
-        documents, others = document_files(folder)
-        left_out: list[str] = []
-        for path in documents:
-            try:
-                for number, text in enumerate(passages(path, str(path)), 1):
-                    add(text, str(path), number)
-            except CseError as error:
-                left_out.append(str(error))
-        if len(left_out) == len(documents):
-            raise CseError(left_out[0]) if left_out else no_documents(file, others)
-        kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
-        notes += [f"{file}: files of other kinds are left out: {kinds}"] if others else []
-        many = f"{len(left_out):,} of {len(documents):,} documents are left out"
-        notes += [f"{file}: {many}: {left_out[0]}"] if left_out else []
+        documents, said = read_documents(folder, file)
+        notes += said
+        for document in documents:
+            for number, text in enumerate(document.passages, 1):
+                add(text, str(document.path), number)
     if not found:
         raise CseError("no text is in these files", where=files[0])
     return found, notes

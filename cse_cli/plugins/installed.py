@@ -81,14 +81,14 @@ class Installed:
 
     @property
     def suites(self) -> dict[str, SuiteSpec]:
-        """Return the installed suites by name, in the order of their records."""
+        """Return the installed suites that have files, in the order of their records."""
         from cse_core.records import SuiteSpec
 
         return {
             record.name: record
             for info in self.manager.infos
             for record in info.parts
-            if isinstance(record, SuiteSpec)
+            if isinstance(record, SuiteSpec) and record.dev != "rows"
         }
 
     @property

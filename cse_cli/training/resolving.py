@@ -246,7 +246,8 @@ def _of_patience(run: Composition, registry: Registry) -> Iterator[str]:
     """
     train, installed = run.train, {found.name for found in registry.datasets()}
     has_pairs = any(path in installed for path in run.data.path)  # what auto finds pairs of
-    if any(has_pairs if name == "auto" else name != "none" for name in train.dev):
+    named = (has_pairs if name == "auto" else name != "none" for name in train.dev)
+    if run.data.held_out or any(named):
         return
     steps = "all its epochs" if train.max_steps is None else f"all its {train.max_steps} steps"
     waits = [("train.patience", train.patience, steps)]

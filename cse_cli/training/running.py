@@ -199,6 +199,8 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     if outcome.chosen_by is not None and outcome.score is not None:
         chosen = f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}"
         echo(chosen + beside_start(outcome.score, outcome.start))
+        for verdict in outcome.verdicts:
+            echo(verdict)
     else:
         echo(f"kept: step {outcome.step:,}, the last")
     echo(f"model: {outcome.model}")
@@ -235,6 +237,7 @@ def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any
         "score": outcome.score,
         "start": outcome.start,
         "scores": outcome.scores,
+        "verdicts": list(outcome.verdicts),
         "seconds": round(outcome.seconds, 1),
         "messages": list(reporter.messages),
         "warnings": list(reporter.warnings),

@@ -142,7 +142,9 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         from cse_core.runtime.device import resolve_device
 
         resolve_device(train.device)
-    sets = by_name(dev_sets(train, composition.data.path, plugins.registry, warn))
+    read, names = composition.read, composition.data.path
+    corpus = None if read is None else read.corpus(composition.needed_columns)
+    sets = by_name(dev_sets(train, names, plugins.registry, warn, corpus=corpus))
     choosing_score(sets, train.select)
     return sets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -100,11 +100,13 @@ class Corpus:
         documents: Document number of each row, -1 for none, [rows]; None without documents. One
             id in two files is two documents.
         report: What was seen in loading it.
+        held_out: Rows that are kept out of it; None where there are none.
     """
 
     table: pa.Table = field(repr=False)
     documents: NDArray[np.int64] | None = field(default=None, repr=False)
     report: LoadReport = LoadReport()
+    held_out: Corpus | None = field(default=None, repr=False)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
@@ -194,7 +196,38 @@ class Corpus:
             whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
         if self.documents is not None:
             whole.update(self.documents.astype("<i8").tobytes())
+        if self.held_out is not None:
+            whole.update(self.held_out.fingerprint.encode())
         return f"sha256:{whole.hexdigest()}"
+
+
+def hold_out(corpus: Corpus, count: int) -> Corpus:
+    """Return a corpus without the rows of some documents, which are its ``held_out``.
+
+    The hash of a document's first text decides, so that the same ones are held out whatever their
+    order and number; rows of no document are one each. At most a fifth is held out.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    if not count:
+        return corpus
+    keys = corpus.text_ids
+    if corpus.documents is not None:
+        keys = np.where(corpus.documents < 0, keys, len(corpus) + corpus.documents)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    texts = corpus.column("text").take(first)
+    order = np.argsort([hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts])
+    held = np.isin(which, order[: min(count, len(first) // 5)])
+    if not held.any():
+        hint = "name more data, or --data.held_out 0"
+        raise CseError(f"{len(first)} texts are too few to hold some out", where="data", hint=hint)
+
+    def part(rows: NDArray[np.bool_]) -> Corpus:
+        documents = None if corpus.documents is None else corpus.documents[rows]
+        return Corpus(corpus.table.filter(pa.array(rows)), documents, corpus.report)
+
+    return replace(part(~held), held_out=part(held))
 
 
 def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:

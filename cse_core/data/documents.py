@@ -1,4 +1,4 @@
-"""Folders of documents: the text of Markdown, HTML and plain files, as passages of some words."""
+"""Folders of documents: titles and text of Markdown, HTML and plain files, as passages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,6 +18,8 @@ DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".txt")
 """Endings of files that are one document each in a folder."""
 PASSAGE = 120
 """Words of a passage, about; a longer paragraph is divided, shorter ones are joined."""
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
 _INLINE = frozenset(
     "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span "
     "strike strong sub sup time tt u var wbr".split()
@@ -25,6 +28,47 @@ _HIDDEN = frozenset("head script style template noscript nav svg".split())
 _BLANK = re.compile(r"\n\s*\n")
 _WRITTEN_TOGETHER = 1.5
 """Characters of a word in scripts without spaces, about."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document of a folder.
+
+    Attributes:
+        path: Its file.
+        title: What its front matter, its first heading or its head says; empty without one.
+        passages: Its text, the first heading too.
+    """
+
+    path: Path
+    title: str
+    passages: tuple[str, ...]
+
+
+def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
+    """Return the documents of a folder, and what to say of files that are left out.
+
+    Args:
+        folder: The folder; its subfolders are read too.
+        name: What messages call it.
+
+    Raises:
+        CseError: If it holds no document, or none can be read.
+    """
+    paths, others = document_files(folder)
+    found: list[Document] = []
+    wrong: list[CseError] = []
+    for path in paths:
+        try:
+            found.append(read_document(path, str(path)))
+        except CseError as error:
+            wrong.append(error)
+    if not found:
+        raise wrong[0] if wrong else no_documents(name, others)
+    kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
+    notes = [f"{name}: files of other kinds are left out: {kinds}"] if others else []
+    many = f"{len(wrong):,} of {len(paths):,} documents are left out"
+    return found, [*notes, *([f"{name}: {many}: {wrong[0]}"] if wrong else [])]
 
 
 def document_files(folder: Path) -> tuple[list[Path], Counter[str]]:
@@ -45,8 +89,8 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str]]:
     return sorted(found), others
 
 
-def passages(path: Path, name: str) -> list[str]:
-    """Return the text of a document as passages of about ``PASSAGE`` words.
+def read_document(path: Path, name: str) -> Document:
+    """Return a document, its text in passages of about ``PASSAGE`` words.
 
     Args:
         path: The file; its ending says how it is read.
@@ -55,41 +99,53 @@ def passages(path: Path, name: str) -> list[str]:
     Raises:
         CseError: If it cannot be read, or is not UTF-8.
     """
-    text = "\n".join(file_lines(TextFile(name, path, "txt")))
+    text, title = "\n".join(file_lines(TextFile(name, path, "txt"))), ""
     kind = path.suffix.lower()
     if kind in (".md", ".markdown"):
         from markdown_it import MarkdownIt
 
-        text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+        if (front := _FRONT_MATTER.match(text)) is not None:
+            title = "".join(_TITLE.findall(front[1])[:1])
+            text = text[front.end() :]
         text = MarkdownIt("commonmark").enable("table").render(text)
     if kind != ".txt":
         reader = _Paragraphs()
         reader.feed(text)
         reader.close()
         text = "".join(reader.parts)
+        titles = (" ".join("".join(reader.titles[tag]).split()) for tag in ("h1", "title"))
+        title = title or next(filter(None, titles), "")
     paragraphs = (" ".join(each.split()) for each in _BLANK.split(text))
-    return list(_joined(filter(None, paragraphs)))
+    return Document(path, title, tuple(_joined(filter(None, paragraphs))))
 
 
 class _Paragraphs(HTMLParser):
-    """Collects the visible text of a page, with a blank line between its blocks."""
+    """Collects the visible text of a page, a blank line between its blocks, and its titles."""
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
+        self.titles: dict[str, list[str]] = {"title": [], "h1": []}
         self._hidden: list[str] = []
+        self._title = ""
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag in _HIDDEN:
             self._hidden.append(tag)
+        if tag in self.titles and not self.titles[tag]:
+            self._title = tag
         self._end_block(tag)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._hidden:
             del self._hidden[self._hidden.index(tag) :]
+        if tag == self._title:
+            self._title = ""
         self._end_block(tag)
 
     def handle_data(self, data: str) -> None:
+        if self._title:
+            self.titles[self._title].append(data)
         if not self._hidden:
             self.parts.append(_BLANK.sub("\n", data))
 

@@ -74,7 +74,7 @@ def open_file(name: str, path: Path) -> TextFile:
     if not name.strip():
         raise CseError("the file name is empty", hint="name a file")
     try:
-        if any((path / saved).is_file() for saved in SAVED):
+        if is_saved(path):
             return TextFile(name, path, "saved")
         if not path.is_file():
             raise _no_file(name, path)
@@ -86,6 +86,11 @@ def open_file(name: str, path: Path) -> TextFile:
         hint = f"these are read: {endings}, each also with .gz or .zst; convert it to one of them"
         raise CseError("unknown file type", where=name, value=path.suffix, hint=hint)
     return TextFile(name, path, known)
+
+
+def is_saved(path: Path) -> bool:
+    """Tell whether a folder holds what ``save_to_disk`` of the library datasets wrote."""
+    return any((path / saved).is_file() for saved in SAVED)
 
 
 def loadable_names(folder: Path) -> list[str]:

@@ -17,7 +17,7 @@ from cse_core.data.columns import (
     ordered,
     read_values,
 )
-from cse_core.data.corpus import Corpus, LoadReport, document_numbers
+from cse_core.data.corpus import Corpus, LoadReport, document_numbers, hold_out
 from cse_core.data.sources import Source, find_source
 from cse_core.data.tables import Reading, join_tables, numbers_of
 from cse_core.errors import CseError
@@ -45,6 +45,7 @@ class Data:
         messages: What a user should know, a line each.
         refuse: Whether rows that lack a text are refused; else they are dropped.
         made_up: Names of the sources whose texts are made up.
+        held_out: Documents to keep out of training.
     """
 
     sources: list[Reading]
@@ -52,6 +53,7 @@ class Data:
     messages: list[str]
     refuse: bool
     made_up: str
+    held_out: int = 0
     _made: dict[str, Corpus] = field(default_factory=dict, repr=False)
 
     @property
@@ -105,7 +107,7 @@ class Data:
             {source.name: source.commit for source in self.sources if source.commit},
         )
         documents = document_numbers(tables) if "document" in names else None
-        return Corpus(pa.concat_tables(tables), documents, report)
+        return hold_out(Corpus(pa.concat_tables(tables), documents, report), self.held_out)
 
 
 def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
@@ -188,7 +190,8 @@ def read_data(
             raise CseError(f"no file has a column {old}", where=f"data.columns.{target}", hint=hint)
     names = {name: name for reading in readings for name in reading.table.column_names}
     made_up = ", ".join(source.name for source in sources if source.synthetic)
-    return Data(readings, tuple(ordered(names, views)), messages, refuse, made_up)
+    columns = tuple(ordered(names, views))
+    return Data(readings, columns, messages, refuse, made_up, options.held_out)
 
 
 def _read(

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cse_core.data.files import READERS, TextFile, format_of, loadable_names, open_file, read_error
+from cse_core.data.documents import PASSAGE, document_files, read_documents
+from cse_core.data.files import (
+    READERS,
+    TextFile,
+    format_of,
+    is_saved,
+    loadable_names,
+    open_file,
+    read_error,
+)
 from cse_core.data.tables import ROWS, Reading, Unit, arrow_text, record_tables
 from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
@@ -50,11 +59,12 @@ class HubName(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that a plugin brings (``spec``), a file, or else a data set of the hub."""
+    """A data set of a plugin (``spec``) or of the hub, a file, or a folder of documents."""
 
     name: str
     spec: DatasetSpec | None = None
     file: TextFile | None = None
+    folder: Path | None = None
     hub: HubName | None = None
 
     @property
@@ -68,6 +78,8 @@ class Source:
             return READERS[self.file.format](self.file, unit, reading)
         if self.spec is not None:
             return record_tables(_rows(self.spec), unit, reading)
+        if self.folder is not None:
+            return record_tables(_passages(self.folder, unit, reading), unit, reading)
         assert self.hub is not None
         return reading.first(_hub_tables(self.hub, reading))
 
@@ -76,6 +88,20 @@ def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:
     source = load_factory(spec.factory, where=f"data set {spec.name}")()
     for number, row in enumerate(source.rows(), 1):
         yield f"{spec.name}, row {number}", row
+
+
+def _passages(folder: Path, unit: Unit, reading: Reading) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the passages of a folder's documents, or whole documents, with title and file."""
+    documents, notes = read_documents(folder, reading.name)
+    count = sum(len(document.passages) for document in documents)
+    reading.messages += notes
+    reading.say(f"{len(documents):,} documents in {count:,} passages of about {PASSAGE} words")
+    reading.articles = True
+    for document in documents:
+        about = {"title": document.title, "document": str(document.path.relative_to(folder))}
+        whole = ("\n".join(document.passages),) if unit == "document" else document.passages
+        for text in whole:
+            yield str(document.path), {"text": text, **about}
 
 
 def hub_name(name: str) -> HubName | None:
@@ -116,6 +142,8 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         what = "is neither a file nor an installed data set"
         hint = f"{hint} (for a data set on the hub, write owner/name@split)"
         raise CseError(what, where="data.path", value=name, hint=hint)
+    if there and path.is_dir() and not is_saved(path) and document_files(path)[0]:
+        return Source(name, folder=path)
     return Source(name, file=open_file(name, path))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
+from cse_core.data.corpus import Corpus
 from cse_core.data.sources import DEV as DEV_SPLITS
 from cse_core.data.sources import hub_name, hub_rows
 from cse_core.errors import CseError
@@ -17,6 +18,8 @@ from cse_core.suites import DevSet, NoDevSet, Suite
 MEAN = "mean"
 DEV = "dev"
 """What a suite provides whose files may be dev sets, in the list of known parts."""
+DEV_OF_ROWS = "dev-of-rows"
+"""What one provides that makes dev sets of rows that are held out of training."""
 _UNREAD = "no installed suite can read this dev set"
 
 
@@ -60,19 +63,23 @@ def dev_sets(
     registry: Registry,
     warn: Callable[[str], None],
     commits: dict[str, str] | None = None,
+    corpus: Corpus | None = None,
 ) -> list[DevSet]:
     """Return the dev sets that ``train.dev`` names: files, installed data sets or sets of the hub.
+
+    Behind them stand those that suites make of rows of ``corpus`` that are held out of training.
 
     ``auto`` takes the pairs of the installed data sets among ``data``, what is trained on; without
     a suite that reads pairs it warns and takes none. ``commits`` gets the commit of each name of
     the hub, where it is known.
 
     Raises:
-        CseError: If a name is neither, or no suite reads it.
+        CseError: If a name is neither, no suite reads it, or none takes rows that are held out.
     """
     found: list[DevSet] = []
     installed = {dataset.name for dataset in registry.datasets()}
-    readers = [suite.spec for suite in registry.suites() if options.dev and suite.spec.dev]
+    dev = [suite.spec for suite in registry.suites() if suite.spec.dev]
+    readers = [spec for spec in dev if options.dev and spec.dev != "rows"]
     readers.sort(key=lambda spec: spec.dev == "pairs")
     suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
     of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]
@@ -97,6 +104,15 @@ def dev_sets(
         for name, suite in product(names, of_pairs[:1]):
             source = load_factory(registry.dataset(name).spec.factory)()
             found.append(suite.dev_of_pairs(f"{name}.dev", source.pairs("dev")))
+    if corpus is not None and corpus.held_out is not None:
+        of_rows = [spec for spec in dev if spec.dev == "rows"]
+        if not of_rows:
+            names = [part.distribution for part in registry.providers_elsewhere(DEV_OF_ROWS)]
+            what = "no installed suite makes a dev set of rows"
+            raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
+        for spec in of_rows:
+            made: Suite = load_factory(spec.factory)()
+            found.append(made.dev_of_rows(corpus.held_out, corpus))
     return found
 
 

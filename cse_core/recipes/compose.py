@@ -79,7 +79,8 @@ def resolve(
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
             facts, says = look_at(facts.model, registry)
-    draft = merge_documents((documents[0], model_document(says, facts), *chain), facts)
+    recipes = (_own_pooling(document, says) for document in chain)
+    draft = merge_documents((documents[0], model_document(says, facts), *recipes), facts)
     with collect_errors(errors):
         apply_kinds(draft, kinds or {}, says.poolers())
     if model is not None:
@@ -112,6 +113,13 @@ def resolve(
     return replace(
         run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
     )
+
+
+def _own_pooling(document: Document, says: Declared) -> Document:
+    """Return a recipe with the poolers that the model says itself in place of ``model``."""
+    if document.table.get("pool") != [{"use": "model"}]:
+        return document
+    return replace(document, table={**document.table, "pool": says.poolers()})
 
 
 def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str | None) -> str:

@@ -88,6 +88,9 @@ class DataOptions(Options):
     row's file in data.path, from 0."""
     limit: int | None = Field(default=None, ge=1)
     """Use only the first N rows."""
+    held_out: int = Field(default=0, ge=0)
+    """Keep N documents (texts, where there are no documents), at most a fifth, out of training for
+    dev sets that suites make of them."""
     blank: Literal["drop", "refuse"] = "drop"
     """Drop or refuse rows that lack a text the run reads."""
     shuffle: bool = True
@@ -146,6 +149,12 @@ class TrainOptions(Options):
     """Dev score that selects the checkpoint, or mean; by default the mean of all."""
     report: tuple[str, ...] = ()
     """Additional reporters by name: csv, or with options csv:file=x.csv."""
+    select_start: bool = False
+    """Keep the start's weights where no later ones are better, and say at the end by how much the
+    model is better or worse."""
+    merge: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = ()
+    """Average the chosen weights with the start's: shares of the chosen ones that are tried, 0.5 is
+    the mean; the best dev score decides. Needs train.select_start."""
     patience: Patience | None = None
     """Stop after N evaluations without improvement; with a unit, after ``20000 steps`` or
     ``2 epochs``."""

@@ -73,6 +73,7 @@ def split_texts(
         text_table(columns_kept),
         None if corpus.documents is None else corpus.documents[parents],
         replace(corpus.report, messages=(*corpus.report.messages, said)),
+        corpus.held_out,
     )
 
 

@@ -120,6 +120,18 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
         ) from None
 
 
+def averaged(start: Checkpoint, end: Checkpoint, share: float) -> Checkpoint:
+    """Return the end with its encoder's weights averaged with the start's; ``share`` is the end's.
+
+    Weights of other parts stay: heads and losses have none at the start that mean anything.
+    """
+    tensors = dict(end.tensors)
+    for name, value in end.part("encoder").items():
+        if value.is_floating_point():
+            tensors[f"encoder.{name}"] = start.tensors[f"encoder.{name}"].lerp(value, share)
+    return Checkpoint(tensors, end.values)
+
+
 def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the state of every part that is not a module: tensors and JSON values.
 

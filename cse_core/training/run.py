@@ -175,7 +175,8 @@ class Prepared:
         self.precision = resolve_precision(options.precision, self.device)
         self.corpus = training_corpus(composition, registry)
         commits = dict(self.corpus.report.commits)
-        dev = dev_sets(options, self.corpus.report.names, registry, reporter.warning, commits)
+        names, warn = self.corpus.report.names, reporter.warning
+        dev = dev_sets(options, names, registry, warn, commits, self.corpus)
         self.scorer = Scorer(dev, options.select, composition.says.similarity)
 
         def pinned(names: tuple[str, ...]) -> tuple[str, ...]:

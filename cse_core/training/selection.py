@@ -61,6 +61,9 @@ class Scorer:
         select: Name of the score that chooses, or of its set, or ``mean``.
         similarity: What the saved model's vectors are compared by.
 
+    Attributes:
+        start: The scores before the first step.
+
     Raises:
         CseError: If ``select`` is not a score of these sets.
     """
@@ -74,7 +77,17 @@ class Scorer:
         self.select = choosing_score(self.dev, select)
         self.of_round = Best()
         self.of_run = Best()
-        self.start: float | None = None
+        self.start = Best()
+
+    @property
+    def bests(self) -> dict[str, Best]:
+        """The best of the ``round`` and of the ``run``, and the ``start``."""
+        return {"round": self.of_round, "run": self.of_run, "start": self.start}
+
+    @bests.setter
+    def bests(self, bests: Mapping[str, Best]) -> None:
+        self.of_round, self.of_run = bests["round"], bests["run"]
+        self.start = bests["start"]
 
     def score(
         self,
@@ -86,8 +99,27 @@ class Scorer:
     ) -> tuple[dict[str, float], bool]:
         """Return the dev scores that the model defines, and whether it is the round's best.
 
-        The first process scores, the others encode their share of the texts and hear of the scores.
         Those of step 0 are what training starts from: they choose nothing.
+        """
+        scores = self.measure(encode, metrics)
+        if not step:
+            self.start = Best(self.value(scores, self.select), 0, round_number, scores)
+            return scores, False
+        where = f"score of round {round_number}"
+        select = choosing_score(self.dev, by, where) if by else self.select
+        chosen = self.value(scores, select)
+        if chosen is None or not self.of_round.is_improved_by(chosen):
+            self.of_round.evals_since_best += 1
+            return scores, False
+        self.of_round = Best(chosen, step, round_number, scores)
+        return scores, True
+
+    def measure(
+        self, encode: Callable[..., Tensor], metrics: Mapping[str, Metric]
+    ) -> dict[str, float]:
+        """Return the dev scores that the model defines.
+
+        The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
         def measured(encode: Callable[..., Tensor]) -> dict[str, float]:
@@ -99,18 +131,17 @@ class Scorer:
                 if isfinite(value)
             }
 
-        scores = run_on_rank_zero(measured, encode)
-        if not step:
-            self.start = self._value(scores, self.select)
-            return scores, False
-        where = f"score of round {round_number}"
-        select = choosing_score(self.dev, by, where) if by else self.select
-        chosen = self._value(scores, select)
-        if chosen is None or not self.of_round.is_improved_by(chosen):
-            self.of_round.evals_since_best += 1
-            return scores, False
-        self.of_round = Best(chosen, step, round_number, scores)
-        return scores, True
+        return run_on_rank_zero(measured, encode)
+
+    def answers(self, encode: Callable[..., Tensor]) -> dict[str, list[float]]:
+        """Return the answers to the questions that chose nothing, of each dev set that has some."""
+
+        def asked(encode: Callable[..., Tensor]) -> dict[str, list[float]]:
+            encoder = _DevEncoder(encode, self.similarity)
+            found = {name: each.answers(encoder) for name, each in self.dev.items()}
+            return {name: each.tolist() for name, each in found.items() if each is not None}
+
+        return run_on_rank_zero(asked, encode)
 
     def end_round(self) -> None:
         """Compare the round's best with that of the run, by the score that chooses in the run.
@@ -119,11 +150,11 @@ class Scorer:
         """
         if self.of_round.score is None:
             return
-        value = self._value(self.of_round.scores, self.select)
+        value = self.value(self.of_round.scores, self.select)
         if value is not None and self.of_run.is_improved_by(value):
             self.of_run = replace(self.of_round, score=value)
 
-    def _value(self, scores: dict[str, float], name: str | None) -> float | None:
+    def value(self, scores: dict[str, float], name: str | None) -> float | None:
         """Return the score that chooses, None where the model defines none."""
         names = [name] if name is not None and name != MEAN else self.names
         found = [scores[each] for each in names if each in scores]

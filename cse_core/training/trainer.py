@@ -29,6 +29,7 @@ from cse_core.runtime.sharing import Share
 from cse_core.suites import Role
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
+from cse_core.training.choice import Choice, choose
 from cse_core.training.export import inference_encoder, save_model
 from cse_core.training.intervals import Intervals
 from cse_core.training.loop import TrainingLoop
@@ -101,6 +102,7 @@ class Outcome:
         chosen_by: Name of the score that chose them; None where the last were kept.
         score: Its value; ``start`` is that before the first step, None where it was not scored.
         scores: All dev scores of the chosen weights.
+        verdicts: What the dev sets say of the chosen weights beside the start's, a sentence each.
     """
 
     model: Path
@@ -112,6 +114,7 @@ class Outcome:
     scores: dict[str, float]
     seconds: float
     start: float | None = None
+    verdicts: tuple[str, ...] = ()
 
 
 @dataclass
@@ -173,10 +176,8 @@ class Trainer:
         began = time.monotonic()
         if resume is not None:
             self.restore(resume)
-            best = resume.values["scores"]
-            self.scorer.of_round, self.scorer.of_run = Best(**best["round"]), Best(**best["run"])
-            self.scorer.start = best.get("start")
-            check_best(self.folder, (self.scorer.of_round, self.scorer.of_run))
+            self.scorer.bests = {n: Best(**best) for n, best in resume.values["scores"].items()}
+            check_best(self.folder, self._candidates())
             self._kept = [self._places(resume.values["round"], resume.values["step"])]
         with ExitStack() as stack:
             if self.main:
@@ -262,6 +263,9 @@ class Trainer:
         evaluates = bool(self.scorer.dev and intervals.evaluate)
         if evaluates and not (loop.over or loop.done or self.steps_before):
             self._evaluate(loop)
+            if loop.options.select_start:
+                self.scorer.of_round = self.scorer.start
+                self._save(loop, meters)
         meters.resume()
         while not (loop.over or self._enough(patience)):
             result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
@@ -392,11 +396,7 @@ class Trainer:
         checkpoint.values.update(
             round=loop.current.number,
             steps_before=self.steps_before,
-            scores={
-                "round": asdict(self.scorer.of_round),
-                "run": asdict(self.scorer.of_run),
-                "start": self.scorer.start,
-            },
+            scores={name: asdict(best) for name, best in self.scorer.bests.items()},
             rounds={name: vars(self.rounds)[name] for name in ROUND_STATE},
             losses=[float(loss) for loss in losses],
         )
@@ -420,23 +420,36 @@ class Trainer:
 
     def _places(self, number: int, step: int) -> set[tuple[int, ...]]:
         """Return rounds and steps of what a checkpoint rests on: itself and the best so far."""
-        bests = (self.scorer.of_round, self.scorer.of_run)
-        return {(number, step), *(best.place for best in bests if best.score is not None)}
+        return {(number, step), *(best.place for best in self._candidates())}
+
+    def _candidates(self) -> list[Best]:
+        """Return what the end may choose from: the best so far, and the start where it counts."""
+        start = [self.scorer.start] if self.composition.train.select_start else []
+        bests = [self.scorer.of_round, self.scorer.of_run, *start]
+        return [best for best in bests if best.score is not None]
 
     def _finish(self, seconds: float) -> Outcome:
-        best, select, steps = self.scorer.of_run, self.scorer.select, self.steps_before
         distributed.barrier()
-        if best.score is not None:
-            chosen = Checkpoint.read(self.folder.checkpoint(*best.place))
-            saved.restore_weights(self.assembly, chosen)
-            why = f"step {best.step} by {select} = {best.score:.2f}"
+        scorer, steps, choice = self.scorer, self.steps_before, Choice(self.scorer.of_run, "")
+        if choice.best.score is not None:
+            choice = choose(
+                scorer,
+                self.composition.train,
+                read=lambda best: Checkpoint.read(self.folder.checkpoint(*best.place)),
+                restore=partial(saved.restore_weights, self.assembly),
+                encode=partial(self.encode, share="first"),
+                metrics=self.assembly.metrics,
+            )
         else:
             self.reporter.message("no dev set chose a checkpoint: the last weights are kept")
-            best = replace(best, step=steps, round=self.rounds.number)
-            select, why = None, f"step {steps}, the last"
-        reached = best.step, best.round, select, best.score, best.scores
-        outcome = Outcome(self.folder.model, steps, *reached, seconds, self.scorer.start)
-        save_model(self.assembly, self.folder.model, about={**self.about, "chosen": why})
+            last = replace(scorer.of_run, step=steps, round=self.rounds.number)
+            choice = Choice(last, f"step {steps}, the last")
+        best = choice.best
+        by = None if best.score is None else scorer.select
+        reached = best.step, best.round, by, best.score, best.scores
+        about = seconds, scorer.start.score, choice.verdicts
+        outcome = Outcome(self.folder.model, steps, *reached, *about)
+        save_model(self.assembly, self.folder.model, about={**self.about, "chosen": choice.why})
         if self.main:
             result = {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
             self.describe(self.folder.path, result)

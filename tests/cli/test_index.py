@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import cse as api
-from cse_core.data.documents import PASSAGE, document_files, passages
+from cse_core.data.documents import PASSAGE, document_files, read_document
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 
@@ -48,19 +48,23 @@ def test_documents_become_passages(tmp_path: Path) -> None:
     found, others = document_files(folder_of(tmp_path / "docs"))
     assert [path.name for path in found] == ["a.md", "bad.txt", "c.txt", "b.HTML"]
     assert others == {".pdf": 1}
-    assert passages(found[0], "a") == ["Boats A boat sails on the sea. one two a b c d"]
-    assert passages(found[2], "c") == ["The judge spoke. Nobody heard."]
-    assert passages(found[3], "b") == ["Lamps A lamp in the garden. Second & last"]
+    read = [read_document(path, "x") for path in (found[0], *found[2:])]
+    assert [(each.title, *each.passages) for each in read] == [
+        ("left out", "Boats A boat sails on the sea. one two a b c d"),
+        ("", "The judge spoke. Nobody heard."),
+        ("Lamps", "Lamps A lamp in the garden. Second & last"),
+    ]
     with pytest.raises(CseError, match="not UTF-8"):
-        passages(found[1], "bad.txt")
+        read_document(found[1], "bad.txt")
     long = tmp_path / "long.txt"
     words = [f"word{n}" for n in range(5 * PASSAGE // 2)]
     long.write_text("short\n\n" + " ".join(words) + "\n\nend\n")
-    pieces = passages(long, "long")
+    pieces = read_document(long, "long").passages
     assert " ".join(pieces).split() == ["short", *words, "end"]
     assert len(pieces) == 3 and max(len(each.split()) for each in pieces) <= PASSAGE
     long.write_text("猫" * 500)
-    assert "".join(passages(long, "long")) == "猫" * 500 and len(passages(long, "long")) == 3
+    pieces = read_document(long, "long").passages
+    assert "".join(pieces) == "猫" * 500 and len(pieces) == 3
 
 
 def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:

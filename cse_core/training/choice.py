@@ -1,0 +1,93 @@
+"""What a run keeps at its end: its best weights, an average with the start's, or the start's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch import Tensor
+
+from cse_core.parts import Metric
+from cse_core.recipes.settings import TrainOptions
+from cse_core.training.checkpoint import Checkpoint, averaged
+from cse_core.training.selection import Best, Scorer
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The weights that a run keeps.
+
+    Attributes:
+        best: Their scores, and where they were reached.
+        why: How the model's card says what chose them.
+        verdicts: What they are beside the start, a sentence each.
+    """
+
+    best: Best
+    why: str
+    verdicts: tuple[str, ...] = ()
+
+
+def choose(
+    scorer: Scorer,
+    options: TrainOptions,
+    *,
+    read: Callable[[Best], Checkpoint],
+    restore: Callable[[Checkpoint], None],
+    encode: Callable[..., Tensor],
+    metrics: Mapping[str, Metric],
+) -> Choice:
+    """Put the weights back that a run keeps, of which the dev sets scored some.
+
+    Where the start counts, averages of it with the best weights are scored too. The dev sets
+    then ask both what chose nothing, and unless one finds the run better the start is kept.
+
+    Args:
+        scorer: The dev sets, and what was best.
+        options: Whether the start counts, and shares of the best weights in the averages.
+        read: Returns the weights of a score.
+        restore: Puts weights into the model.
+        encode: Encodes by the model; the first process has the vectors.
+        metrics: Those of the run.
+    """
+    best, start = scorer.of_run, scorer.start
+    kept = read(best)
+    restore(kept)
+    why = f"step {best.step} by {scorer.select} = {best.score:.2f}"
+    if not options.select_start or start.score is None:
+        return Choice(best, why)
+    no_better = f"the start, {scorer.select} = {start.score:.2f}: training made it no better"
+    if start.place == best.place:
+        return Choice(best, no_better, (f"no better: kept {no_better}",))
+    first, chosen = read(start), kept
+    for share in options.merge:
+        mixed = averaged(first, chosen, share)
+        restore(mixed)
+        scores = scorer.measure(encode, metrics)
+        value = scorer.value(scores, scorer.select)
+        if value is not None and best.is_improved_by(value):
+            best, kept = replace(best, score=value, scores=scores), mixed
+            why = f"{share:g} of step {best.step}, {1 - share:g} of the start"
+            why += f" by {scorer.select} = {value:.2f}"
+    restore(kept)
+    after = scorer.answers(encode)
+    if not after:
+        return Choice(best, why)
+    restore(first)
+    before = scorer.answers(encode)
+    verdicts = [
+        scorer.dev[name].verdict(np.array(before[name]), np.array(end))
+        for name, end in after.items()
+    ]
+    said = tuple(verdict.text for verdict in verdicts)
+    if len(scorer.names) > 1:
+        said += tuple(
+            f"{name}: {start.scores[name]:.2f} at the start, {best.scores[name]:.2f} now"
+            for name in scorer.names
+            if name in start.scores and name in best.scores
+        )
+    if not any(verdict.better for verdict in verdicts):
+        return Choice(start, no_better, (*said, f"kept {no_better}"))
+    restore(kept)
+    return Choice(best, why, said)

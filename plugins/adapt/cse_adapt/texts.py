@@ -1,0 +1,86 @@
+"""A text as a question and what answers it: its title or a sentence, and the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LEAST_WORDS = 4
+"""Words of what can ask; in scripts without spaces, a third of its characters."""
+_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")
+
+
+class Pair(NamedTuple):
+    """A question and its answer."""
+
+    question: str
+    answer: str
+
+
+def without_title(title: str, text: str) -> str:
+    """Return a text without the title at its start; the whole text where nothing else is there."""
+    if title and text.casefold().startswith(title.casefold()):
+        return text[len(title) :].lstrip(" \t\n.:-–—|") or text
+    return text
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return [each for part in _END.split(text) if (each := part.strip())]
+
+
+def askable(pieces: Sequence[str]) -> list[int]:
+    """Return which sentences of a text are long enough to ask for the others; none of a single one.
+
+    Args:
+        pieces: The sentences.
+    """
+    if len(pieces) < 2:
+        return []
+    return [place for place, each in enumerate(pieces) if _words(each) >= LEAST_WORDS]
+
+
+def by_title(title: str, text: str) -> Pair | None:
+    """Return the title and the text without it; None where one of them is missing."""
+    body = without_title(title, text)
+    return Pair(title, body) if title and body != title else None
+
+
+def by_sentence(title: str, text: str, draw: float, *, keep: bool = False) -> Pair | None:
+    """Return a sentence and the text without it, behind the title; None of a single sentence.
+
+    Args:
+        title: The title; may be empty.
+        text: The text.
+        draw: From [0, 1), which sentence asks.
+        keep: Whether it also stays in the text.
+    """
+    pieces = sentences(without_title(title, text))
+    able = askable(pieces)
+    if not able:
+        return None
+    place = able[int(draw * len(able))]
+    rest = pieces if keep else pieces[:place] + pieces[place + 1 :]
+    return Pair(pieces[place], " ".join([title, *rest] if title else rest))
+
+
+def by_half(text: str) -> Pair | None:
+    """Return the first half of a text's words and the second; None of a text with few words."""
+    words = text.split()
+    half = len(words) // 2
+    if half < LEAST_WORDS:
+        return None
+    return Pair(" ".join(words[:half]), " ".join(words[half:]))
+
+
+def by_words(text: str, draws: tuple[float, float]) -> Pair:
+    """Return two spans of half of a text's words, each beginning anywhere; of one word the text."""
+    words = text.split()
+    size = -(-len(words) // 2)
+    starts = (int(draw * (len(words) - size + 1)) for draw in draws)
+    return Pair(*(" ".join(words[start : start + size]) or text for start in starts))
+
+
+def _words(text: str) -> int:
+    return max(len(text.split()), len(text) // 3 if text[:1] > "\u2e80" else 0)

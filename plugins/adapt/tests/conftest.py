@@ -1,0 +1,3 @@
+"""The command line, for the tests of this plugin."""
+
+from tests.fixtures.command_line import cse as cse

@@ -1,0 +1,262 @@
+"""Questions and answers of texts, their ranks beside an obvious loop, verdicts, and whole runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet
+from cse_adapt.texts import by_half, by_sentence, by_title, by_words, sentences, without_title
+from cse_testkit import make_context, make_part
+from safetensors.torch import load_file
+
+from cse_core.data import Corpus
+from cse_core.data.corpus import hold_out
+from cse_core.errors import CseError
+from cse_core.types import View
+from tests.fixtures.command_line import Cse
+from tests.fixtures.evaluation import HashEncoder
+from tests.fixtures.tiny import WORDS, make_encoder
+
+VIEWS: Any = {name: View(name, name, "online") for name in ("anchor", "positive")}
+TEXT = "One two three four. Five! Six seven eight nine? Ten eleven twelve thirteen."
+
+
+def test_sentences_and_titles_by_hand() -> None:
+    assert sentences(TEXT) == [
+        "One two three four.", "Five!", "Six seven eight nine?", "Ten eleven twelve thirteen."
+    ]  # fmt: skip
+    assert sentences("猫在这里。狗在那里！ 3.14 is pi.") == [
+        "猫在这里。",
+        "狗在那里！",
+        "3.14 is pi.",
+    ]
+    assert without_title("One TWO", "one two: three") == "three"
+    assert without_title("one two", "one two") == "one two" and without_title("", "a b") == "a b"
+    assert without_title("two", "one two") == "one two"
+    assert by_title("Cats", "Cats. They sleep.") == ("Cats", "They sleep.")
+    assert by_title("", TEXT) is None and by_title("Cats", "Cats") is None
+
+
+def test_a_sentence_asks_for_the_others() -> None:
+    long = [0, 2, 3]
+    pieces = sentences(TEXT)
+    for draw in np.linspace(0, 0.999, 40):
+        place = long[int(draw * 3)]
+        rest = " ".join(pieces[:place] + pieces[place + 1 :])
+        assert by_sentence("", TEXT, draw) == (pieces[place], rest)
+        assert by_sentence("Head", f"Head. {TEXT}", draw) == (pieces[place], f"Head {rest}")
+        assert by_sentence("", TEXT, draw, keep=True) == (pieces[place], TEXT)
+    assert by_sentence("", "Only one sentence is here.", 0.5) is None
+    assert by_sentence("", "Too short. To ask.", 0.5) is None
+    assert by_sentence("", "猫在这里睡觉休息很久很久。狗。", 0.0) == (
+        "猫在这里睡觉休息很久很久。",
+        "狗。",
+    )
+
+
+def test_halves_and_spans_of_words() -> None:
+    assert by_half("a b c d e f g h i") == ("a b c d", "e f g h i")
+    assert by_half("a b c d e f g") is None
+    assert by_words("a b c d e", (0.0, 0.99)) == ("a b c", "c d e")
+    assert by_words("a b c d e", (0.4, 0.6)) == ("b c d", "b c d")
+    assert by_words("word", (0.5, 0.5)) == ("word", "word")
+
+
+def corpus_of(text: Sequence[str], **columns: Sequence[str]) -> Corpus:
+    return Corpus.from_columns({"text": text, **columns})
+
+
+def asked(
+    texts: list[str], heads: list[str] | None = None, step: int = 0, log: Any = None, **given: Any
+) -> list[tuple[str, str]]:
+    part = make_part("aug", "question", **given)
+    columns = {"text": texts} | ({} if heads is None else {"title": heads})
+    part.prepare(corpus_of(**columns))
+    ctx = make_context(step=step, log=log, texts=columns)
+    views = (part(texts, None, VIEWS[name], ctx) for name in ("anchor", "positive"))
+    return [*zip(*views, strict=True)]
+
+
+def test_what_a_row_asks_is_drawn_in_every_step() -> None:
+    drawn, log = Counter[str](), dict[str, Any]()
+    for step in range(400):
+        ((question, answer),) = asked([TEXT], ["Head"], step, log)
+        drawn[question] += 1
+        if question != "Head":
+            assert answer == f"Head {TEXT}" or by_sentence("Head", TEXT, 0)
+            drawn["kept"] += question in answer
+        else:
+            assert answer == TEXT
+        assert log["question.titles"] == (question == "Head") != log["question.sentences"]
+    assert 160 < drawn["Head"] < 240 and 8 < drawn["kept"] < 40, drawn
+    assert all(40 < drawn[sentences(TEXT)[place]] < 100 for place in (0, 2, 3)), drawn
+    always = {asked([TEXT], ["Head"], step, titles=1.0)[0][0] for step in range(20)}
+    never = {asked([TEXT], ["Head"], step, titles=0.0, keep=1.0)[0] for step in range(60)}
+    assert always == {"Head"} and len(never) == 3
+    assert {answer for _, answer in never} == {f"Head {TEXT}"}
+
+
+def test_rows_without_titles_or_sentences() -> None:
+    log: dict[str, Any] = {}
+    texts = [TEXT, "one two three four five", "No title. Nothing."]
+    found = asked(texts, log=log)
+    assert found[0][0] in sentences(TEXT) and log == {
+        "question.titles": 0.0,
+        "question.sentences": 1 / 3,
+    }
+    assert all(len(span.split()) == 3 for span in found[1])
+    assert found == [asked([text])[0] for text in texts], "each by itself"
+    assert asked(["One only."], ["Head"], 3) == [("Head", "One only.")]
+
+
+def pieces(count: int, seed: int = 0) -> list[str]:
+    draws = np.random.default_rng(seed)
+    return [
+        " ".join(f"{' '.join(draws.choice(WORDS, 5))}." for _ in range(3)) for _ in range(count)
+    ]
+
+
+def ranks_by_hand(
+    encoder: HashEncoder,
+    titles: list[str],
+    texts: list[str],
+    documents: list[int],
+    others: list[str],
+) -> dict[int, list[int]]:
+    """Return the ranks of the questions of each document, by a loop."""
+
+    def cosine(one: str, two: str) -> float:
+        a, b = encoder.vector(one), encoder.vector(two)
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    found: dict[int, list[int]] = {}
+    for row, document in enumerate(documents):
+        rivals = [t for t, d in zip(texts, documents, strict=True) if d != document] + others
+        own = [t for t, d in zip(texts, documents, strict=True) if d == document]
+        if titles[row] and document not in found:
+            best = max(cosine(titles[row], text) for text in own)
+            found.setdefault(document, []).append(
+                sum(cosine(titles[row], r) >= best for r in rivals)
+            )
+        held = HeldOutSet.of(corpus_of([texts[row]]), corpus_of(["x"])).asked[0]
+        answer = f"{titles[row]} {held.answer}".strip()
+        best = cosine(held.text, answer)
+        found.setdefault(document, []).append(sum(cosine(held.text, r) >= best for r in rivals))
+    return found
+
+
+def test_ranks_are_those_of_a_loop() -> None:
+    texts, others, encoder = pieces(12), pieces(7, 1), HashEncoder()
+    documents = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7]
+    titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
+    named = [f"doc {d}" for d in documents]
+    held = corpus_of(texts, title=titles, document=named)
+    rows = corpus_of(others, title=["t"] * 7, document=["o"] * 7)
+    found = HeldOut().dev_of_rows(held, rows)
+    assert (found.name, found.size, found.choices[0]) == ("held-out", 19, "ndcg@10")
+    ranks = ranks_by_hand(encoder, titles, texts, documents, others)
+    gain = {d: [1 / np.log2(r + 2) if r < 10 else 0 for r in own] for d, own in ranks.items()}
+    scores = found.score(encoder)
+    chosen = [value for d, own in gain.items() if d % 2 == 0 for value in own]
+    first = [1 / (rank + 1) for d, own in ranks.items() if d % 2 == 0 for rank in own]
+    assert scores["ndcg@10"] == pytest.approx(100 * np.mean(chosen), abs=1e-9)
+    assert scores["mrr"] == pytest.approx(100 * np.mean(first), abs=1e-9)
+    assert 0 < scores["effective_rank"] <= 8 and -1 <= scores["mean_cosine"] <= 1
+    wanted = [np.mean(own) for d, own in sorted(gain.items()) if d % 2]
+    assert found.answers(encoder) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_trained_texts_stand_beside_those_held_out() -> None:
+    many = pieces(3 * CANDIDATES, 2)
+    found = HeldOutSet.of(corpus_of(pieces(5)), corpus_of(many))
+    assert found.size == 5 + CANDIDATES and found.texts[5:] == (*many[::3],)
+    assert found.owners == (0, 1, 2, 3, 4, *[-1] * CANDIDATES)
+    with pytest.raises(CseError, match="no text has a title"):
+        HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
+
+
+def test_vectors_that_are_not_finite_are_refused() -> None:
+    found = HeldOutSet.of(corpus_of(pieces(5)), corpus_of(["d"]))
+    with pytest.raises(CseError, match="not finite"):
+        found.score(lambda texts: np.full((len(texts), 3), np.nan, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "better"), [(0.2, "better:", True), (-0.2, "worse:", False),
+                                   (0.0, "no better:", False)],
+)  # fmt: skip
+def test_verdicts(change: float, word: str, better: bool) -> None:
+    start = np.random.default_rng(0).uniform(0.3, 0.6, 80)
+    end = start + change + np.random.default_rng(1).normal(0, 0.1, 80)
+    found = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), ()).verdict(start, end)
+    assert found.text.startswith(word) and found.better is better
+    assert f"{100 * start.mean():.2f} at the start, {100 * end.mean():.2f} now" in found.text
+    error = 196 * (end - start).std() / 80**0.5
+    low, high = (float(n) for n in found.text.rpartition("interval ")[2][:-1].split(" to "))
+    mean = 100 * (end - start).mean()
+    assert (low, high) == pytest.approx((mean - error, mean + error), abs=0.15)
+
+
+def notes(folder: Path, count: int = 60) -> Path:
+    """Write a folder of Markdown files with titles."""
+    folder.mkdir()
+    for number, text in enumerate(pieces(count, 3)):
+        title = f"{WORDS[number % 60]} {WORDS[(7 * number) % 60]}"
+        (folder / f"{number}.md").write_text(f"# {title}\n\n{text}\n")
+    return folder
+
+
+STEPS = ("--train.max_steps", "6", "--train.eval_steps", "3", "--model.max_length", "24",
+         "--data.held_out", "12", "--train.batch_size", "16")  # fmt: skip
+
+
+def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
+    encoder, docs = make_encoder(tmp_path / "tiny"), notes(tmp_path / "docs")
+    words = ("train", "--recipe", "adapt", "--model", encoder, "--data", str(docs), *STEPS)
+    plan = cse(*words, "--dry-run", "--json")
+    facts = json.loads(plan.out)
+    assert plan.code == 0 and facts["facts"]["rows"] == 48, plan.err
+    for name, rate in (("kept", "0"), ("trained", "1e-3")):
+        done = cse(*words, "--train.lr", rate, "--out", str(tmp_path / name), "--json")
+        assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert result["start"] > 0 and result["verdicts"]
+    same = json.loads((tmp_path / "kept" / "result.json").read_text())
+    assert same["step"] == 0 and same["verdicts"][-1].startswith("no better: kept the start")
+    folders = Path(encoder), tmp_path / "kept" / "model"
+    before, after = (load_file(folder / "model.safetensors") for folder in folders)
+    assert all(torch.equal(before[name], after[name]) for name in after)
+
+
+def test_held_out_documents_are_whole_and_the_same_in_any_order() -> None:
+    texts = pieces(40)
+    named = [f"d{number // 2}" for number in range(40)]
+    corpus = corpus_of(texts, document=named)
+    found = hold_out(corpus, 3)
+    held = found.held_out
+    assert held is not None and (len(found), len(held)) == (34, 6)
+    inside = {*held.column("document")}
+    assert len(inside) == 3 and inside.isdisjoint(found.column("document"))
+    assert held.documents is not None and found.documents is not None
+    turned = hold_out(corpus_of(texts[::-1], document=named[::-1]), 20).held_out
+    assert turned is not None and len(turned) == 8, "a fifth at most"
+    again = hold_out(corpus_of(texts, document=named), 4).held_out
+    assert again is not None and inside < {*again.column("document")}
+    assert hold_out(corpus, 0) is corpus
+    assert found.fingerprint != hold_out(corpus, 2).fingerprint
+    with pytest.raises(CseError, match="too few"):
+        hold_out(corpus_of(["a", "b"]), 1)
+
+
+def test_the_order_of_rows_changes_nothing_held_out() -> None:
+    texts = pieces(30)
+    one, two = (hold_out(corpus_of(each), 5).held_out for each in (texts, texts[::-1]))
+    assert one is not None and two is not None
+    assert {*one.column("text")} == {*two.column("text")}
