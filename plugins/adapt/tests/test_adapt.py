@@ -1,7 +1,5 @@
 """Questions and answers of texts, their ranks beside an obvious loop, verdicts, and whole runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

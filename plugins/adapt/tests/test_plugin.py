@@ -1,7 +1,5 @@
 """The kit over the distribution, its part and its recipe."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cse_testkit import part_suites, recipe_suites

@@ -1,7 +1,5 @@
 """What a run keeps: its best weights, an average with the start's, or the start's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
