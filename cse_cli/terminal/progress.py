@@ -180,9 +180,8 @@ class BarReporter(LineReporter):
 
     def line(self, line: Mapping[str, float]) -> None:
         """Show the metrics behind the bar."""
-        self._metrics = (
-            f"{' '.join(_losses(line))} lr {line['lr']:.1e} "
-            f"{line['sentences_per_second']:,.0f} sentences/s"
+        self._metrics = (  # which leaves room for the bar in 80 columns
+            f"{' '.join(_losses(line, 3, 2))} {line['sentences_per_second']:,.0f} texts/s"
         )
         self._update(said=f"{self._metrics}{self._dev}")
 
@@ -240,15 +239,15 @@ class BarReporter(LineReporter):
         self._bar.start()
 
 
-def _losses(line: Mapping[str, float]) -> Iterator[str]:
+def _losses(line: Mapping[str, float], digits: int = 4, places: int = 3) -> Iterator[str]:
     """Yield the loss, and how much nearer than the nearest negative the positive is.
 
     The margin still moves where a strong encoder's loss is nearly zero.
     """
-    yield f"loss {line.get('loss', math.nan):.4g}"
+    yield f"loss {line.get('loss', math.nan):.{digits}g}"
     margins = [value for name, value in line.items() if name.endswith(".positive_margin")]
     if margins:
-        yield f"margin {margins[0]:.3f}"
+        yield f"margin {margins[0]:.{places}f}"
 
 
 def dev_in_short(scores: Mapping[str, float]) -> str:

@@ -59,18 +59,18 @@ def test_the_bar_shows_metrics_and_dev_score(monkeypatch: pytest.MonkeyPatch) ->
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
     reporter = BarReporter(lambda: None)
     reporter.progress(1, 2, "mining")
-    reporter.begin(0, 10, 4)
-    reporter.step(5)
-    reporter.line({**LINE, **MARGIN, "step": 5})
-    reporter.scores(5, {"a.dev.spearman": 70.123}, False)
+    reporter.begin(0, 1250, 600)
+    reporter.step(700)
+    reporter.line({**LINE, **MARGIN, "loss": 4.411e-6, "step": 700})
+    reporter.scores(700, {"a.dev.spearman": 70.123}, False)
     reporter.end()
     shown = stream.getvalue()
-    for words in ("mining", "5/10", "loss 1.5 margin 0.524 lr 2.0e-05 1,234 sentences/s",
-                  "step 5: a.dev.spearman 70.12"):  # fmt: skip
+    for words in ("mining", "700/1250", "loss 4.41e-06 margin 0.52 1,234 texts/s dev 70.12",
+                  "step 700: a.dev.spearman 70.12"):  # fmt: skip
         assert words in shown
     assert [clock(seconds) for seconds in (0.4, 59.6, 3661)] == ["0:00", "1:00", "1:01:01"]
     assert dev_in_short({"recall": 0.5}) == "recall 0.50"
