@@ -32,7 +32,7 @@ from cse_core.data.tables import (
     unfold,
 )
 from cse_core.errors import CseError
-from cse_core.files import atomic_file
+from cse_core.files import atomic_file, cache_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -214,8 +214,6 @@ def _row(item: Any, where: str, number: int) -> Mapping[str, Any]:
 def _kept(table: pa.Table, name: str) -> str:
     """Return the file that a table is in: in the cache, or for as long as this process lives."""
     import pyarrow.parquet as pq
-
-    from cse_cli.plugins.folders import cache_folder
 
     written = BytesIO()
     pq.write_table(table, written)

@@ -39,6 +39,20 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)-(?P<old>old-)?[0-9a-f]{8}")
 """Names of files and folders that are being written, or replaced."""
 
 
+def cache_folder() -> Path | None:
+    """Return the folder, there or not: the user's of this system, or what ``CSE_CACHE`` names.
+
+    None where nothing is to be kept: ``CSE_CACHE`` is empty or ``off``.
+    """
+    named = os.environ.get("CSE_CACHE")
+    if named is None:
+        import platformdirs
+
+        return Path(platformdirs.user_cache_dir("cse"))
+    off = named.strip().lower() in ("", "off")
+    return None if off else Path(os.path.expanduser(named))
+
+
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Give a folder beside ``path`` to write to, and rename it to ``path`` when all is written.

@@ -26,21 +26,6 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> tuple[Path, s
     return Path(platformdirs.user_data_dir("cse")), "default"
 
 
-def cache_folder() -> Path | None:
-    """Return the folder, there or not: the user's of this system, or what ``CSE_CACHE`` names.
-
-    None where nothing is to be kept: ``CSE_CACHE`` is empty or ``off``.
-    """
-    named = os.environ.get("CSE_CACHE")
-    if named is None:
-        import platformdirs
-
-        return Path(platformdirs.user_cache_dir("cse"))
-    if named.strip().lower() in ("", "off"):
-        return None
-    return Path(os.path.expanduser(named))
-
-
 def known_set(name: str, plugins: Installed, where: str) -> str:
     """Return the file of a suite's set in the data folder; any other name as it is.
 

@@ -18,8 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from cse_cli.plugins.folders import cache_folder
-from cse_core.files import atomic_file
+from cse_core.files import atomic_file, cache_folder
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
 from cse_core.runtime.distributed import rank_and_size

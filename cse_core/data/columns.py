@@ -231,7 +231,7 @@ def read_values(
 
     if kind == "label":
         numbers = {label: number for number, label in enumerate(sorted(set(texts)))}
-        return np.array([numbers[text] for text in texts], dtype=np.int64)
+        return np.fromiter((numbers[text] for text in texts), np.int64, len(texts))
     dtype = np.dtype(np.int64 if kind == "int" else np.float64)
     for place, text in enumerate(texts):
         try:
@@ -246,7 +246,7 @@ def read_values(
                 value=text,
                 hint=f"correct it, or take another column: --set data.columns.{column}=NAME",
             )
-    return np.array([dtype.type(text) for text in texts])
+    return np.fromiter(map(dtype.type, texts), dtype, len(texts))
 
 
 def lacks_word_spaces(texts: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from cse_core.data.tables import numbers_of
+from cse_core.data.tables import filtered, text_table
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS = 10_000
+_SHARED = 500_000
+"""Texts with a copy that are compared at once, about."""
 _FEW = 20
 """Rows are few where a column has more than so many times as many."""
 
@@ -115,8 +117,6 @@ class Corpus:
         Raises:
             CseError: Column ``text`` is missing, the lengths differ, or a text is blank.
         """
-        from cse_core.data.tables import text_table
-
         lengths = {len(column) for column in columns.values()}
         if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
             what = "columns must have the same length and include text"
@@ -162,7 +162,7 @@ class Corpus:
         """
         from cse_core.data.columns import read_values
 
-        return read_values(list(self.column(name)), kind, column=name, where="data")
+        return read_values(self.column(name), kind, column=name, where="data")
 
     @cached_property
     def text_ids(self) -> NDArray[np.int64]:
@@ -172,27 +172,30 @@ class Corpus:
 
         texts, first = self.column("text"), np.arange(len(self))
         hashes = np.fromiter(map(hash, texts), np.int64, len(self))
-        _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-        shared = counts[which] > 1  # a dictionary of these texts alone: one of all copies them
-        if shared.any():
-            codes = text_codes(texts.arrow.filter(pa.array(shared)))
+        ranked = np.sort(hashes)
+        twice = ranked[1:][ranked[1:] == ranked[:-1]]
+        parts = -(-len(twice) // _SHARED)  # a dictionary copies its texts
+        for part in range(parts):
+            own = twice[np.searchsorted(twice[:-1], hashes)] == hashes
+            own &= hashes % parts == part
+            codes = text_codes(texts.arrow.filter(pa.array(own)))
             _, at, same = np.unique(codes, return_index=True, return_inverse=True)
-            first[shared] = first[shared][at][same]
+            first[own] = first[own][at][same]
         return first
 
     @cached_property
     def fingerprint(self) -> str:
         """Return a hash of columns, contents and documents; paths do not enter."""
-        import pyarrow.compute as pc
+        import numpy as np
 
         whole = hashlib.sha256()
         for name in sorted(self.names):
             texts, lengths = hashlib.sha256(), hashlib.sha256()
             for chunk in self.table.column(name).chunks:
-                for start in range(0, len(chunk), _ROWS):
-                    part = chunk.slice(start, _ROWS)
-                    texts.update("".join(part.to_pylist()).encode())
-                    lengths.update(numbers_of(pc.binary_length(part)).astype("<i8").tobytes())
+                held, at = chunk.buffers(), chunk.offset
+                ends = np.frombuffer(held[1] or bytes(4), np.int32)[at : at + len(chunk) + 1]
+                texts.update(memoryview(held[2] or b"")[ends[0] : ends[-1]])
+                lengths.update(np.diff(ends).astype("<i8").tobytes())
             whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
         if self.documents is not None:
             whole.update(self.documents.astype("<i8").tobytes())
@@ -208,7 +211,6 @@ def hold_out(corpus: Corpus, count: int) -> Corpus:
     order and number; rows of no document are one each. At most a fifth is held out.
     """
     import numpy as np
-    import pyarrow as pa
 
     if not count:
         return corpus
@@ -225,7 +227,7 @@ def hold_out(corpus: Corpus, count: int) -> Corpus:
 
     def part(rows: NDArray[np.bool_]) -> Corpus:
         documents = None if corpus.documents is None else corpus.documents[rows]
-        return Corpus(corpus.table.filter(pa.array(rows)), documents, corpus.report)
+        return Corpus(filtered(corpus.table, rows), documents, corpus.report)
 
     return replace(part(~held), held_out=part(held))
 

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
+import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.data.tables import (
+    LARGE,
+    MAPPED,
     NUMBER,
     ROWS,
     Reading,
     Unit,
     arrow_text,
+    map_tables,
     record_tables,
     text_table,
+    write_tables,
 )
 from cse_core.errors import CseError, did_you_mean
+from cse_core.files import atomic_file, cache_folder, file_sum
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "json", "parquet", "arrow")
 """Endings that can be read, each also with one of ``COMPRESSIONS`` behind it."""
@@ -38,6 +45,8 @@ SAVED = ("state.json", "dataset_dict.json")
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE = 2**28
 _LOOKED_AT = 1000
+_FORM = 1
+_HOUR = 3_600
 _IN_QUOTES = 'a field with a comma, a quote or a line end stands in "…", a quote in it is doubled'
 
 
@@ -372,3 +381,50 @@ READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
     "saved": _read_arrow,
 }
 """The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""
+
+
+def file_tables(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    """Yield the rows of a file as ``pyarrow.Table``s of strings, those of a large one mapped.
+
+    They are then kept in the cache, named by a hash of all that they are made of. Where they cannot
+    be written, a message says so.
+    """
+    cache = cache_folder()
+    if file.format != "saved" and cache is not None:
+        try:
+            if file.path.stat().st_size >= LARGE:
+                about = _FORM, file.format, unit, reading.limit, reading.exact, file_sum(file.path)
+                name = hashlib.sha256(repr(about).encode()).hexdigest()[:40]
+                return iter(_kept_tables(cache / MAPPED / f"{name}.arrow", file, unit, reading))
+        except OSError as error:
+            why = error.strerror or error
+            reading.say(f"its texts are held in memory, not in {cache / MAPPED}: {why}")
+    return READERS[file.format](file, unit, reading)
+
+
+def _kept_tables(path: Path, file: TextFile, unit: Unit, reading: Reading) -> list[pa.Table]:
+    """Return the tables of a file of the cache; it is written where it is not there, whole."""
+    import pyarrow as pa
+
+    def kept() -> list[pa.Table]:
+        with path.open("rb") as whole:
+            *tables, last = map_tables(whole)
+        noted = json.loads((last.schema.metadata or {}).get(b"noted", ""))
+        noted["messages"] = [reading.name + line for line in noted["messages"]]
+        vars(reading).update(noted)
+        return tables
+
+    with suppress(OSError, ValueError):  # missing, or damaged
+        return kept()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # its files tell the texts
+    with suppress(OSError):  # another process may do the same
+        for left in path.parent.glob(".*"):  # by a process that was killed
+            if time.time() - left.stat().st_mtime > _HOUR:
+                left.unlink()
+    seen = replace(reading, left_out={}, messages=[])
+    with atomic_file(path, private=True) as beside, beside.open("wb") as into:
+        write_tables(into, READERS[file.format](file, unit, seen))
+        noted = {name: new for name, new in vars(seen).items() if new != vars(reading)[name]}
+        noted["messages"] = [line.removeprefix(seen.name) for line in seen.messages]
+        write_tables(into, [pa.schema([], {"noted": json.dumps(noted)}).empty_table()])
+    return kept()

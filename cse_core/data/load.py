@@ -17,9 +17,9 @@ from cse_core.data.columns import (
     ordered,
     read_values,
 )
-from cse_core.data.corpus import Corpus, LoadReport, document_numbers, hold_out
+from cse_core.data.corpus import Corpus, LoadReport, TextColumn, document_numbers, hold_out
 from cse_core.data.sources import Source, find_source
-from cse_core.data.tables import Reading, join_tables, numbers_of
+from cse_core.data.tables import ROWS, Reading, changed, filtered, join_tables, numbers_of
 from cse_core.errors import CseError
 from cse_core.recipes.settings import FILLED, NO_COLUMNS, DataOptions, NeededColumns
 from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
@@ -114,24 +114,27 @@ def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
     """Return a table with a text before those of some columns."""
     import pyarrow.compute as pc
 
-    for name in dict.fromkeys(columns) if prompt else ():
-        if name in table.column_names:
-            texts = pc.binary_join_element_wise(prompt, table.column(name), "")
-            table = table.set_column(table.column_names.index(name), name, texts)
-    return table
+    def change(part: pa.Table, _: int) -> pa.Table:
+        for name in {*columns}.intersection(part.column_names):
+            texts = pc.binary_join_element_wise(prompt, part.column(name), "")
+            part = part.set_column(part.column_names.index(name), name, texts)
+        return part
+
+    return changed(table, change) if prompt else table
 
 
 def _weighted(table: pa.Table, weight: float) -> pa.Table:
     """Return a table with its rows so many times, of a fraction with some of them once more."""
     import numpy as np
+    import pyarrow as pa
 
     if weight == 1:
         return table
-    rows = len(table)
     whole, part = divmod(weight, 1)
-    extra = max(round(part * rows), int(not whole))
-    some = np.sort(np.random.default_rng(0).permutation(rows)[:extra])
-    return table.take(np.concatenate([np.tile(np.arange(rows), int(whole)), some]))
+    extra = max(round(part * len(table)), int(not whole))
+    some = np.zeros(len(table), bool)
+    some[np.random.default_rng(0).permutation(len(table))[:extra]] = True
+    return pa.concat_tables([*[table] * int(whole), filtered(table, some)])
 
 
 def load_corpus(
@@ -246,7 +249,7 @@ def _read(
 def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     """Return a column of texts without white space around them, and blank for null.
 
-    Chunks that are so already are not copied.
+    One that is so already is not copied.
 
     Raises:
         CseError: A value holds a NUL byte.
@@ -254,17 +257,22 @@ def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    chunks: list[pa.Array] = []
-    for chunk in column.chunks:
-        filled = pc.fill_null(chunk, "") if chunk.null_count else chunk
+    def change(part: pa.Table, at: int) -> pa.Table:
+        texts = part.column(0)
+        filled = pc.fill_null(texts, "") if texts.null_count else texts  # which imports pandas
         trimmed = pc.utf8_trim_whitespace(filled)
         found = pc.match_substring(trimmed, "\0")
         if pc.any(found).as_py():
-            row = sum(map(len, chunks)) + pc.index(found, True).as_py()
+            row = at + pc.index(found, True).as_py()
             what = f"column {name} contains a NUL byte, so it is not text"
             raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
-        chunks.append(chunk if trimmed.equals(chunk) else trimmed)
-    return pa.chunked_array(chunks, pa.string())
+        return pa.table([trimmed], [name])
+
+    table = pa.table([column], [name])
+    parts = ((table.slice(at, ROWS), at) for at in range(0, len(table), ROWS))
+    if all(change(part, at).equals(part) for part, at in parts):
+        return column
+    return changed(table, change).column(0)
 
 
 def _is_filled(column: pa.ChunkedArray) -> bool:
@@ -291,7 +299,6 @@ def _usable(
     With them comes how many were dropped: blank ones, and ones that lack something else.
     """
     import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     name, there = source.name, source.table.column_names
@@ -330,11 +337,11 @@ def _usable(
         many = f"{incomplete:,} row{'s' * (incomplete > 1)}"
         messages.append(f"{name}: {many} dropped: {', '.join(lacking)} blank")
     if not usable.all():
-        table, rows = table.filter(pa.array(usable)), rows[usable]
+        table, rows = filtered(table, usable), rows[usable]
     for column, kind in needed.types.items():
         if kind != "text" and column in there:
-            values = table.column(column).to_pylist()
-            read_values(values, kind, column=column, where=name, rows=rows.tolist())
+            values = TextColumn(table.column(column))
+            read_values(values, kind, column=column, where=name, rows=rows)
     return table, blank, incomplete
 
 
@@ -362,4 +369,4 @@ def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Ta
         ]
         column = pa.chunked_array([pa.array(texts, pa.string())])
         table = table.append_column(name, _trimmed(column, name, where))
-    return table, rows
+    return changed(table, lambda part, _: part), rows

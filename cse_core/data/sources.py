@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from cse_core.data.documents import PASSAGE, document_files, read_documents
 from cse_core.data.files import (
-    READERS,
     TextFile,
+    file_tables,
     format_of,
     is_saved,
     loadable_names,
@@ -75,7 +75,7 @@ class Source:
     def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
         """Yield its rows as ``pyarrow.Table``s of strings."""
         if self.file is not None:
-            return READERS[self.file.format](self.file, unit, reading)
+            return file_tables(self.file, unit, reading)
         if self.spec is not None:
             return record_tables(_rows(self.spec), unit, reading)
         if self.folder is not None:

@@ -8,16 +8,22 @@ Articles are unfolded into sentences, paragraphs or documents. Two forms are rea
 from __future__ import annotations
 
 import math
+import mmap
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from itertools import groupby, islice
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from cse_core.errors import CseError
+from cse_core.files import cache_folder
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 Unit = Literal["sentence", "paragraph", "document"]
 Cell = str | list[str] | None
@@ -27,6 +33,10 @@ BODIES = ("sections", "paras")
 """Fields that make a JSON object an article."""
 ROWS = 20_000
 """Rows of a table that a reader yields, about."""
+LARGE = 2**25
+"""Bytes of a file, or of a table, from which on texts lie in a file that is mapped into memory."""
+MAPPED = "rows"
+"""The folder of these in the cache."""
 NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -143,6 +153,51 @@ def join_tables(tables: list[pa.Table]) -> pa.Table:
                 place, texts = table.column_names.index(name), table[name].to_pylist()
                 tables[number] = table = table.set_column(place, name, _list_array(texts))
     return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+
+
+def changed(table: pa.Table, change: Callable[[pa.Table, int], pa.Table]) -> pa.Table:
+    """Return a table after a change of some rows at a time; that of a large one is mapped.
+
+    ``change`` gets rows and the number of the first. What cannot be written is held in memory.
+    """
+    import pyarrow as pa
+
+    parts = [(table.slice(at, ROWS), at) for at in range(0, max(1, len(table)), ROWS)]
+    cache = cache_folder()
+    if cache is not None and table.nbytes >= LARGE:
+        with suppress(OSError), TemporaryFile(dir=cache / MAPPED) as file:
+            write_tables(file, (change(*part) for part in parts))
+            file.flush()
+            return pa.concat_tables(map_tables(file))
+    return pa.concat_tables(change(*part) for part in parts)
+
+
+def filtered(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
+    """Return the rows of a table that are kept, ``[rows]``."""
+    import pyarrow as pa
+
+    return changed(table, lambda part, at: part.filter(pa.array(keep[at : at + len(part)])))
+
+
+def write_tables(file: IO[bytes], tables: Iterable[pa.Table]) -> None:
+    """Write tables one behind the other, those with the same columns as one stream of Arrow's."""
+    import pyarrow as pa
+
+    for schema, same in groupby(tables, lambda table: table.schema):
+        with pa.ipc.new_stream(file, schema) as stream:
+            for table in same:
+                stream.write_table(table)
+
+
+def map_tables(file: IO[bytes]) -> list[pa.Table]:
+    """Return the streams of a file as tables over its memory, which outlive the open file."""
+    import pyarrow as pa
+
+    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    source, tables = pa.BufferReader(pa.py_buffer(whole)), []
+    while source.tell() < source.size():
+        tables.append(pa.ipc.open_stream(source).read_all())
+    return tables
 
 
 def record_tables(

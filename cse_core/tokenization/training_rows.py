@@ -125,15 +125,18 @@ class TrainingRows:
             self.make_table, self.make_vectors = base.make_table, base.make_vectors
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
-            self.corpus_row = torch.from_numpy(own.astype(np.int64))
+            own = own if pairs is None else own.astype(np.int64)
+            self.corpus_row = torch.from_numpy(own)
             text_ids, documents, first = corpus.text_ids, corpus.documents, 0
         else:
             first = number * _ROUND
             self.corpus_row = torch.arange(len(own)) + first
             documents = None if (d := pairs.get("document")) is None else _first_places(d)
             text_ids = _first_places(own)
-        ids = torch.tensor(text_ids, dtype=torch.int64)
-        known = torch.full_like(ids, -1) if documents is None else torch.tensor(documents).long()
+        ids = torch.from_numpy(text_ids)
+        known = (
+            torch.tensor(-1).expand_as(ids) if documents is None else torch.from_numpy(documents)
+        )
         self.keys = CorpusKeys(known, ids, first)
         self.ahead = max(len(self), len(corpus)) <= MOST_AHEAD
 

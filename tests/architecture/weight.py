@@ -49,19 +49,19 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=18_700),
-    Bound("  contract", ("cse_core/*.py",), 2_450, held=3_560),
+    Bound("cse_core", ("cse_core",), 11_000, held=18_833),
+    Bound("  contract", ("cse_core/*.py",), 2_450, held=3_573),
     Bound("  registry", ("cse_core/registry",), 600, held=860),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_705),
-    Bound("  data", ("cse_core/data",), 1_300, held=1_975),
-    Bound("  tokenization", ("cse_core/tokenization",), 450, held=565),
+    Bound("  data", ("cse_core/data",), 1_300, held=2_095),
+    Bound("  tokenization", ("cse_core/tokenization",), 450, held=567),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=2_240),
     Bound("  builtins", ("cse_core/builtins",), 600, held=621),
     Bound("  engine", ("cse_core/engine",), 1_800, held=2_825),
     Bound("  training", ("cse_core/training",), 1_400, held=2_170),
     Bound("  runtime", ("cse_core/runtime",), 490, held=1_050),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=140),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_095),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_080),
     Bound("plugins", ("plugins",), 26_467, held=29_310),
     Bound("  study", ("plugins/study",), 5_000, held=5_480),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=4_170),
@@ -69,7 +69,7 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_190, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_402, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=815, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
 )
