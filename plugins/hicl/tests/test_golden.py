@@ -56,26 +56,6 @@ def close(numbers: dict[str, Any], found: Tensor | None, wanted: float) -> bool:
     return abs(float(found) - wanted) <= numbers["suggested_atol"]
 
 
-def test_slices_and_their_edge_cases(numbers: dict[str, Any]) -> None:
-    sliced = segments(numbers, 1)
-    assert sliced.owner.tolist() == numbers["segment_owner"]
-    assert sliced.length.tolist() == sum(numbers["segment_lengths"], [])
-    assert torch.bincount(sliced.owner).tolist() == numbers["n_segments"]
-    cases = numbers["slicing_edge_cases_len_to_[n_segments,lengths]"]
-    pooler = make_part("pool", "segments", length=numbers["slice_length"])
-    together = pooler.slices(content([int(length) for length in cases]))
-    assert torch.bincount(together.owner).tolist() == [count for count, _ in cases.values()]
-    assert together.lengths.tolist() == sum((lengths for _, lengths in cases.values()), [])
-
-
-def test_sentences_are_weighted_by_length(numbers: dict[str, Any]) -> None:
-    for view in (1, 2):
-        joined = make_part("pool", "segments").join(segments(numbers, view))
-        wanted = tensor(numbers[f"H_weighted_view{view}"])
-        assert torch.allclose(joined.vectors, wanted, rtol=0, atol=numbers["suggested_atol"])
-        assert joined.length.tolist() == numbers["sequence_token_lengths"]
-
-
 def test_local_and_global_loss(numbers: dict[str, Any]) -> None:
     """Both readings of the negatives: of the second view (code bases), of the first (Eqs. 1-2)."""
     for reading, side, whole in (

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
-globals().update(part_suites("cse-rankcse"))
+globals().update(part_suites("cse-rankcse"))  # a class of such a name takes its place
 globals().update(recipe_suites("cse-rankcse", Path(__file__).parent / "settings"))
 
 
@@ -44,7 +44,7 @@ class TaughtSuite(LossSuite):
         return cosines(one, other)
 
 
-class TestListNet(TaughtSuite):
+class TestLossListNet(TaughtSuite):
     part = ("loss", "list-net")
     options: ClassVar[Mapping[str, Any]] = {"temperature": 0.3, "teacher_temperatures": (0.2,)}
     variants: ClassVar[Sequence[Mapping[str, Any]]] = (
@@ -62,7 +62,7 @@ class TestListNet(TaughtSuite):
         return total / len(batch.anchors)
 
 
-class TestListNetWithoutOwn(TestListNet):
+class TestListNetWithoutOwn(TestLossListNet):
     options = {"temperature": 0.3, "teacher_temperatures": (0.2,), "own": False}
     variants = ({"own": False},)
 
@@ -78,7 +78,7 @@ class TestListNetWithoutOwn(TestListNet):
         return total / len(batch.anchors)
 
 
-class TestListMle(TaughtSuite):
+class TestLossListMle(TaughtSuite):
     part = ("loss", "list-mle")
     options = {"temperature": 0.3}
     variants = ({"variant": "published"},)
@@ -100,7 +100,7 @@ class TestPublishedListMle(TaughtSuite):
     options = {"variant": "published"}
 
 
-class TestConsistency(LossSuite):
+class TestLossRankingConsistency(LossSuite):
     part = ("loss", "ranking-consistency")
     options = {"temperature": 0.3}
     variants = ({"variant": "published"},)
