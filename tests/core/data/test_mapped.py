@@ -1,7 +1,5 @@
 """Rows of large files are mapped: the same rows, reports and errors, and nothing half-written."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
