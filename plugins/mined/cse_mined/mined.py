@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.functional import derive_seed, hashed_uniform, unit
 from cse_core.parts import PositiveMiner, RoundContext, Setup
-from cse_core.protocols import Corpus
+from cse_core.protocols import Column, Corpus
 from cse_core.types import Round, ragged_index
 from cse_mined.options import MinedOptions
 
@@ -22,10 +24,11 @@ AT_ONCE, BLOCK = 512, 16_384
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a search.
+    """U different texts: those that may be negatives first, behind them other anchors.
 
     Attributes:
-        distinct: U texts: those that may be negatives first, behind them other anchors.
+        columns: Where they stand, and stay.
+        first: ``[U]`` the first place of each in the columns, end to end.
         candidates: How many may be negatives.
         anchor: ``[A]`` which text each row's anchor is.
         positive: ``[A]`` which its positive is.
@@ -33,28 +36,45 @@ class Texts:
             positives in any row, and itself.
     """
 
-    distinct: list[str]
+    columns: Sequence[Column]
+    first: NDArray[np.int64]
     candidates: int
     anchor: Tensor
     positive: Tensor
     known: Tensor
 
     @staticmethod
-    def of(corpus: Corpus, more: Sequence[str]) -> Texts:
-        """Number the texts of the rows, and more of them."""
-        anchors = list(corpus.column("text"))
-        positives = list(corpus.column("positive")) if "positive" in corpus.names else anchors
-        place: dict[str, int] = {}
-        for text in (*positives, *more):
-            place.setdefault(text, len(place))
-        candidates = len(place)
-        for text in anchors:
-            place.setdefault(text, len(place))
-        anchor = torch.tensor([place[text] for text in anchors])
-        positive = torch.tensor([place[text] for text in positives])
-        own = anchor * len(place)
+    def of(corpus: Corpus, more: Sequence[Column]) -> Texts:
+        """Number the texts of the rows, and more of them, by the hash of each."""
+        anchors = corpus.column("text")
+        others = [anchors] if "positive" in corpus.names else []
+        columns = [corpus.column("positive") if others else anchors, *more, *others]
+        count = sum(map(len, columns))
+        hashes = np.fromiter((hash(text) for column in columns for text in column), np.int64, count)
+        _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+        number = np.empty_like(first)
+        number[first.argsort()] = np.arange(len(first))
+        places = torch.from_numpy(number[which])
+        first.sort()
+        candidates = int(np.searchsorted(first, count - sum(map(len, others))))
+        positive = places[: len(anchors)]
+        anchor = places[-len(anchors) :] if others else positive
+        own = anchor * len(first)
         known = torch.unique(torch.cat([own + positive, own + anchor]))
-        return Texts(list(place), candidates, anchor, positive, known)
+        return Texts(columns, first, candidates, anchor, positive, known)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, numbers: NDArray[np.int64]) -> list[str]:
+        """Return the texts of these numbers."""
+        places, start = self.first[numbers], 0
+        found: NDArray[np.object_] = np.empty(len(places), object)
+        for column in self.columns:
+            here = (places >= start) & (places < start + len(column))
+            found[here] = column.take(places[here] - start)
+            start += len(column)
+        return list(found)
 
 
 class Mined(PositiveMiner):
@@ -83,7 +103,7 @@ class Mined(PositiveMiner):
         self.mined = 0
         self.device = setup.device
         found = None if options.texts is None else setup.load_texts(options.texts)
-        self.more: Sequence[str] = () if found is None else list(found.column("text"))
+        self.more = [] if found is None else [found.column("text")]
         self._texts: Texts | None = None
 
     def next_round(self, ctx: RoundContext) -> Round | None:
@@ -95,7 +115,7 @@ class Mined(PositiveMiner):
         if self._texts is None:
             self._texts = Texts.of(ctx.corpus, self.more)
         texts = self._texts
-        vectors = self._encoded(texts.distinct, ctx)
+        vectors = self._encoded(texts, ctx)
         searched = self._rows(len(texts.anchor), ctx)
         found = ctx.shared(
             len(searched),
@@ -118,9 +138,8 @@ class Mined(PositiveMiner):
         own: dict[str, Any] = {"text": rows.numpy()}
         if "positive" not in ctx.corpus.names:
             own["positive"] = rows.numpy()
-        chosen = found[which, places].tolist()
         return Round(
-            {**own, "negative": [texts.distinct[place] for place in chosen]},
+            {**own, "negative": texts.take(found[which, places].numpy())},
             train={"max_steps": options.every},
             keep_optimizer=True,
             keep_schedule=True,
@@ -136,14 +155,17 @@ class Mined(PositiveMiner):
         first = (self.mined - 1) * share
         return order[torch.arange(first, first + share) % count].sort().values
 
-    def _encoded(self, distinct: Sequence[str], ctx: RoundContext) -> Tensor:
+    def _encoded(self, texts: Texts, ctx: RoundContext) -> Tensor:
         """Return ``[U, D]`` vectors of length one."""
-        vectors = []
-        for start in range(0, len(distinct), BLOCK):
-            some = distinct[start : start + BLOCK]
-            vectors.append(unit(ctx.encode(some)))
-            ctx.progress(start + len(some), len(distinct), f"{self.name}: texts encoded")
-        return torch.cat(vectors)
+        vectors = torch.empty(0)
+        for start in range(0, len(texts), BLOCK):
+            stop = min(start + BLOCK, len(texts))
+            some = unit(ctx.encode(texts.take(np.arange(start, stop))))
+            if not start:  # all of them once: joined blocks would be there twice
+                vectors = some.new_empty(len(texts), some.shape[1])
+            vectors[start:stop] = some
+            ctx.progress(stop, len(texts), f"{self.name}: texts encoded")
+        return vectors
 
     def _negatives(
         self, texts: Texts, vectors: Tensor, searched: Tensor, ctx: RoundContext
@@ -162,7 +184,7 @@ class Mined(PositiveMiner):
             fine[:, : options.skip] = False
             rank = torch.arange(who.shape[1]).expand_as(who).float()
             if options.take == "drawn":
-                rank = hashed_uniform(seed, rows.unsqueeze(1) * len(texts.distinct) + who)
+                rank = hashed_uniform(seed, rows.unsqueeze(1) * len(texts) + who)
             order = rank.masked_fill(~fine, torch.inf).argsort(dim=1, stable=True)
             order = order[:, : options.number]
             taken = who.gather(1, order).masked_fill(~fine.gather(1, order), -1)
@@ -202,7 +224,7 @@ class Mined(PositiveMiner):
 
 def _known(texts: Texts, anchors: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``[K]`` which of some anchors cannot have which text as a negative."""
-    own, count = anchors * len(texts.distinct), len(texts.distinct)
+    own, count = anchors * len(texts), len(texts)
     starts, stops = (torch.searchsorted(texts.known, each) for each in (own, own + count))
     index = ragged_index(starts, stops - starts)
     query = torch.arange(len(anchors)).repeat_interleave(stops - starts)

@@ -26,6 +26,13 @@ TEXTS = [f"anchor {i % 30}" for i in range(ROWS)]  # ten anchors have two positi
 POSITIVES = [f"text {i % 35}" for i in range(ROWS)]  # five positives have two anchors
 
 
+class Texts(list[str]):
+    """A column."""
+
+    def take(self, rows: Sequence[int]) -> list[str]:
+        return [self[row] for row in rows]
+
+
 class Data:
     """Rows of two columns."""
 
@@ -33,8 +40,8 @@ class Data:
         self.columns = {"text": TEXTS} | ({"positive": positives} if positives else {})
         self.names = tuple(self.columns)
 
-    def column(self, name: str) -> Sequence[str]:
-        return self.columns[name]
+    def column(self, name: str) -> Texts:
+        return Texts(self.columns[name])
 
 
 class Between:
@@ -213,11 +220,11 @@ def test_a_run_mines_again_and_resumes_bit_for_bit(
     encoded = mined.Mined._encoded
     calls: list[int] = []
 
-    def interrupted(self: mined.Mined, distinct: Sequence[str], ctx: Any) -> Tensor:
+    def interrupted(self: mined.Mined, texts: mined.Texts, ctx: Any) -> Tensor:
         calls.append(self.mined)
         if calls == [1, 2]:
             signal.raise_signal(signal.SIGTERM)  # the run ends after the next step
-        return encoded(self, distinct, ctx)
+        return encoded(self, texts, ctx)
 
     monkeypatch.setattr(mined.Mined, "_encoded", interrupted)
     with pytest.raises(KeyboardInterrupt):
