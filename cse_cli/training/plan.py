@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.texts.corpus_facts import Lengths
     from cse_core.suites import DevSet
+    from cse_core.tokenization.domain_words import DomainWords
     from cse_core.training.intervals import Intervals
 
 
@@ -57,6 +58,7 @@ class PlannedRun:
         lengths: How many texts are cut, where that is known.
         adapted: With an adapter, how many weights of the encoder train and how many there are.
         own: How many weights of its own a loss trains, by path.
+        words: The words that become tokens, where the run adds any.
     """
 
     folder: str
@@ -65,12 +67,15 @@ class PlannedRun:
     lengths: Lengths | None = None
     adapted: tuple[int, int] | None = None
     own: Mapping[str, int] = field(default_factory=dict)
+    words: DomainWords | None = None
 
     def lines(self, composition: Composition) -> list[str]:
         """Return lines for people: when it is evaluated, what chooses the checkpoint, where."""
         chosen = self._chosen(composition)
         how_long = composition.train.patience
         lines = [self.lengths.line()] if self.lengths is not None else []
+        if self.words is not None:
+            lines.append(f"vocabulary: {self.words.line()}")
         if self.adapted is not None:
             trained, every = self.adapted
             lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
@@ -101,6 +106,7 @@ class PlannedRun:
             },
             "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
             "own_weights": dict(self.own),
+            "added_tokens": self.words and self.words.as_dict(),
             "length": self.lengths and self.lengths.as_dict(),
             "folder": {"path": self.folder, "default": self.default},
         }

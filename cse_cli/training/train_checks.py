@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cse_core.recipes.composition import Composition
     from cse_core.registry.registry import Registry
     from cse_core.suites import DevSet
+    from cse_core.tokenization.domain_words import DomainWords
     from cse_core.training.run_folder import RunFolder
 
 _SHOWN = 5
@@ -103,8 +104,24 @@ def planned_run(
     check_can_load(composition, plugins)
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
-    cut = lengths(composition, plugins)
-    return PlannedRun(folder, out is None, sets, cut, *planned_weights(composition, plugins))
+    cut, words = lengths(composition, plugins), planned_words(composition, plugins)
+    weights = planned_weights(composition, plugins)
+    return PlannedRun(folder, out is None, sets, cut, *weights, words)
+
+
+def planned_words(composition: Composition, plugins: Installed) -> DomainWords | None:
+    """Return the words that become tokens of the run's model; None where it adds none.
+
+    Raises:
+        CseError: As :func:`~cse_core.training.run.domain_words` raises it.
+    """
+    if not composition.model.add_tokens or composition.read is None:
+        return None
+    from cse_core.training.run import domain_words, training_corpus
+
+    return domain_words(
+        composition, training_corpus(composition, plugins.registry), plugins.registry
+    )
 
 
 def check_can_load(composition: Composition, plugins: Installed) -> None:

@@ -35,6 +35,7 @@ from cse_core.encoders.shortcuts import LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.protocols import Encoder
 from cse_core.runtime.model_files import DIRECTIONS
+from cse_core.tokenization.domain_words import add_words
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
 
@@ -262,9 +263,17 @@ class PackedEncoder(Encoder):
 
     @classmethod
     def load_with_tokenizer(
-        cls, path: str | Path, *, seed: int, prompt: str = "", **how: Any
+        cls,
+        path: str | Path,
+        *,
+        seed: int,
+        prompt: str = "",
+        words: tuple[str, ...] = (),
+        **how: Any,
     ) -> tuple[PackedEncoder, TextTokenizer]:
         """Load an encoder as ``load`` does, and its tokenizer, which puts a prompt before texts.
+
+        ``words`` become tokens, each of which starts as the mean of its pieces.
 
         Raises:
             CseError: What that raises, or if the tokenizer has ids that the encoder has not.
@@ -272,6 +281,8 @@ class PackedEncoder(Encoder):
         encoder, name = cls.load(path, seed=seed, **how), str(path)
         with translate_load_errors(name, part="the tokenizer"):
             tokenizer = TextTokenizer(load_tokenizer(path), prompt)
+            add_words(words, tokenizer.hf, encoder.model)
+            encoder.vocab_size = word_table(encoder.model).num_embeddings
             highest = max(tokenizer.hf.get_vocab().values(), default=0)
         if highest >= encoder.vocab_size:
             what = f"its tokenizer has ids up to {highest}, and it embeds {encoder.vocab_size} ids"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPast
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_model, load_tokenizer, translate_load_errors
 from cse_core.protocols import Encoder, MaskedHead
+from cse_core.tokenization.domain_words import add_words
 from cse_core.tokenization.tokenizer import TextTokenizer
 
 WithHead = tuple[PackedEncoder, "Head", TextTokenizer]
@@ -55,14 +57,18 @@ class Head(MaskedHead):
         return logits.squeeze(0)
 
 
-def load_masked_lm(path: str | Path, *, seed: int) -> WithHead:
+def load_masked_lm(path: str | Path, *, seed: int, words: Sequence[str] = ()) -> WithHead:
     """Load an encoder, its head, drawn where the folder has no weights for it, and its tokenizer.
+
+    ``words`` become tokens, in the head too.
 
     Raises:
         CseError: As ``load_model`` and ``load_tokenizer`` do.
     """
     with translate_load_errors(str(path)):
         model, pretrained = load_model(path, head=True, seed=seed)
+        tokenizer = load_tokenizer(path)
+        add_words(words, tokenizer, model)
         inner = getattr(model, model.base_model_prefix)
         head = Head(model, pretrained)
-        return PackedEncoder(inner), head, TextTokenizer(load_tokenizer(path))
+        return PackedEncoder(inner), head, TextTokenizer(tokenizer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.device import resolve_device, resolve_precision
 from cse_core.runtime.sharing import all_gather_objects
+from cse_core.tokenization.domain_words import DomainWords, choose_words
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import split_texts
 from cse_core.training.checkpoint import begin, last_checkpoint, restore_settings
@@ -109,7 +110,8 @@ def resume(
     composition = recorded_composition(folder, registry)
     here = {name: written["run"][name] for name in ("device", "threads")}
     train = composition.train.model_copy(update=here)
-    prepared = Prepared(replace(composition, train=train), registry, reporter)
+    words = added_words(written)
+    prepared = Prepared(replace(composition, train=train), registry, reporter, words=words)
     prepared.precision = replace(prepared.precision, why="as before")
     prepared.report()
     prepared.check_read(written["run"])
@@ -120,6 +122,11 @@ def resume(
     trainer = prepared.trainer(folder, attach_callbacks)
     trainer.settings = settings
     return trainer.run(checkpoint if checkpoint.tensors else None)
+
+
+def added_words(written: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the words that became tokens when a run began, of what its ``run.toml`` holds."""
+    return tuple(map(str, written["run"].get("added_tokens", ())))
 
 
 def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
@@ -148,6 +155,18 @@ def training_corpus(composition: Composition, registry: Registry) -> Corpus:
     return split_texts(corpus, tokenizer, composition.data.split_tokens, needed.required)
 
 
+def domain_words(composition: Composition, corpus: Corpus, registry: Registry) -> DomainWords:
+    """Return the words of the texts that a run encodes which ``model.add_tokens`` asks for.
+
+    Raises:
+        CseError: As :func:`choose_words`, or if the tokenizer cannot be read.
+    """
+    tokenizer = load_tokenizer(resolve_model(composition.model.name, registry))
+    names = dict.fromkeys(["text", *composition.needed_columns.encoded])
+    columns = [corpus.column(name) for name in names]
+    return choose_words(columns, tokenizer.backend_tokenizer, composition.model.add_tokens)
+
+
 class Prepared:
     """Everything that is read before a run writes its first file.
 
@@ -161,7 +180,9 @@ class Prepared:
         registry: Registry,
         reporter: Reporter,
         read: Callable[..., Any] = PackedEncoder.load_with_tokenizer,
+        words: Sequence[str] | None = None,
     ) -> None:
+        """Read it; ``words`` are those that were added before, None has them chosen."""
         self.reporter, self.registry, options = reporter, registry, composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.rank_and_size()
@@ -192,12 +213,18 @@ class Prepared:
             train=options.model_copy(update=decided),
             data=composition.data.model_copy(update=paths),
         )
+        self.chosen: DomainWords | None = None
+        if composition.model.add_tokens and words is None:
+            self.chosen = domain_words(composition, self.corpus, registry)
+            words = [each.word for each in self.chosen.words]
+        self.words = tuple(words or ())
         self.assembly = build(
             self.composition,
             corpus=self.corpus,
             device=self.device,
             resolve_model=lambda name: resolve_model(name, registry),
             total_steps=options.steps(len(self.corpus)),
+            words=self.words,
             read=read,
         )
 
@@ -256,6 +283,7 @@ class Prepared:
                     "dev": list(self.scorer.dev),
                 },
                 "read": fingerprints(run, self.registry),
+                **({"added_tokens": list(self.words)} if self.words else {}),
             },
         }
         return dump_recipe(run) + "\n" + tomlkit.dumps(facts)
@@ -271,6 +299,8 @@ class Prepared:
         )
         for line in report.lines:
             message(line)
+        if self.chosen is not None:
+            message(self.chosen.line())
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         layers = self.composition.model.train_layers
         by = [adapter.path for adapter in self.composition.of("adapter")]
