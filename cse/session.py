@@ -29,7 +29,7 @@ from cse_core.runtime.sharing import all_gather_objects
 from cse_core.training.checkpoint import Checkpoint, begin
 from cse_core.training.export import save_model
 from cse_core.training.loop import TrainingLoop
-from cse_core.training.run import Prepared, added_words
+from cse_core.training.run import Prepared
 from cse_core.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            words = None if self._run is None else added_words(self._run.settings)
+            run = None if self._run is None else self._run.settings["run"]
+            words = None if run is None else run.get("added_tokens", ())
             return Prepared(alone, plugins.registry, self._reporter, self._read, words)
 
     def _read(self, folder: str, **how: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
 
 
 def planned_weights(
-    composition: Composition, plugins: Installed
+    composition: Composition, plugins: Installed, words: Sequence[str] = ()
 ) -> tuple[tuple[int, int] | None, dict[str, int]]:
     """Return what trains of an encoder with an adapter, and of losses on token states by path.
 
     Of the encoder that is how many weights train and how many it has with those of its adapter;
-    None without one. Where nothing is known of the model, that and no losses.
+    None without one. Where nothing is known of the model, that and no losses. ``words`` become
+    tokens of it.
 
     Raises:
         CseError: If an adapter lacks a package, or an adapter or a loss does not fit the encoder.
@@ -44,6 +46,7 @@ def planned_weights(
     from cse_core.engine.part_calls import PartCalls
     from cse_core.models.part_factory import PartFactory
     from cse_core.recipes.model_facts import small_folder
+    from cse_core.tokenization.domain_words import add_words
     from cse_core.tokenization.tokenizer import TextTokenizer
 
     def folder_of(name: str | None) -> Path:
@@ -57,15 +60,19 @@ def planned_weights(
             with meta:
                 config = load_config(path)
                 model = headed(config).from_config(config, trust_remote_code=False)
+            own = load_tokenizer(path)
+            add_words(words if name is None else (), own, model)
             inner = getattr(model, model.base_model_prefix)
             head = Head(model, True)  # as far as is known
-            return PackedEncoder(inner), head, TextTokenizer(load_tokenizer(path))
+            return PackedEncoder(inner), head, TextTokenizer(own)
 
     path, meta = folder_of(None), torch.device("meta")
     with translate_load_errors(str(path)):
         with meta:
             model = AutoModel.from_config(load_config(path), trust_remote_code=False)
-        encoder, tokenizer = PackedEncoder(model), TextTokenizer(load_tokenizer(path))
+        tokenizer = TextTokenizer(load_tokenizer(path))
+        add_words(words, tokenizer.hf, model)
+        encoder = PackedEncoder(model)
     freeze(encoder.model, composition.model)
     factory = PartFactory(
         encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,

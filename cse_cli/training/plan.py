@@ -106,7 +106,8 @@ class PlannedRun:
             },
             "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
             "own_weights": dict(self.own),
-            "added_tokens": self.words and self.words.as_dict(),
+            "added_tokens": self.words
+            and {"tokens": len(self.words.pieces), "saved": self.words.share},
             "length": self.lengths and self.lengths.as_dict(),
             "folder": {"path": self.folder, "default": self.default},
         }

@@ -105,7 +105,7 @@ def planned_run(
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
     cut, words = lengths(composition, plugins), planned_words(composition, plugins)
-    weights = planned_weights(composition, plugins)
+    weights = planned_weights(composition, plugins, tuple(words.pieces) if words else ())
     return PlannedRun(folder, out is None, sets, cut, *weights, words)
 
 

@@ -110,7 +110,7 @@ def resume(
     composition = recorded_composition(folder, registry)
     here = {name: written["run"][name] for name in ("device", "threads")}
     train = composition.train.model_copy(update=here)
-    words = added_words(written)
+    words = written["run"].get("added_tokens", ())
     prepared = Prepared(replace(composition, train=train), registry, reporter, words=words)
     prepared.precision = replace(prepared.precision, why="as before")
     prepared.report()
@@ -122,11 +122,6 @@ def resume(
     trainer = prepared.trainer(folder, attach_callbacks)
     trainer.settings = settings
     return trainer.run(checkpoint if checkpoint.tensors else None)
-
-
-def added_words(written: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the words that became tokens when a run began, of what its ``run.toml`` holds."""
-    return tuple(map(str, written["run"].get("added_tokens", ())))
 
 
 def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
@@ -216,7 +211,7 @@ class Prepared:
         self.chosen: DomainWords | None = None
         if composition.model.add_tokens and words is None:
             self.chosen = domain_words(composition, self.corpus, registry)
-            words = [each.word for each in self.chosen.words]
+            words = tuple(self.chosen.pieces)
         self.words = tuple(words or ())
         self.assembly = build(
             self.composition,
