@@ -236,8 +236,9 @@ def texts(folder: Path) -> Path:
 
 
 OPTIONS = {
-    "model.add_tokens": 2, "model.max_length": 32, "train.batch_size": 8, "train.chunk_size": 3, "train.max_steps": 6,
-    "train.save_steps": 2, "train.lr": 1e-3, "train.precision": "fp32", "train.threads": 1,
+    "model.add_tokens": 2, "model.max_length": 32, "train.batch_size": 8, "train.chunk_size": 3,
+    "train.max_steps": 6, "train.save_steps": 2, "train.lr": 1e-3, "train.precision": "fp32",
+    "train.threads": 1,
 }  # fmt: skip
 FILE = "model.safetensors"
 
