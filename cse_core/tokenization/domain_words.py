@@ -82,7 +82,7 @@ def choose_words(columns: Sequence[Sequence[str]], tokenizer: Tokenizer, most: i
     trial.add_tokens(_added(best))
     found = dict(zip(best, _in_context(best, trial), strict=True))
     best = [word for word in best if found[word] == [trial.token_to_id(word)]]
-    pieces = {word: [plain.id_to_token(token) for token in cut[word]] for word in best}
+    pieces = {word: [str(plain.id_to_token(token)) for token in cut[word]] for word in best}
     return DomainWords(pieces, counts, sum(saved[word] for word in best) / max(1, total), most)
 
 
@@ -103,7 +103,7 @@ def _in_context(words: Sequence[str], tokenizer: Tokenizer) -> list[list[int]]:
     """Return the ids of each word in "a WORD a", none where the tokenizer sees other than three."""
     found = []
     for row in tokenizer.encode_batch([f"a {w} a" for w in words], add_special_tokens=False):
-        of_word: dict[int, list[int]] = {}
+        of_word: dict[int | None, list[int]] = {}
         for word, token in zip(row.word_ids, row.ids, strict=True):
             of_word.setdefault(word, []).append(token)
         found.append([*of_word.values()][1] if len(of_word) == 3 else [])
