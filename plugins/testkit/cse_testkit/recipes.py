@@ -73,11 +73,11 @@ OF_THE_RUN = frozenset(
         *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
         *("train.report", "train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
-        *("model.gradient_checkpointing", "model.prompt"),
+        *("model.gradient_checkpointing", "model.prompt", "data.held_out", "train.select_start"),
         *("inference.normalize", "inference.truncate_dim"),
     }
 )
-"""Settings of a run, a machine or the model it starts from, which no paper gives."""
+"""Settings of a run, a machine or the start, which no paper gives; a table may name one anyway."""
 Settings = dict[str, Any]
 
 
@@ -130,7 +130,7 @@ class RecipeSuite(Suite):
         """Its settings for each encoder are those of the table, and the table lacks none."""
         for encoder, values in (read_settings(self.settings) if self.settings else {}).items():
             settings = settings_of(self.resolved(encoder))
-            found = {path: settings[path] for path in settings if path not in OF_THE_RUN}
+            found = {p: settings[p] for p in settings if p not in OF_THE_RUN or p in values}
             lines = differences(found, values)
             assert not lines, f"{self.recipe} for {encoder}: {'; '.join(lines)}"
 
