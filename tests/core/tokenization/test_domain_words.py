@@ -1,7 +1,5 @@
 """Words that become tokens: which, where they are matched, how they begin, and runs with them."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
