@@ -207,8 +207,8 @@ class Mined(PositiveMiner):
             scores = queries @ vectors[start:stop].to(self.device).T
             here = (known >= start) & (known < stop)
             scores[query[here], known[here] - start] = -torch.inf
-            place = torch.arange(start, stop, device=self.device).expand_as(scores)
-            best, who = torch.cat([best, scores], dim=1), torch.cat([who, place], dim=1)
+            near, order = scores.topk(min(self.options.depth, stop - start), dim=1)
+            best, who = torch.cat([best, near], dim=1), torch.cat([who, order + start], dim=1)
             best, order = best.topk(min(self.options.depth, best.shape[1]), dim=1)
             who = who.gather(1, order)
         return best.cpu(), who.cpu()
