@@ -414,7 +414,7 @@ def _kept_tables(path: Path, file: TextFile, unit: Unit, reading: Reading) -> li
         vars(reading).update(noted)
         return tables
 
-    with suppress(OSError, ValueError):  # missing, or damaged
+    with suppress(OSError, ValueError, KeyError):  # missing, damaged, or of another form
         return kept()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # its files tell the texts
     with suppress(OSError):  # another process may do the same
