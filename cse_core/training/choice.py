@@ -41,7 +41,7 @@ def choose(
     """Put the weights back that a run keeps, of which the dev sets scored some.
 
     Where the start counts, averages of it with the best weights are scored too. The dev sets
-    then ask both what chose nothing, and unless one finds the run better the start is kept.
+    then judge by what chose nothing, and unless one finds the run better the start is kept.
 
     Args:
         scorer: The dev sets, and what was best.
@@ -60,25 +60,19 @@ def choose(
     no_better = f"the start, {scorer.select} = {start.score:.2f}: training made it no better"
     if start.place == best.place:
         return Choice(best, no_better, (f"no better: kept {no_better}",))
-    first, chosen = read(start), kept
+    chosen = kept
     for share in options.merge:
-        mixed = averaged(first, chosen, share)
+        mixed = averaged(read(start), chosen, share)
         restore(mixed)
-        scores = scorer.measure(encode, metrics)
+        scores, answers = scorer.measure(encode, metrics)
         value = scorer.value(scores, scorer.select)
         if value is not None and best.is_improved_by(value):
-            best, kept = replace(best, score=value, scores=scores), mixed
+            best, kept = replace(best, score=value, scores=scores, answers=answers), mixed
             why = f"{share:g} of step {best.step}, {1 - share:g} of the start"
             why += f" by {scorer.select} = {value:.2f}"
-    restore(kept)
-    after = scorer.answers(encode)
-    if not after:
-        return Choice(best, why)
-    restore(first)
-    before = scorer.answers(encode)
     verdicts = [
-        scorer.dev[name].verdict(np.array(before[name]), np.array(end))
-        for name, end in after.items()
+        scorer.dev[name].verdict(np.array(start.answers[name]), np.array(end))
+        for name, end in best.answers.items()
     ]
     said = tuple(verdict.text for verdict in verdicts)
     if len(scorer.names) > 1:
@@ -87,7 +81,8 @@ def choose(
             for name in scorer.names
             if name in start.scores and name in best.scores
         )
-    if not any(verdict.better for verdict in verdicts):
+    if verdicts and not any(verdict.better for verdict in verdicts):
+        restore(read(start))
         return Choice(start, no_better, (*said, f"kept {no_better}"))
     restore(kept)
     return Choice(best, why, said)

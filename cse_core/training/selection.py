@@ -19,13 +19,14 @@ from cse_core.suites import DevSet, Encode, Role
 
 @dataclass
 class Best:
-    """A best score, where it was reached, and how many evaluations ago."""
+    """A best score, where it was reached, how many evaluations ago, and what dev sets judge by."""
 
     score: float | None = None
     step: NonNegativeInt = 0
     round: NonNegativeInt = 0
     scores: dict[str, float] = field(default_factory=dict)
     evals_since_best: NonNegativeInt = 0
+    answers: dict[str, list[float]] = field(default_factory=dict)
 
     def is_improved_by(self, score: float) -> bool:
         """Return whether a score is strictly better."""
@@ -44,13 +45,16 @@ class _DevEncoder:
     encode: Callable[..., Tensor]
     similarity: str
     role: tuple[Role, ...] = ()
+    known: dict[tuple[str, ...], NDArray[np.float32]] = field(default_factory=dict)
 
     def with_role(self, role: Role) -> Encode:
         return replace(self, role=(role,))
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self.encode(texts, *self.role).numpy()
-        return vectors
+        key = (*self.role, *texts)
+        if key not in self.known:  # a set that judges asks for the same texts again
+            self.known[key] = self.encode(texts, *self.role).numpy()
+        return self.known[key]
 
 
 class Scorer:
@@ -101,9 +105,10 @@ class Scorer:
 
         Those of step 0 are what training starts from: they choose nothing.
         """
-        scores = self.measure(encode, metrics)
+        scores, answers = self.measure(encode, metrics)
         if not step:
-            self.start = Best(self.value(scores, self.select), 0, round_number, scores)
+            start = self.value(scores, self.select)
+            self.start = Best(start, 0, round_number, scores, answers=answers)
             return scores, False
         where = f"score of round {round_number}"
         select = choosing_score(self.dev, by, where) if by else self.select
@@ -111,37 +116,31 @@ class Scorer:
         if chosen is None or not self.of_round.is_improved_by(chosen):
             self.of_round.evals_since_best += 1
             return scores, False
-        self.of_round = Best(chosen, step, round_number, scores)
+        self.of_round = Best(chosen, step, round_number, scores, answers=answers)
         return scores, True
 
     def measure(
         self, encode: Callable[..., Tensor], metrics: Mapping[str, Metric]
-    ) -> dict[str, float]:
-        """Return the dev scores that the model defines.
+    ) -> tuple[dict[str, float], dict[str, list[float]]]:
+        """Return the dev scores that the model defines, and the answers of sets that judge it.
 
         The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
-        def measured(encode: Callable[..., Tensor]) -> dict[str, float]:
-            encoder = _DevEncoder(encode, self.similarity)
-            return {
-                f"{name}.{key}": float(value)
-                for name, each in self.dev.items()
-                for key, value in each.measure(encoder, metrics).items()
-                if isfinite(value)
-            }
+        def measured(
+            encode: Callable[..., Tensor],
+        ) -> tuple[dict[str, float], dict[str, list[float]]]:
+            scores: dict[str, float] = {}
+            answers: dict[str, list[float]] = {}
+            for name, each in self.dev.items():
+                encoder = _DevEncoder(encode, self.similarity)
+                found = each.measure(encoder, metrics)
+                scores |= {f"{name}.{k}": float(v) for k, v in found.items() if isfinite(v)}
+                if (said := each.answers(encoder)) is not None:
+                    answers[name] = said.tolist()
+            return scores, answers
 
         return run_on_rank_zero(measured, encode)
-
-    def answers(self, encode: Callable[..., Tensor]) -> dict[str, list[float]]:
-        """Return the answers to the questions that chose nothing, of each dev set that has some."""
-
-        def asked(encode: Callable[..., Tensor]) -> dict[str, list[float]]:
-            encoder = _DevEncoder(encode, self.similarity)
-            found = {name: each.answers(encoder) for name, each in self.dev.items()}
-            return {name: each.tolist() for name, each in found.items() if each is not None}
-
-        return run_on_rank_zero(asked, encode)
 
     def end_round(self) -> None:
         """Compare the round's best with that of the run, by the score that chooses in the run.

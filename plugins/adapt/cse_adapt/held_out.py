@@ -25,35 +25,20 @@ _SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question.
-
-    Attributes:
-        document: Which of the held-out documents it is of.
-        text: The question.
-        answer: The text that answers it in place of the row's own; None: any row of its document.
-    """
-
-    document: int
-    text: str
-    answer: str | None = None
-
-
-@dataclass(frozen=True)
 class HeldOutSet(DevSet):
-    """Questions of held-out documents.
+    """Questions of held-out documents: their title, or without one a sentence of each row.
 
-    Every second document chooses a checkpoint; the others are asked for the verdict alone.
+    Every second document chooses a checkpoint; the others judge the run alone.
 
     Attributes:
-        texts: Of the held-out rows without titles, and of trained ones behind them.
+        texts: Answers: the held-out rows less what asks for them, and trained rows behind them.
         owners: Document of each text; -1 of trained ones.
-        asked: The questions.
+        asked: Document and text of each question.
     """
 
     texts: tuple[str, ...]
     owners: tuple[int, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[tuple[int, str], ...]
 
     @classmethod
     def of(cls, held_out: Corpus, rows: Corpus) -> HeldOutSet:
@@ -62,38 +47,26 @@ class HeldOutSet(DevSet):
         Raises:
             CseError: If they have neither titles nor several sentences or words.
         """
-        titles, texts = _titles(held_out), list(held_out.column("text"))
-        owners = list(range(len(texts)))
-        if held_out.documents is not None:
-            owners = [d if d >= 0 else -2 - i for i, d in enumerate(held_out.documents.tolist())]
-        numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
-        asked: list[Asked] = []
-        titled: set[int] = set()
-        for title, text, owner in zip(titles, texts, owners, strict=True):
-            document = numbers[owner]
-            pair = by_title(title, text)
-            if pair is not None and document not in titled:
-                titled.add(document)
-                asked.append(Asked(document, pair.question))
-            pair = by_sentence(title, text, _draw(text)) or (None if pair else by_half(text))
+        every = range(len(held_out))
+        documents = [*every] if held_out.documents is None else held_out.documents.tolist()
+        keys = [-2 - row if documents[row] < 0 else documents[row] for row in every]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        asked: dict[tuple[int, str], None] = {}
+        answers: list[str] = []
+        for key, title, text in zip(keys, *_titled(held_out, every), strict=True):
+            pair = by_title(title, text) or by_sentence("", text, _draw(text)) or by_half(text)
+            answers.append(without_title(title, text) if pair is None else pair.answer)
             if pair is not None:
-                asked.append(Asked(document, pair.question, pair.answer))
+                asked[numbers[key], pair.question] = None
         if not asked:
             what = "no text has a title, several sentences or eight words, which could ask for it"
             hint = "name longer texts, or --data.held_out 0 with graded pairs as --dev"
             raise CseError(what, where="data.held_out", hint=hint)
-        step = max(1, -(-len(rows) // CANDIDATES))
-        some = range(0, len(rows), step)
-        others = [rows.column("text")[row] for row in some]
-        named = (
-            [rows.column("title")[r] for r in some] if "title" in rows.names else [""] * len(some)
-        )
-        bodies = [
-            without_title(*pair) for pair in zip((*titles, *named), (*texts, *others), strict=True)
-        ]
-        owned = [*(numbers[owner] for owner in owners), *(-1 for _ in others)]
+        some = range(0, len(rows), max(1, -(-len(rows) // CANDIDATES)))
+        answers += map(without_title, *_titled(rows, some))
+        owners = [*map(numbers.__getitem__, keys), *[-1] * len(some)]
         choices = (f"ndcg@{FIRST}", "mrr")
-        return cls(NAME, choices, len(bodies), tuple(bodies), tuple(owned), tuple(asked))
+        return cls(NAME, choices, len(answers), tuple(answers), tuple(owners), tuple(asked))
 
     def score(self, encode: Encode) -> dict[str, float]:
         """Return the mean scores x100 of the documents that choose, and signs of a collapse.
@@ -101,8 +74,8 @@ class HeldOutSet(DevSet):
         Raises:
             CseError: If the encoder's vectors are not finite.
         """
-        ranks, bodies = self._ranks(encode, 0)
-        some = unit(bodies[:_SAMPLE])
+        ranks, _, vectors = self._ranks(encode, 0)
+        some = unit(vectors[:_SAMPLE])
         scores = {name: float(100 * each.mean()) for name, each in _measures(ranks).items()}
         if (cosine := mean_cosine(some)) is not None:
             scores["mean_cosine"] = cosine
@@ -110,8 +83,7 @@ class HeldOutSet(DevSet):
 
     def answers(self, encode: Encode) -> NDArray[np.float64]:
         """Return nDCG@10 of each document that chooses nothing, the mean of its questions, [D]."""
-        ranks, _ = self._ranks(encode, 1)
-        documents = np.array([each.document for each in self._of(1)])
+        ranks, documents, _ = self._ranks(encode, 1)
         values = next(iter(_measures(ranks).values()))
         return np.array([values[documents == each].mean() for each in np.unique(documents)])
 
@@ -125,34 +97,27 @@ class HeldOutSet(DevSet):
         before, after = (100 * each.mean() for each in (start, end))
         text = (
             f"{word}: nDCG@{FIRST} of {count:,} documents that chose nothing, found by their own "
-            f"titles, sentences or words: {before:.2f} at the start, {after:.2f} now "
+            f"titles or sentences: {before:.2f} at the start, {after:.2f} now "
             f"({change.mean():+.2f}, 95 % interval {low:+.2f} to {high:+.2f})"
         )
         return Verdict(text, bool(low > 0))
 
-    def _of(self, half: int) -> list[Asked]:
-        return [each for each in self.asked if each.document % 2 == half]
-
-    def _ranks(self, encode: Encode, half: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the rank of each question's first answer, from 0, and the texts' vectors."""
-        asked, kind, owners = self._of(half), similarity_of(encode), np.array(self.owners)
-        read = in_role(encode, "document")
-        own = [each.answer for each in asked if each.answer is not None]
-        both = _finite(read([*self.texts, *own]))
-        bodies, rests = both[: len(self.texts)], iter(both[len(self.texts) :])
-        questions = _finite(in_role(encode, "query")([each.text for each in asked]))
+    def _ranks(
+        self, encode: Encode, half: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Return ranks from 0 of the first answers, the documents asked for, and the vectors."""
+        kind, owners = similarity_of(encode), np.array(self.owners)
+        documents = np.array([document for document, _ in self.asked])
+        texts = _finite(in_role(encode, "document")(self.texts))
+        questions = _finite(in_role(encode, "query")([text for _, text in self.asked]))
+        chosen = documents % 2 == half
+        one, other = questions[chosen], texts
         if kind == "cosine":
-            questions, bodies = unit(questions), unit(bodies)
-            rests, kind = iter(unit(both[len(self.texts) :]) if own else ()), "dot"
-        scores = similarities(kind, questions, bodies)
-        ranks = []
-        for each, question, row in zip(asked, questions, scores, strict=True):
-            mine = owners == each.document
-            best = row[mine].max()
-            if each.answer is not None:
-                best = similarities(kind, question[None], next(rests)[None])[0, 0]
-            ranks.append(int((row[~mine] >= best).sum()))
-        return np.array(ranks), both[: len(self.texts)]
+            kind, one, other = "dot", unit(one), unit(other)
+        scores, documents = similarities(kind, one, other), documents[chosen]
+        own = documents[:, None] == owners
+        best = np.where(own, scores, -np.inf).max(axis=1, keepdims=True)
+        return (~own & (scores >= best)).sum(axis=1), documents, texts
 
 
 class HeldOut(Suite):
@@ -163,8 +128,12 @@ class HeldOut(Suite):
         return HeldOutSet.of(held_out, rows)
 
 
-def _titles(corpus: Corpus) -> Sequence[str]:
-    return list(corpus.column("title")) if "title" in corpus.names else [""] * len(corpus)
+def _titled(corpus: Corpus, rows: Sequence[int]) -> tuple[list[str], list[str]]:
+    """Return the titles, which may be empty, and texts of some rows."""
+    titles = [""] * len(rows)
+    if "title" in corpus.names:
+        titles = corpus.column("title").take(rows)
+    return titles, corpus.column("text").take(rows)
 
 
 def _draw(text: str) -> float:

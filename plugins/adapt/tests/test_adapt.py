@@ -121,49 +121,38 @@ def pieces(count: int, seed: int = 0) -> list[str]:
     ]
 
 
-def ranks_by_hand(
-    encoder: HashEncoder,
-    titles: list[str],
-    texts: list[str],
-    documents: list[int],
-    others: list[str],
-) -> dict[int, list[int]]:
-    """Return the ranks of the questions of each document, by a loop."""
+def test_ranks_are_those_of_a_loop() -> None:
+    """A title asks for any row of its document; without one a sentence asks for the rest."""
+    texts, others, encoder = pieces(12), pieces(7, 1), HashEncoder()
+    documents = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7]
+    titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
+    held = corpus_of([f"{title} {text}" for title, text in zip(titles, texts, strict=True)],
+                     title=titles, document=[f"doc {d}" for d in documents])  # fmt: skip
+    found = HeldOut().dev_of_rows(held, corpus_of(others))
+    asked = [*dict.fromkeys(zip(documents, titles, strict=True))]
+    asked[3:4] = [(3, found.asked[3][1]), (3, found.asked[4][1])]
+    assert found.asked == (*asked,) and (found.name, found.size) == ("held-out", 19)
+    answers = [*texts]
+    for row, question in ((6, asked[3][1]), (7, asked[4][1])):
+        assert question in sentences(texts[row])
+        answers[row] = " ".join(each for each in sentences(texts[row]) if each != question)
+    assert found.texts == (*answers, *others)
 
     def cosine(one: str, two: str) -> float:
         a, b = encoder.vector(one), encoder.vector(two)
         return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
-    found: dict[int, list[int]] = {}
-    for row, document in enumerate(documents):
-        rivals = [t for t, d in zip(texts, documents, strict=True) if d != document] + others
-        own = [t for t, d in zip(texts, documents, strict=True) if d == document]
-        if titles[row] and document not in found:
-            best = max(cosine(titles[row], text) for text in own)
-            found.setdefault(document, []).append(
-                sum(cosine(titles[row], r) >= best for r in rivals)
-            )
-        held = HeldOutSet.of(corpus_of([texts[row]]), corpus_of(["x"])).asked[0]
-        answer = f"{titles[row]} {held.answer}".strip()
-        best = cosine(held.text, answer)
-        found.setdefault(document, []).append(sum(cosine(held.text, r) >= best for r in rivals))
-    return found
-
-
-def test_ranks_are_those_of_a_loop() -> None:
-    texts, others, encoder = pieces(12), pieces(7, 1), HashEncoder()
-    documents = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7]
-    titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
-    named = [f"doc {d}" for d in documents]
-    held = corpus_of(texts, title=titles, document=named)
-    rows = corpus_of(others, title=["t"] * 7, document=["o"] * 7)
-    found = HeldOut().dev_of_rows(held, rows)
-    assert (found.name, found.size, found.choices[0]) == ("held-out", 19, "ndcg@10")
-    ranks = ranks_by_hand(encoder, titles, texts, documents, others)
-    gain = {d: [1 / np.log2(r + 2) if r < 10 else 0 for r in own] for d, own in ranks.items()}
+    gain: dict[int, list[float]] = {}
+    first: list[float] = []
+    for document, question in asked:
+        own = [a for a, d in zip(answers, documents, strict=True) if d == document]
+        rivals = [a for a, d in zip(answers, documents, strict=True) if d != document] + others
+        best = max(cosine(question, answer) for answer in own)
+        rank = sum(cosine(question, rival) >= best for rival in rivals)
+        gain.setdefault(document, []).append(1 / np.log2(rank + 2) if rank < 10 else 0)
+        first += [] if document % 2 else [1 / (rank + 1)]
     scores = found.score(encoder)
     chosen = [value for d, own in gain.items() if d % 2 == 0 for value in own]
-    first = [1 / (rank + 1) for d, own in ranks.items() if d % 2 == 0 for rank in own]
     assert scores["ndcg@10"] == pytest.approx(100 * np.mean(chosen), abs=1e-9)
     assert scores["mrr"] == pytest.approx(100 * np.mean(first), abs=1e-9)
     assert 0 < scores["effective_rank"] <= 8 and -1 <= scores["mean_cosine"] <= 1
@@ -176,6 +165,8 @@ def test_trained_texts_stand_beside_those_held_out() -> None:
     found = HeldOutSet.of(corpus_of(pieces(5)), corpus_of(many))
     assert found.size == 5 + CANDIDATES and found.texts[5:] == (*many[::3],)
     assert found.owners == (0, 1, 2, 3, 4, *[-1] * CANDIDATES)
+    held = corpus_of(pieces(4), document=["a", "", "", "a"])
+    assert HeldOutSet.of(held, corpus_of(["d"])).owners == (0, 1, 2, 0, -1)
     with pytest.raises(CseError, match="no text has a title"):
         HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
 

@@ -47,7 +47,8 @@ def chosen(
 
     def best(step: int) -> Best:
         score = 100 - abs(weights[step] - peak / 10)
-        return Best(score, step, 0, {"set.near": score})
+        said = {"set": [weights[step]]} if judges else {}
+        return Best(score, step, 0, {"set.near": score}, answers=said)
 
     scorer.of_run = max(best(0), best(5), key=lambda each: each.score or 0)
     scorer.start = best(0)
