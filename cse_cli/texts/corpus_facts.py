@@ -175,11 +175,13 @@ class Lengths:
         longest: Tokens that a row of a training batch may have.
         longer: Texts of the sample that are longer.
         seen: Texts of the sample.
+        tokens: Their mean number of tokens when they are cut.
     """
 
     longest: int
     longer: int
     seen: int
+    tokens: float = 0.0
 
     def line(self) -> str:
         """Return it as a line for people."""
@@ -210,5 +212,6 @@ def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     before = composition.model.prompt or ""
     texts = [before + column[place * len(corpus) // count] for place in range(count)]
     longest = composition.model.max_length
-    longer = sum(len(row.ids) > longest for row in tokenizer.encode_batch(texts))
-    return Lengths(longest, longer, count)
+    counts = [len(row.ids) for row in tokenizer.encode_batch(texts)]
+    longer, tokens = sum(n > longest for n in counts), sum(min(n, longest) for n in counts)
+    return Lengths(longest, longer, count, tokens / count)

@@ -21,6 +21,7 @@ from cse_core.training.recipe_file import as_recipe
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.texts.corpus_facts import Lengths
+    from cse_cli.training.duration import Duration
     from cse_core.suites import DevSet
     from cse_core.tokenization.domain_words import DomainWords
     from cse_core.training.intervals import Intervals
@@ -82,6 +83,8 @@ class PlannedRun:
         own = "parameters of its own, which are not saved"
         lines += [f"{path} trains {number:,} {own}" for path, number in self.own.items()]
         lines += [f"evaluation: {self._when(composition)}"]
+        if (how_much := self._duration(composition)) is not None:
+            lines.append(how_much.line())
         if chosen is None:
             why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
             lines.append(f"checkpoint: the last step is kept: {why}")
@@ -96,6 +99,7 @@ class PlannedRun:
     def as_dict(self, composition: Composition) -> dict[str, Any]:
         """Return the same for machines."""
         intervals = self._intervals(composition) if self.sets else None
+        how_long = self._duration(composition)
         return {
             "evaluation": {
                 "sets": {name: {"texts": each.size} for name, each in self.sets.items()},
@@ -109,8 +113,16 @@ class PlannedRun:
             "added_tokens": self.words
             and {"tokens": len(self.words.pieces), "saved": self.words.share},
             "length": self.lengths and self.lengths.as_dict(),
+            "seconds": None if how_long is None else round(how_long.training + how_long.scoring),
             "folder": {"path": self.folder, "default": self.default},
         }
+
+    def _duration(self, composition: Composition) -> Duration | None:
+        from cse_cli.training.duration import duration
+
+        intervals = self._intervals(composition) if self.sets else None
+        times = self._times(composition, intervals)
+        return duration(composition, self.lengths, self.sets, times)
 
     def _chosen(self, composition: Composition) -> str | None:
         from cse_core.evaluation.dev_sets import choosing_score
