@@ -26,12 +26,12 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class HeldOutSet(DevSet):
-    """Questions of held-out documents: their title, or without one a sentence of each row.
+    """Questions of held-out documents: their title, and a sentence of each row.
 
     Every second document chooses a checkpoint; the others judge the run alone.
 
     Attributes:
-        texts: Answers: the held-out rows less what asks for them, and trained rows behind them.
+        texts: Answers: the held-out rows less title and sentence, and trained rows behind them.
         owners: Document of each text; -1 of trained ones.
         asked: Document and text of each question.
     """
@@ -54,10 +54,11 @@ class HeldOutSet(DevSet):
         asked: dict[tuple[int, str], None] = {}
         answers: list[str] = []
         for key, title, text in zip(keys, *_titled(held_out, every), strict=True):
-            pair = by_title(title, text) or by_sentence("", text, _draw(text)) or by_half(text)
-            answers.append(without_title(title, text) if pair is None else pair.answer)
-            if pair is not None:
-                asked[numbers[key], pair.question] = None
+            titled, body = by_title(title, text), without_title(title, text)
+            pair = by_sentence("", body, _draw(text)) or (None if titled else by_half(body))
+            answers.append(body if pair is None else pair.answer)
+            questions = [each.question for each in (titled, pair) if each is not None]
+            asked |= dict.fromkeys((numbers[key], question) for question in questions)
         if not asked:
             what = "no text has a title, several sentences or eight words, which could ask for it"
             hint = "name longer texts, or --data.held_out 0 with graded pairs as --dev"

@@ -18,8 +18,8 @@ class Question(Augmenter):
     """Makes the anchor a question that the row's text answers, and the positive what answers it.
 
     A title asks for the text behind it, or a sentence for the text without it (the inverse cloze
-    task, Lee et al., 2019, Section 4, whose sentence stays in a tenth of the texts), drawn anew in
-    every step. A single sentence gives two spans of half of its words (Gonzalez-Marquez et al.,
+    task, Lee et al., 2019, Section 4, whose sentence stays in a tenth of the texts), drawn in every
+    step. A single sentence gives two spans of half of its words (Gonzalez-Marquez et al.,
     2025, unit words). What is drawn depends on seed, round, step and text alone: it is the same in
     both views and in all chunks and processes.
     """
