@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from cse_core.options import Location, Options, Patience
 from cse_core.records import ColumnType
@@ -165,6 +165,12 @@ class TrainOptions(Options):
     """auto, cpu, mps, cuda, or one of several GPUs: cuda:1."""
     threads: int | None = Field(default=None, ge=1, le=1024)
     """CPU threads; by default all of the machine."""
+
+    @model_validator(mode="after")
+    def _averages_need_a_start(self) -> TrainOptions:
+        if self.merge and not self.select_start:
+            raise ValueError("merge needs select_start = true, which scores the start")
+        return self
 
     def steps(self, rows: int) -> int:
         """Return the optimiser steps of a round over so many rows."""

@@ -291,6 +291,7 @@ class Prepared:
         message(
             f"{len(self.corpus):,} rows of {names}"
             + (f", {report.blank_dropped:,} blank ones dropped" if report.blank_dropped else "")
+            + (f", {len(held):,} more held out" if (held := self.corpus.held_out) else "")
         )
         for line in report.lines:
             message(line)
