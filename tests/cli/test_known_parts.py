@@ -8,7 +8,7 @@ from cse_cli.plugins.directory import known_commands, known_parts
 from cse_cli.plugins.installed import Installed
 from cse_core.capabilities import flatten
 from cse_core.errors import CseError
-from cse_core.evaluation.dev_sets import DEV
+from cse_core.evaluation.dev_sets import DEV, DEV_OF_ROWS
 from cse_core.recipes.model_facts import model_facts
 from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
@@ -29,7 +29,7 @@ def test_the_list_is_what_the_distributions_bring() -> None:
             if isinstance(record, ComponentSpec):
                 provides = tuple(flatten(record.declared("provides", record.options())))
             elif isinstance(record, SuiteSpec) and record.dev:
-                provides = (DEV,)
+                provides = (DEV_OF_ROWS if record.dev == "rows" else DEV,)
             # Studies are many, and no message asks for one that is not installed.
             if info.distribution in DISTRIBUTIONS and record.kind != "study":
                 brought.add(KnownPart(record.kind, record.name, info.distribution, provides))

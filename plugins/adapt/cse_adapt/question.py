@@ -7,8 +7,8 @@ import torch
 from cse_adapt.options import QuestionOptions
 from cse_adapt.texts import by_sentence, by_title, by_words
 from cse_core.functional import derive_seed
-from cse_core.parts import Augmenter, Setup
-from cse_core.protocols import Corpus
+from cse_core.parts import Augmenter, RoundContext, Setup
+from cse_core.protocols import Rows
 from cse_core.types import StepContext, TokenBatch, View
 
 QUESTION, ANSWER = "anchor", "positive"
@@ -30,9 +30,9 @@ class Question(Augmenter):
         super().__init__(options, setup)
         self.seed, self.titled = setup.seed, False
 
-    def prepare(self, dataset: Corpus) -> None:
-        """See whether the rows have titles."""
-        self.titled = "title" in dataset.names
+    def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
+        """See whether the rows have titles: texts of a round's own have none."""
+        self.titled = "title" in rows.columns
 
     def __call__(
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext

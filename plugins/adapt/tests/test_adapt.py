@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from cse_core.errors import CseError
 from cse_core.types import View
 from tests.fixtures.command_line import Cse
 from tests.fixtures.evaluation import HashEncoder
+from tests.fixtures.methods import round_context
 from tests.fixtures.tiny import WORDS, make_encoder
 
 VIEWS: Any = {name: View(name, name, "online") for name in ("anchor", "positive")}
@@ -76,7 +78,8 @@ def asked(
 ) -> list[tuple[str, str]]:
     part = make_part("aug", "question", **given)
     columns = {"text": texts} | ({} if heads is None else {"title": heads})
-    part.prepare(corpus_of(**columns))
+    rows: Any = SimpleNamespace(columns=tuple(columns))
+    part.begin_round(rows, round_context(corpus_of(**columns)))
     ctx = make_context(step=step, log=log, texts=columns)
     views = (part(texts, None, VIEWS[name], ctx) for name in ("anchor", "positive"))
     return [*zip(*views, strict=True)]

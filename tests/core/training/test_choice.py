@@ -60,7 +60,7 @@ def chosen(
         AT["w"] = float(checkpoint.tensors["encoder.w"])
 
     encode: Any = lambda texts: torch.zeros(len(texts), 1)  # noqa: E731
-    options = TrainOptions(select_start=start, merge=(*merge,))
+    options = TrainOptions(select_start=start, merge=(*merge,) if start else ())
     return choose(scorer, options, read=read, restore=restore, encode=encode, metrics={})
 
 
