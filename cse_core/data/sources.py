@@ -130,6 +130,8 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
     try:
         path = Path(name).expanduser()
         there = path.exists()
+        if path.is_dir() and not is_saved(path) and document_files(path)[0]:
+            return Source(name, folder=path)
     except (OSError, RuntimeError) as error:
         raise read_error(name, error) from error
     if not there and not format_of(name) and "/" in name:
@@ -142,8 +144,6 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
         what = "is neither a file nor an installed data set"
         hint = f"{hint} (for a data set on the hub, write owner/name@split)"
         raise CseError(what, where="data.path", value=name, hint=hint)
-    if there and path.is_dir() and not is_saved(path) and document_files(path)[0]:
-        return Source(name, folder=path)
     return Source(name, file=open_file(name, path))
 
 

@@ -264,7 +264,7 @@ class Trainer:
         if evaluates and not (loop.over or loop.done or self.steps_before):
             self._evaluate(loop)
             if loop.options.select_start:
-                self.scorer.of_round = self.scorer.start
+                self.scorer.of_round = replace(self.scorer.start)
                 self._save(loop, meters)
         meters.resume()
         while not (loop.over or self._enough(patience)):
@@ -430,8 +430,8 @@ class Trainer:
 
     def _finish(self, seconds: float) -> Outcome:
         distributed.barrier()
-        scorer, steps, choice = self.scorer, self.steps_before, Choice(self.scorer.of_run, "")
-        if choice.best.score is not None:
+        scorer, steps = self.scorer, self.steps_before
+        if scorer.of_run.score is not None:
             choice = choose(
                 scorer,
                 self.composition.train,
