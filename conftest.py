@@ -21,14 +21,20 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProce
     pair.close()
 
 
+ASKED_OF_ALL = {
+    "promise_two_processes_train_as_one": "tests/pairwise/test_two_processes.py",
+    "promise_its_records_import_nothing_heavy": "tests/cli/test_start_up.py",
+    "promise_its_commands_show_their_help": "tests/cli/test_start_up.py",
+}
+"""Promises that start processes, and the test that asks each of all distributions at once."""
+
+
 @pytest.fixture(autouse=True)
-def _two_processes_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a promise that takes a start of two processes to the test of all parts at once."""
-    promise = "promise_two_processes_train_as_one"
-    if hasattr(request.cls, promise):
+def _asked_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for promise, file in ASKED_OF_ALL.items() if hasattr(request.cls, "distribution") else ():
         from cse_testkit import NotMeant
 
-        def not_here(suite: object) -> None:
-            raise NotMeant("tests/pairwise/test_two_processes.py asks it of all parts")
+        def not_here(suite: object, file: str = file) -> None:
+            raise NotMeant(f"{file} asks it of all distributions")
 
         monkeypatch.setattr(request.cls, promise, not_here)

@@ -6,7 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cse_testkit import PluginSuite
+from cse_testkit.plugins import TOOLKIT, heavy_imports
+from cse_testkit.promises import plugins_of
+
 from cse_cli.plugins.installed import OWN_COMMANDS
+from tests.fixtures.command_line import Cse
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
 LIGHT = [
@@ -72,6 +77,18 @@ def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
     wanted += [*([modules[words[0]]] for words in LISTINGS), []]
     found = loaded(asked, empty)
     assert found == wanted, list(zip(asked, found, strict=True))
+
+
+def test_no_distribution_imports_what_is_heavy_and_each_command_has_a_help(cse: Cse) -> None:
+    """What ``conftest.py`` leaves out of the suite of each."""
+    commands = plugins_of().commands.all
+    brought = (*plugins_of().manager.infos, *(each.info for each in commands))
+    names = {each.distribution for each in brought} - {TOOLKIT}
+    suites = [type("Suite", (PluginSuite,), {"distribution": name}) for name in sorted(names)]
+    assert len(suites) > 30
+    assert heavy_imports({suite.distribution: suite().modules() for suite in suites}) == ""
+    for command in commands:
+        assert cse(*command.name.split(), "--help").code == 0, command.name
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
