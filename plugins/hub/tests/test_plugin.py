@@ -1,7 +1,5 @@
 """The distribution and its command."""
 
-from cse_testkit import PluginSuite
+from cse_testkit import part_suites
 
-
-class TestPlugin(PluginSuite):
-    distribution = "cse-hub"
+globals().update(part_suites("cse-hub"))

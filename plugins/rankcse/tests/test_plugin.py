@@ -56,26 +56,16 @@ class TestLossListNet(TaughtSuite):
     ) -> float:
         total, teacher = 0.0, self.taught(ctx)
         for a, row in enumerate(cosines(batch.anchors, targets.vectors[:, 0])):
-            wanted = shares([each / 0.2 for each in teacher[a]])
-            found = shares([each / 0.3 for each in row])
+            listed = [b for b in range(len(row)) if options.own or b != a]
+            wanted = shares([teacher[a][b] / 0.2 for b in listed])
+            found = shares([row[b] / 0.3 for b in listed])
             total -= sum(p * math.log(q) for p, q in zip(wanted, found, strict=True))
         return total / len(batch.anchors)
 
 
 class TestListNetWithoutOwn(TestLossListNet):
     options = {"temperature": 0.3, "teacher_temperatures": (0.2,), "own": False}
-    variants = ({"own": False},)
-
-    def slow(
-        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any
-    ) -> float:
-        total, teacher = 0.0, self.taught(ctx)
-        for a, row in enumerate(cosines(batch.anchors, targets.vectors[:, 0])):
-            others = [b for b in range(len(row)) if b != a]
-            wanted = shares([teacher[a][b] / 0.2 for b in others])
-            found = shares([row[b] / 0.3 for b in others])
-            total -= sum(p * math.log(q) for p, q in zip(wanted, found, strict=True))
-        return total / len(batch.anchors)
+    variants = ()
 
 
 class TestLossListMle(TaughtSuite):

@@ -1,6 +1,7 @@
 """Gradient caching against the same chunks with the whole graph kept; casts of weights in bf16."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -139,17 +140,20 @@ def reference(bench: Bench, step: int) -> tuple[Tensor, dict[str, Tensor]]:
     return value, found
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_chunks_equal_the_same_chunks_with_the_graph_kept(recipe: str, build: Build) -> None:
-    bench = build(RECIPES[recipe], "train.chunk_size=3", "model.dropout=0.1")
-    for step in range(3):
+def beside_the_graph_kept(bench: Bench, steps: int, rtol: float, atol: float) -> Iterator[Any]:
+    """Compare steps with those whose graph is kept, and yield the gradients of these."""
+    for step in range(steps):
         value, gradients = reference(bench, step)
         result = bench.step(step)
         torch.testing.assert_close(result.loss, value, rtol=1e-6, atol=1e-6)
-        for name, expected in gradients.items():
-            torch.testing.assert_close(
-                bench.gradients[name], expected, rtol=1e-4, atol=1e-5, msg=f"{step} {name}"
-            )
+        torch.testing.assert_close(bench.gradients, gradients, rtol=rtol, atol=atol)
+        yield gradients
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_chunks_equal_the_same_chunks_with_the_graph_kept(recipe: str, build: Build) -> None:
+    bench = build(RECIPES[recipe], "train.chunk_size=3", "model.dropout=0.1")
+    for _ in beside_the_graph_kept(bench, 3, 1e-4, 1e-5):
         assert any(bool(g.any()) for g in bench.gradients.values())
 
 
@@ -211,14 +215,7 @@ def test_chunks_cast_no_weight_again(build: Build, chunk: int, most: int) -> Non
 @pytest.mark.parametrize("recipe", [PLAIN, STORE])
 def test_gradients_in_bf16_are_those_with_the_graph_kept(build: Build, recipe: str) -> None:
     bench = bench_in_bf16(build, recipe, "train.chunk_size=3")
-    for step in range(2):
-        value, gradients = reference(bench, step)
-        result = bench.step(step)
-        torch.testing.assert_close(result.loss, value, rtol=1e-6, atol=1e-6)
-        for name, expected in gradients.items():
-            torch.testing.assert_close(
-                bench.gradients[name], expected, rtol=1e-2, atol=1e-4, msg=f"{step} {name}"
-            )
+    for gradients in beside_the_graph_kept(bench, 2, 1e-2, 1e-4):
         assert all(
             bool(bench.gradients[name].any()) == bool(each.any())
             for name, each in gradients.items()

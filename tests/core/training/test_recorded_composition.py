@@ -9,6 +9,7 @@ from cse_testkit import installed_registry
 from cse_core.errors import CseError
 from cse_core.recipes import compose
 from cse_core.recipes.compose import resolve
+from cse_core.recipes.composition import Composition
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.training.recipe_file import dump_recipe
 from tests.fixtures.tiny import Known
@@ -21,7 +22,7 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
     registry, record = installed_registry(), tmp_path / "run.toml"
     recipes = [None, *(found.name for found in registry.recipes())]
     subsets = [each for count in range(4) for each in combinations(OPTIONAL, count)]
-    composed = 0
+    composed, read = 0, dict[str, Composition]()
     for recipe in recipes:
         for subset in subsets:
             columns = ("text", "document", "title", *subset)
@@ -29,8 +30,10 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
                 first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: Known(c, 60))
             except CseError:
                 continue  # the recipe needs another column, or a model that is not here
-            record.write_text(dump_recipe(first), encoding="utf-8")
-            again = resolve(registry, recipe=record)
+            if (text := dump_recipe(first)) not in read:
+                record.write_text(text, encoding="utf-8")
+                read[text] = resolve(registry, recipe=record)
+            again = read[text]
             what = f"{recipe} with columns {columns}"
             for name in (*CORE_OPTIONS, "params", "parts", "views", "passes", "inference_pool"):
                 assert getattr(again, name) == getattr(first, name), (what, name)
