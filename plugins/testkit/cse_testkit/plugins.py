@@ -29,25 +29,18 @@ import json, sys
 from importlib import import_module
 from cse_cli.api import Installed
 for name, modules in json.loads(sys.argv[1]).items():
-    for module in modules:
-        import_module(module)
-    for info in Installed().manager.infos:
-        for part in info.parts if info.distribution == name else ():
-            options = part.default_options() if hasattr(part, "provides") else None
-            if options is not None:
-                part.declared("provides", options), part.declared("requires", options)
-    heavy = [name for name in {HEAVY!r} if name in sys.modules]
-    if heavy:
+    [*map(import_module, modules)]
+    for part in (p for i in Installed().manager.infos if i.distribution == name for p in i.parts):
+        options = part.default_options() if hasattr(part, "provides") else None
+        if options is not None:
+            part.declared("provides", options), part.declared("requires", options)
+    if heavy := [each for each in {HEAVY!r} if each in sys.modules]:
         sys.exit(f"{{name}} imports {{', '.join(heavy)}}")
 """
 
 
 def heavy_imports(modules: Mapping[str, Sequence[str]]) -> str:
-    """Return which distribution's records import something heavy; "" where none does.
-
-    Args:
-        modules: Those of its entry points, by the name of each distribution.
-    """
+    """Return which distribution's modules or records import something heavy; "" where none do."""
     words = [sys.executable, "-c", _LIGHT, json.dumps(modules)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     return done.stderr.strip()[-300:] if done.returncode else ""
@@ -69,15 +62,14 @@ class PluginSuite(Suite):
 
     def infos(self) -> list[PluginInfo]:
         """Return what is known of its entry points of group ``cse``."""
-        wanted = canonicalize_name(self.distribution)
-        found = (i for i in plugins_of().manager.infos if i.distribution == wanted)
-        commands = {each.info.key for each in self.commands()}
-        return [info for info in found if info.key not in commands]
+        name, commands = canonicalize_name(self.distribution), self.commands()
+        found = [each for each in plugins_of().manager.infos if each.distribution == name]
+        return [info for info in found if info.key not in {each.info.key for each in commands}]
 
     def commands(self) -> list[Any]:
         """Return its entry points of group ``cse.commands``."""
-        wanted, every = canonicalize_name(self.distribution), plugins_of().commands.all
-        return [each for each in every if each.info.distribution == wanted]
+        name = canonicalize_name(self.distribution)
+        return [each for each in plugins_of().commands.all if each.info.distribution == name]
 
     def modules(self) -> list[str]:
         """Return the modules of all of them."""
@@ -89,13 +81,11 @@ class PluginSuite(Suite):
         infos, commands = self.infos(), self.commands()
         assert infos or commands, f"{self.distribution} brings no entry point of cse"
         for info in infos:
-            why = f"{info.reason}\n{info.traceback}"
-            assert info.status == "active", f"{info.key} is {info.status}: {why}"
+            why = f"{info.key} is {info.status}: {info.reason}\n{info.traceback}"
+            assert info.status == "active", why
             assert info.parts, f"{info.key} returns no record"
-        summaries = [info.summary for info in infos]
-        for command in commands:
-            summaries += [command.info.summary, command.spec().summary]
-        for summary in summaries:
+        said = [*infos, *(each.info for each in commands), *(each.spec() for each in commands)]
+        for summary in (each.summary for each in said):
             assert summary.strip() and "\n" not in summary, f"no summary of one line: {summary!r}"
 
     def promise_it_says_which_toolkit_it_needs(self) -> None:
@@ -109,13 +99,13 @@ class PluginSuite(Suite):
 
     def promise_its_records_import_nothing_heavy(self) -> None:
         """The module of each entry point, and what its records say of defaults, need no torch."""
-        found = heavy_imports({canonicalize_name(self.distribution): self.modules()})
-        assert not found, found
+        name = canonicalize_name(self.distribution)
+        assert not (found := heavy_imports({name: self.modules()})), found
 
     def promise_its_factories_are_there(self) -> None:
         """Every class, function and file that a record names can be loaded."""
         records = [record for info in self.infos() for record in info.parts]
-        for record in (*records, *(command.spec() for command in self.commands())):
+        for record in [*records, *(command.spec() for command in self.commands())]:
             if hasattr(record, "factory"):
                 load_factory(record.factory)
             elif hasattr(record, "path"):
@@ -127,15 +117,14 @@ class PluginSuite(Suite):
         It imports no other plugin: what two share is a capability.
         """
         for package in {each.partition(".")[0] for each in self.modules()} - {"cse_core"}:
-            found = behind_the_doors(package)
-            wrong = [f"{found[name]} {name}" for name in found if name not in self.behind]
+            found = behind_the_doors(package).items()
+            wrong = [f"{place} {name}" for name, place in found if name not in self.behind]
             assert not wrong, f"imports what may change in any version: {', '.join(wrong[:5])}"
 
     def promise_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""
         for name in {each.partition(".")[0] for each in self.modules()}:
-            spec = find_spec(name)
-            for folder in spec.submodule_search_locations or () if spec is not None else ():
+            for folder in getattr(find_spec(name), "submodule_search_locations", None) or ():
                 assert Path(folder, "py.typed").is_file(), f"{name} has no py.typed"
 
     def promise_its_commands_show_their_help(self) -> None:
@@ -143,8 +132,7 @@ class PluginSuite(Suite):
         for command in self.commands():
             words = [str(Path(sys.executable).with_name("cse")), *command.name.split(), "--help"]
             done = subprocess.run(words, capture_output=True, text=True)
-            said = done.stderr.strip()[-300:]
-            assert done.returncode == 0, f"cse {command.name} --help fails: {said}"
+            assert not done.returncode, f"cse {command.name} --help fails: {done.stderr[-300:]}"
 
     def promise_two_processes_train_as_one(self) -> None:
         """Two processes end with the losses and states of one, or the core refuses to train."""
