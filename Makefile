@@ -3,9 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FOLDER = $(or $(WHEELS),dist)
 WORKERS ?= 2
 
-.PHONY: help demo test lint pytest test-slow weight mutations bench gpu gpu-wheels docs clean
+.PHONY: help demo test lint pytest test-slow weight mutations bench wheels gpu gpu-wheels docs clean
 
 help:
 	@echo "make demo       install, train on the embedded default, evaluate before and after"
@@ -15,8 +16,9 @@ help:
 	@echo "make weight     how many lines and words there are to read, and how many there may be"
 	@echo "make mutations  wrong values put into plugins, which their tests must see; PLUGINS=\"hicl sncse\""
 	@echo "make bench      speed and memory beside a peer: docs/performance.md; DATA=FILE ARTICLES=FILE, QUICK=1"
+	@echo "make wheels     the wheels of cse and of all plugins, in dist/ or WHEELS=FOLDER"
 	@echo "make gpu        what only a GPU can show, in ten minutes: docs/gpu.md; SECTIONS=\"kernels parts\", WHEELS=FOLDER"
-	@echo "make gpu-wheels the wheels that a machine without a network lacks: WHEELS=FOLDER, ARGS=\"--python 3.12 --has FILE\""
+	@echo "make gpu-wheels the wheels that a machine without a network lacks: WHEELS=FOLDER"
 	@echo "make docs       the documentation as a site, site/index.html"
 	@echo "make clean      remove the environment and what was built"
 
@@ -83,11 +85,18 @@ gpu: $(READY)
 	$(BIN)/python -m tests.gpu $(SECTIONS) $(ARGS)
 endif
 
+# One build environment for all of them; with pip's own, each wheel would make another.
+wheels:
+	$(PYTHON) -m venv $(VENV)-wheels
+	$(VENV)-wheels/bin/python -m pip install --quiet --disable-pip-version-check hatchling -c constraints.txt
+	rm -f "$(FOLDER)"/cse_*.whl
+	$(VENV)-wheels/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$(FOLDER)" . plugins/*/
+
 # All that is installed here but torch, transformers and what comes with them, which the machine has.
-gpu-wheels: $(READY)
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$(or $(WHEELS),dist/gpu)" . plugins/*/
-	$(BIN)/python -m pip list --format=freeze --exclude-editable | grep -vE '^(torch|triton|nvidia|cuda|transformers|sentence-transformers|pip|mypy|ruff)[-=_]' > "$(or $(WHEELS),dist/gpu)/needed.txt"
-	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --dest "$(or $(WHEELS),dist/gpu)" -r "$(or $(WHEELS),dist/gpu)/needed.txt"
+gpu-wheels: FOLDER = $(or $(WHEELS),dist/gpu)
+gpu-wheels: $(READY) wheels
+	$(BIN)/python -m pip list --format=freeze --exclude-editable | grep -vE '^(torch|triton|nvidia|cuda|transformers|sentence-transformers|pip|mypy|ruff)[-=_]' > "$(FOLDER)/needed.txt"
+	$(BIN)/python -m pip download --quiet --no-deps --only-binary=:all: --dest "$(FOLDER)" -r "$(FOLDER)/needed.txt"
 
 # MkDocs has an environment of its own: it reads the sources and needs nothing of what they import.
 docs:
@@ -97,4 +106,4 @@ docs:
 	@echo "site/index.html"
 
 clean:
-	rm -rf $(VENV) $(VENV)-docs $(VENV)-gpu site build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-docs $(VENV)-gpu $(VENV)-wheels site build dist .pytest_cache .mypy_cache .ruff_cache

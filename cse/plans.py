@@ -51,13 +51,9 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Show the plan as a table where a notebook shows a cell's value."""
-        rows: list[tuple[str, list[str]]] = []
-        for line in str(self).splitlines():
-            head, _, rest = line.partition(": ") if not line[0].isspace() else ("", "", "")
-            if line[0].isspace():
-                rows[-1][1].append(line.strip())
-            else:
-                rows.append((head.rstrip(":"), [rest] if rest else []))
+        from cse_cli.terminal.console import outline
+
+        rows = outline(str(self).splitlines())
         cells = ((escape(head), "<br>".join(map(escape, said))) for head, said in rows)
         return f"<table>{''.join(f'<tr><th>{a}</th><td>{b}</td></tr>' for a, b in cells)}</table>"
 

@@ -221,15 +221,14 @@ def _options(
         typer.Option(
             "--no-plugin",
             metavar="NAME",
-            help="Run without this plugin ('all': without any); nothing of it is imported. Before "
-            "or after the command; may be repeated. CSE_DISABLE_PLUGINS does the same.",
+            help="Run without this plugin, 'all' without any. May be repeated.",
         ),
     ] = None,
     debug: Annotated[
         bool,
         typer.Option(
             "--debug",
-            help="Show the traceback of a bug in a plugin. Before or after the command.",
+            help="Show the traceback of a bug in a plugin.",
         ),
     ] = False,
     version: Annotated[

@@ -49,7 +49,7 @@ def index(
     *,
     loading: Loading,
 ) -> None:
-    """Encode texts and keep them for search; texts that are there are not encoded again."""
+    """Encode texts into an index for search, or update it."""
     from cse_cli.machine.out_files import check_out_folder
     from cse_cli.models.encoding import TextEncoder
     from cse_cli.models.index import (

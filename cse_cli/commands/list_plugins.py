@@ -64,6 +64,7 @@ def list_plugins(
         echo("no installed plugin matches")
         return
     table = plain_table("", ("plugin", "version", "status", "parts"))
+    table.columns[0].style = "bold cyan"
     for plugin in found:
         parts = [
             f"{each}: {', '.join(part['name'] for part in held)}"

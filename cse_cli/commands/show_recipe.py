@@ -72,7 +72,7 @@ def show_recipe(
         if last.table.get(key):
             echo(f"{key}: {last.table[key]}")
     if plan:
-        for line in [*plan["lines"], "settings that are not the defaults:"]:
+        for line in [*plan["lines"], "changed settings:"]:
             echo(line)
         for line in plan["changed"] or ["none"]:
             echo(f"  {line}")

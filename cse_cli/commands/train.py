@@ -13,7 +13,7 @@ from cse_cli.models.processes import check_launch, is_first
 from cse_cli.options.completion import complete_reporter
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import echo, echo_err, say_json
+from cse_cli.terminal.console import echo, echo_err, say_json, say_outline
 from cse_cli.training.choosing import RUN, SHOWN, choice_flags
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_auto, check_same, planned_run, refuse_beside_resume
@@ -123,7 +123,7 @@ def train(
         if json:
             say_json(plan_json(composition, choice, plugins, planned))
         else:
-            echo("\n".join(plan_text(composition, choice, plugins, planned)))
+            say_outline(plan_text(composition, choice, plugins, planned))
         return
     begun = auto and out is not None and check_same(composition, out, plugins.registry)
     if begun == "finished" and is_first():

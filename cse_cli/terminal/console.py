@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _WIDE = 160
 """Columns of a table that goes to a file or a pipe."""
+_HEADING = 12
+"""Columns of the headings beside an outline."""
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb"
@@ -137,6 +139,37 @@ def say_table(table: Table) -> None:
         sys.stdout.flush()
     except OSError as error:
         raise OutputLost(error) from None
+
+
+def outline(lines: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Return the headings of ``heading: text`` and indented lines, each with what follows it."""
+    rows: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line[:1].isspace():
+            rows[-1][1].append(line.strip())
+        else:
+            head, _, rest = line.partition(": ")
+            rows.append((head.rstrip(":"), [rest] if rest else []))
+    return rows
+
+
+def say_outline(lines: list[str]) -> None:
+    """Print such lines on stdout; a terminal shows headings in colour beside wrapped text."""
+    if not sys.stdout.isatty():
+        echo("\n".join(lines))
+        return
+    from textwrap import fill
+
+    from rich.table import Table
+    from rich.text import Text
+
+    table, width = Table.grid(padding=(0, 2)), console().width - _HEADING - 2
+    table.add_column(max_width=_HEADING)
+    for head, texts in outline(lines):
+        colour = "yellow" if head == "warnings" else "cyan"
+        wrapped = (fill(cleaned(each), width, subsequent_indent="  ") for each in texts)
+        table.add_row(Text(cleaned(head), f"bold {colour}"), "\n".join(wrapped))
+    say_table(table)
 
 
 def console(*, err: bool = False) -> Console:

@@ -189,8 +189,8 @@ class Lengths:
         if not self.longer:
             return f"length: at most {self.longest:,} tokens: no text of {self.seen:,} seen is cut"
         return (
-            f"length: at most {self.longest:,} tokens: the end is cut off {share:.1f} % of the "
-            f"texts ({self.longer:,} of {self.seen:,} seen); --model.max_length N reads more"
+            f"length: at most {self.longest:,} tokens, which truncates {share:.1f} % of the texts "
+            f"({self.longer:,} of {self.seen:,} sampled); --model.max_length N reads more"
         )
 
     def as_dict(self) -> dict[str, Any]:

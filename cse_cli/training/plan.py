@@ -44,7 +44,7 @@ def plan_text(
     from cse_cli.training.resolving import changed_settings
 
     changed = [f"  {line}" for line in changed_settings(composition, choice, plugins)]
-    heading = ["settings that are not the defaults:"] if changed else []
+    heading = ["changed settings:"] if changed else []
     return [*plan_lines(composition, run.lines(composition)), *heading, *changed]
 
 
@@ -171,7 +171,7 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     ``run`` has lines that stand below those of the settings: dev sets, checkpoint, folder.
     """
     train, facts = composition.train, composition.facts
-    rows = "" if facts.rows is None else f"; {facts.rows} rows"
+    rows = "" if facts.rows is None else f"; {facts.rows:,} rows"
     columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
     lines = [
         f"recipe: {composition.recipe or 'default'}",

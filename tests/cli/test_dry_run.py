@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -11,11 +12,22 @@ from cse_lora.options import LoraOptions
 
 from cse_cli.options.paths import option_paths
 from cse_cli.plugins.installed import Installed
+from cse_cli.terminal.console import say_outline
 from cse_cli.training.resolving import advice
 from tests.core.tokenization.test_domain_words import base
 from tests.core.tokenization.test_domain_words import texts as domain_texts
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose, made_up_registry
+
+
+def test_a_terminal_shows_a_plan_in_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    say_outline(["model: [a]", "warnings:", "  one two three four"])
+    lines = re.sub(r"\x1b\[[\d;]*m| +$", "", capsys.readouterr().out, flags=re.M).splitlines()
+    assert lines == ["model     [a]", "warnings  one two three", "            four"]
 
 
 def test_help_shows_options_of_chosen_parts(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,7 @@ def test_the_plan_says_how_many_texts_are_cut(cse: Cse, tmp_path: Path) -> None:
     short, fits, long = (["the " * words] for words in (3, 30, 31))
     texts.write_text("\n".join(long + fits + short * 2) + "\n", encoding="utf-8")
     said = cse("train", "--data", str(texts), "--dry-run")
-    assert "length: at most 32 tokens: the end is cut off 25.0 % of the texts (1 of 4 " in said.out
+    assert "length: at most 32 tokens, which truncates 25.0 % of the texts (1 of 4 " in said.out
     texts.write_text("\n".join(short * 1000 + long * 1000) + "\n", encoding="utf-8")
     said = cse("train", "--data", str(texts), "--dry-run", "--json")
     assert json.loads(said.out)["length"] == {"max_length": 32, "longer": 500, "seen": 1000}

@@ -31,6 +31,16 @@ def test_what_copies_the_metadata_finds_nothing_to_do() -> None:
     assert module.outdated() == [], "run python docs/metadata.py"
 
 
+def test_the_extra_all_installs_every_plugin() -> None:
+    root, plugins = project(ROOT), {project(folder)["name"]: project(folder) for folder in FOLDERS}
+    wanted = [Requirement(each) for each in root["optional-dependencies"]["all"]]
+    for each in wanted:  # which grows by what each of these extras of the root installs
+        assert each.extras <= {*plugins[each.name].get("optional-dependencies", {})}, each
+        extras = each.extras if each.name == root["name"] else ()
+        wanted += [Requirement(own) for n in extras for own in root["optional-dependencies"][n]]
+    assert {each.name for each in wanted} == {*plugins}, "run python docs/metadata.py"
+
+
 def test_distributions_describe_themselves() -> None:
     for folder in FOLDERS:
         own = project(folder)

@@ -35,7 +35,7 @@ def check_plugin(
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Ask every promise of an installed plugin, and say what to fix in which file, a line each.
+    """Check that an installed plugin keeps its contract; name the file to fix, a line each.
 
     Its parts and recipes run some steps on a tiny random encoder and made-up texts. Its
     pyproject.toml, in the working folder where it is not installed from one, may declare columns

@@ -4,7 +4,7 @@ from cse_core.records import CommandSpec, Panel
 
 CHECK_PLUGIN = CommandSpec(
     name="check-plugin",
-    summary="ask every promise of an installed plugin",
+    summary="check that an installed plugin keeps its contract",
     panel=Panel.PLUGINS,
     factory="cse_testkit.check_plugin:check_plugin",
 )

@@ -22,6 +22,6 @@ COMPARE = CommandSpec(
 
 PLOT = CommandSpec(
     name="plot",
-    summary="write a page with pictures of runs",
+    summary="draw charts of runs",
     factory="cse_study.commands.runs:plot",
 )
