@@ -13,24 +13,22 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIRST = {
-    "Start": (
-        "quickstart",
+    "Get started": ("quickstart", "combine", "tutorial"),
+    "How to": (
         "domains",
-        "options",
-        "recipes",
-        "combine",
         "adapting",
-        "translate",
-        "python",
         "evaluation",
         "mteb",
         "studies",
         "pages",
-        "results",
+        "authors",
+        "scale",
+        "speed",
+        "translate",
     ),
-    "Plugins": ("authors", "reference", "plugin-policy"),
-    "How it works": ("lifecycle", "architecture", "speed", "scale", "performance", "gpu"),
-    "What is promised": ("reliability", "security"),
+    "Reference": ("options", "recipes", "python", "reference", "plugin-policy"),
+    "Background": ("lifecycle", "architecture", "reliability", "security"),
+    "Measurements": ("results", "performance", "gpu"),
 }
 """Sections of the navigation and their pages in order; pages that are in none follow under More."""
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
@@ -101,13 +99,13 @@ def navigation() -> list[Any]:
     more = [page for page in sorted(pages.values()) if "/" not in page]
     more = [page for page in more if page not in {*named, *ELSEWHERE.values()}]
     return [
-        {"cse": "index.md"},
+        {"Overview": "index.md"},
         *({section: [f"{name}.md" for name in names]} for section, names in FIRST.items()),
         {"Methods": of("methods")},
-        {"Tables of studies": [{PurePosixPath(page).stem: page} for page in of("studies")]},
-        {"Distributions": of("plugins")},
-        {"In Python": [{name: f"modules/{name}.md"} for name in MODULES]},
-        {"The project": ["contributing.md", "changelog.md"]},
+        {"Study tables": [{PurePosixPath(page).stem: page} for page in of("studies")]},
+        {"Packages": of("plugins")},
+        {"Python modules": [{name: f"modules/{name}.md"} for name in MODULES]},
+        {"Project": ["contributing.md", "changelog.md"]},
         *([{"More": more}] if more else []),
     ]
 

@@ -94,19 +94,19 @@ def _write(text: str, stream: IO[str]) -> None:
             raise OutputLost(error) from None
 
 
-def _label(text: str, colour: str) -> str:
-    """Return what stands in front of a message, in colour on a terminal."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain or not sys.stderr.isatty() else f"\x1b[1;{colour}m{text}\x1b[0m"
+def _label(text: str, colour: str, stream: IO[str]) -> str:
+    """Return a text for a stream, in colour on a terminal."""
+    plain = not colour or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain or not stream.isatty() else f"\x1b[1;{colour}m{text}\x1b[0m"
 
 
-def echo(text: str = "") -> None:
-    """Print a line of the result on stdout.
+def echo(text: str = "", colour: str = "") -> None:
+    """Print a line of the result on stdout, on a terminal in an ANSI colour such as ``32``.
 
     Raises:
         OutputLost: If stdout cannot be written to.
     """
-    _write(f"{cleaned(text)}\n", sys.stdout)
+    _write(f"{_label(cleaned(text), colour, sys.stdout)}\n", sys.stdout)
 
 
 def echo_err(text: str) -> None:
@@ -116,14 +116,14 @@ def echo_err(text: str) -> None:
 
 def warn(text: str) -> None:
     """Print a warning on stderr."""
-    _write(f"{_label('warning:', '33')} {cleaned(text)}\n", sys.stderr)
+    _write(f"{_label('warning:', '33', sys.stderr)} {cleaned(text)}\n", sys.stderr)
 
 
 def fail(error: CseError) -> None:
     """Print an error on stderr, a line for each mistake."""
     mistakes = error.errors if isinstance(error, CseErrors) else (error,)
     for mistake in mistakes:
-        _write(f"{_label('error:', '31')} {cleaned(mistake.line())}\n", sys.stderr)
+        _write(f"{_label('error:', '31', sys.stderr)} {cleaned(mistake.line())}\n", sys.stderr)
 
 
 def say_json(value: Any) -> None:

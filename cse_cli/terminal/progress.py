@@ -229,8 +229,7 @@ class BarReporter(LineReporter):
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=10),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(compact=True),
+            *((MofNCompleteColumn(), TimeRemainingColumn(compact=True)) if total else ()),
             TextColumn("{task.fields[said]}", markup=False),
             console=console(err=True),
             transient=True,
