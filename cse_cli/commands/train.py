@@ -93,7 +93,7 @@ def train(
         ),
     ] = False,
 ) -> None:
-    """Train a sentence encoder by a recipe or by parts.
+    """Train a sentence encoder with a recipe or with parts.
 
     NAME replaces the recipe's parts of a kind, +NAME adds one, ~NAME removes one.
 

@@ -17,7 +17,6 @@ from cse_cli.options.signatures import described, parameters, with_flags
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
@@ -182,11 +181,24 @@ def _option(*names: str, panel: str = RUN, **about: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **about)
 
 
+_WHAT_PARTS_DO = {
+    "aug": "Change the input of a view.",
+    "pool": "Make one vector of token states.",
+    "transform": "Change the vectors of a batch.",
+    "positives": "Find more positives.",
+    "negatives": "Add or weigh negatives.",
+    "loss": "Minimise this; several are summed.",
+    "branch": "Encode views with a copy of the encoder.",
+    "metric": "Compute a number on dev sets.",
+    "adapter": "Train only some weights of the encoder.",
+}
+
+
 def _part_flag(kind: Any) -> Any:
     about = _option(
         f"--{kind}",
         metavar="NAME",
-        help=f"{NOUNS[kind][:1].upper()}{NOUNS[kind][1:]}.",
+        help=_WHAT_PARTS_DO[kind],
         panel=PARTS,
         autocompletion=complete_part(kind),
     )
