@@ -119,7 +119,7 @@ def _run(words: list[str], installed: Installed) -> int:
         words = [*takewhile(lambda word: not word.startswith("-"), words), "--help"]
     words = choosing.with_settings(words, installed.commands.chosen(words))
     try:
-        command = without_types_of_switches(typer.main.get_command(app))
+        command = without_types(typer.main.get_command(app))
         code = command(args=words, prog_name="cse", standalone_mode=False, obj=installed)
     except SystemExit as end:
         if not choosing.completing():
@@ -198,14 +198,16 @@ def _place(name: str | None, panel: Any) -> tuple[int, int]:
     )
 
 
-def without_types_of_switches(command: Any) -> Any:
-    """Return a command whose help, and that of the commands below it, names no type of switches."""
+def without_types(command: Any) -> Any:
+    """Return a command whose help, with its subcommands', shows no type of switches, arguments."""
     for each in getattr(command, "commands", {}).values():
-        without_types_of_switches(each)
+        without_types(each)
     help_ = command.get_help_option(typer.Context(command, help_option_names=_HELP))
     for parameter in (*command.params, help_):
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        elif parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: None
     return command
 
 

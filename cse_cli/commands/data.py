@@ -27,7 +27,7 @@ app = typer.Typer(help="Look at data, and fetch public data sets.")
 PathsArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH...",
+        metavar="PATH",
         help="Files, installed data sets, or owner/name of the hub.",
         autocompletion=complete_data,
     ),

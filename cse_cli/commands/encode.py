@@ -34,7 +34,7 @@ def encode(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE|-]",
+            metavar="FILE|-",
             help="One text per line (txt), or rows of csv, tsv, jsonl, json, parquet; - is stdin.",
             show_default=False,
         ),

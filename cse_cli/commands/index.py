@@ -24,10 +24,9 @@ def index(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE...]",
-            help="All texts that it is to hold: folders of md, html and txt documents, txt files "
-            "with a text a line, tables, or installed data sets. By default those of the index "
-            "that is there.",
+            metavar="FILE",
+            help="Texts to index: folders of md, html and txt documents, txt files with one text "
+            "per line, tables, or installed data sets. By default those of the existing index.",
             autocompletion=complete_data,
             show_default=False,
         ),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def search(
     context: typer.Context,
     model: ModelArgument,
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to look for.")],
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.")],
     data: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +54,7 @@ def search(
 ) -> None:
     """Find the texts nearest to a query.
 
-    By cosine, or as the model says.
+    By cosine, or by the similarity that the model declares.
     """
     check_queries(queries, top)
     plugins = installed(context)

@@ -53,15 +53,15 @@ class Loading:
         str | None,
         typer.Option(
             metavar="NAME|TEXT",
-            help="What stands before every text: the name of one of the model's prompts, or a text "
-            "(default: as the model says).",
+            help="Text before every text, or the name of one of the model's prompts "
+            "(default: the model's own).",
         ),
     ] = None
     device: Annotated[
         str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
     ] = "auto"
     precision: Annotated[
-        str, typer.Option(metavar="NAME", help="Number format: fp32, bf16, or auto.")
+        str, typer.Option(metavar="NAME", help="Precision: fp32, bf16, or auto.")
     ] = "fp32"
     batch_tokens: Annotated[
         int | None,

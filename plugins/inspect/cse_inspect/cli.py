@@ -33,7 +33,7 @@ def inspect(
     run: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RUN]",
+            metavar="RUN",
             help="A run at its last checkpoint, instead of a choice of parts.",
         ),
     ] = None,

@@ -29,7 +29,7 @@ def evaluate(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="A run, a model folder, an installed encoder such as starter, or a hub name; two "
             "are compared side by side.",
             autocompletion=complete_model,
@@ -48,7 +48,7 @@ def evaluate(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the suite's files are; else CSE_DATA_DIR says it."),
+        typer.Option(metavar="DIR", help="Folder of the suite's files; by default CSE_DATA_DIR."),
     ] = None,
     pairs: Annotated[
         list[str] | None,
@@ -140,7 +140,7 @@ def evaluate(
     *,
     loading: Loading,
 ) -> None:
-    """Score models: graded pairs, labelled texts, documents with titles, judged queries."""
+    """Score models on graded pairs, labelled texts, titles and judged queries."""
     shown = ("dry_run", "json")
     options = {name: value for name, value in context.params.items() if name not in shown}
     request = Request.of(options.pop("models"), options)

@@ -131,7 +131,7 @@ def compare(
 def plot(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="RUN...", help="Folders of runs, or folders with runs in them."),
+        typer.Argument(metavar="RUN", help="Folders of runs, or folders with runs in them."),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page, *.md.")

@@ -90,7 +90,7 @@ def study(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        _score(metavar="DIR", help="Where the suites' files are; else CSE_DATA_DIR says it."),
+        _score(metavar="DIR", help="Folder of the suites' files; by default CSE_DATA_DIR."),
     ] = None,
     pairs: Annotated[
         list[str] | None,
