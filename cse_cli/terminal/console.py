@@ -163,7 +163,7 @@ def say_outline(lines: list[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table, width = Table.grid(padding=(0, 2)), console().width - _HEADING - 2
+    table, width = Table.grid(padding=(0, 2)), max(8, console().width - _HEADING - 2)
     table.add_column(max_width=_HEADING)
     for head, texts in outline(lines):
         colour = "yellow" if head == "warnings" else "cyan"
