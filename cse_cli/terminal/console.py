@@ -165,6 +165,7 @@ def say_outline(lines: list[str]) -> None:
 
     table, width = Table.grid(padding=(0, 2)), max(8, console().width - _HEADING - 2)
     table.add_column(max_width=_HEADING)
+    table.add_column(overflow="fold")
     for head, texts in outline(lines):
         colour = "yellow" if head == "warnings" else "cyan"
         wrapped = (fill(cleaned(each), width, subsequent_indent="  ") for each in texts)
