@@ -5,6 +5,7 @@
 # with --build-arg TORCH_INDEX=ADDRESS, the index of CPU builds that PyTorch's install page names.
 FROM python:3.11-slim
 ARG TORCH_INDEX
+# With --user any user runs it: the caches go to a home that all may write to.
 ENV PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore HOME=/tmp
 WORKDIR /src
 COPY constraints.txt .
