@@ -45,6 +45,13 @@ cse trains sentence embeddings and uses them. Next:
   cse search runs/mine --data texts.txt "a question"  find the nearest of them
   cse --help                                          all commands
 """
+_EXAMPLES = {
+    "train": "cse train --recipe simcse --data texts.txt --out runs/mine",
+    "encode": "cse encode runs/mine texts.txt --out vectors.npy",
+    "index": "cse index runs/mine notes",
+    "search": 'cse search runs/mine --data texts.txt "what to look for"',
+}
+"""The last line of the help of commands."""
 
 
 def main() -> None:
@@ -165,7 +172,8 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
                 function = getattr(import_module(f"cse_cli.commands.{own}"), own)
                 if name == "train":
                     function = choosing.with_help(function, words, installed, topic)
-                app.command(name, rich_help_panel=panel)(function)
+                example = f"Example: {_EXAMPLES[name]}" if name in _EXAMPLES else None
+                app.command(name, rich_help_panel=panel, epilog=example)(function)
 
     add(Panel.USE, "train", "encode", "index", "search")
     add(Panel.PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
@@ -203,6 +211,8 @@ def without_types(command: Any) -> Any:
     for each in getattr(command, "commands", {}).values():
         without_types(each)
     help_ = command.get_help_option(typer.Context(command, help_option_names=_HELP))
+    if command.params:  # of train, whose last options have a heading
+        help_.rich_help_panel = getattr(command.params[-1], "rich_help_panel", None)
     for parameter in (*command.params, help_):
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""

@@ -97,7 +97,7 @@ def train(
 
     NAME replaces the recipe's parts of a kind, +NAME adds one, ~NAME removes one.
 
-    --help-all lists every option of the run, --help loss.infonce those of one part.
+    --help-all lists every option, --help loss.infonce those of one part.
     """
     check_launch()  # what contradicts itself is refused before anything is read
     if report:
