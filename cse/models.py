@@ -167,7 +167,7 @@ class Model:
         from cse_core.recipes.composition import PlannedPart
 
         found = self._plugins.registry.find(kind, name)
-        return PlannedPart.of(found, found.spec.options(**options) if options else None)
+        return PlannedPart.of(found, found.spec.options_class(**options) if options else None)
 
     def __repr__(self) -> str:
         device = self.loaded.device

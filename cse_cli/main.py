@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import takewhile
 from shlex import quote
@@ -15,12 +16,7 @@ import typer
 
 import cse_cli.machine.environment  # noqa: F401
 from cse_cli.machine.out_files import typed
-from cse_cli.machine.refusals import (
-    check_typed,
-    exits_as_errors,
-    plugin_from_traceback,
-    refusal,
-)
+from cse_cli.machine.refusals import check_typed, exits_as_errors, plugin_from_traceback, refusal
 from cse_cli.options.flags import peek, take_no_plugin
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
 from cse_cli.terminal.console import OutputLost, echo, echo_err, fail, prepare_streams
@@ -156,7 +152,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
     """
     known = {name.split()[0] for name in (*OWN_COMMANDS, *installed.commands.usable)}
     first = next((word for word in words if not word.startswith("-")), None)
-    only = first if first in known else None
+    only = first if first in known else "" if words[:1] == ["--version"] else None
     words = choosing.asked(words)
     app = typer.Typer(
         help="Train, evaluate and use contrastive sentence embeddings.",
@@ -218,7 +214,16 @@ def without_types(command: Any) -> Any:
             parameter.metavar = ""
         elif parameter.param_type_name == "argument":
             parameter.display_type_rich = lambda ctx: None
+        parameter.process_value = partial(_process_value, parameter, parameter.process_value)
     return command
+
+
+def _process_value(parameter: Any, process: Callable[..., Any], context: Any, value: Any) -> Any:
+    """Return what a parameter holds; for one that is not given typer needs no pydantic."""
+    if value is not None or parameter.required:
+        return process(context, value)
+    value = () if parameter.multiple or parameter.nargs == -1 else None
+    return parameter.callback(context, parameter, value) if parameter.callback else value
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import TypeAdapter
 from safetensors import SafetensorError
 
 from cse_core.errors import CseError
@@ -97,6 +96,8 @@ def verify_checksums(folder: Path, *needed: str) -> str | None:
     """
     if not (folder / SUMS).exists() and not (folder / SUMS).is_symlink():
         return f"it has no {SUMS}" if needed else None
+    from pydantic import TypeAdapter
+
     try:
         content = (folder / SUMS).read_bytes() if (folder / SUMS).is_file() else b""
         sums = TypeAdapter(dict[str, str]).validate_json(content)

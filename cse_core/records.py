@@ -1,7 +1,7 @@
 """What plugins return: light, frozen records that import nothing heavy.
 
-A record names a part and says where its code is; ``factory`` ("module:Class") is imported when a
-run needs it, never before.
+A record names a part and says where its code is; ``factory`` and ``options`` ("module:Class") are
+imported when needed, never before.
 """
 
 from __future__ import annotations
@@ -9,23 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from cse_core.capabilities import Capabilities, Role
-from cse_core.options import (
-    AdapterOptions,
-    AugmenterOptions,
-    BranchOptions,
-    HeadOptions,
-    LossOptions,
-    MetricOptions,
-    MinerOptions,
-    Options,
-    PoolerOptions,
-    StoreOptions,
-    TokenLossOptions,
-    TransformOptions,
-)
+from cse_core.errors import CseError
+from cse_core.loading import load_factory
+
+if TYPE_CHECKING:
+    from cse_core.options import Options
 
 Kind = Literal[
     "aug", "pool", "transform", "positives", "negatives", "loss", "branch", "metric", "adapter"
@@ -67,14 +59,36 @@ class NamedSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComponentSpec(NamedSpec):
+class ConfiguredSpec(NamedSpec):
+    """Record of a part or a reporter.
+
+    Attributes:
+        factory: ``"package.module:Class"``; a part is made as ``Class(options, setup)``.
+        options: The same, a class that extends the options of its kind.
+    """
+
+    kind: ClassVar[Kind | DataKind]
+    factory: str
+    options: str = "cse_core.options:Options"
+
+    @cached_property
+    def options_class(self) -> type[Options]:
+        """Return the class of ``options``; a ``CseError`` if it is missing or of another kind."""
+        where, base = f"{self.kind}.{self.name}", load_factory(type(self).options)
+        found = load_factory(self.options, where=where)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            what = f"its options are not a subclass of cse_core.options.{base.__name__}"
+            raise CseError(what, where=where, value=self.options, hint="correct its plugin")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComponentSpec(ConfiguredSpec):
     """A part: its name, where its code is, its options, what it provides and requires.
 
     Some fields may be functions of the options, as their types say.
 
     Attributes:
-        factory: ``"package.module:Class"``, called as ``Class(options, setup)``.
-        options: The part's options model, which extends that of its kind.
         provides: Capabilities (``cse_core.capabilities``); ``{name}`` stands for the instance's
             name, so that a part can be used twice.
         requires: The same; an inner tuple lists alternatives.
@@ -93,8 +107,6 @@ class ComponentSpec(NamedSpec):
     """
 
     kind: ClassVar[Kind]
-    factory: str
-    options: type[Options] = Options
     provides: Capabilities = ()
     requires: Capabilities = ()
     reads: Mapping[str, ColumnType] | Callable[[Any], Mapping[str, ColumnType]] = field(
@@ -110,7 +122,7 @@ class ComponentSpec(NamedSpec):
     def default_options(self) -> Options | None:
         """Return the options with nothing set, or None where one must be set."""
         try:
-            return self.options()
+            return self.options_class()
         except ValueError:
             return None
 
@@ -131,7 +143,7 @@ class AugmenterSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "aug"
-    options: type[Options] = AugmenterOptions
+    options: str = "cse_core.options:AugmenterOptions"
     views: tuple[str, ...] = ("positive",)
     point: Point | Callable[[Any], Point] = "tokens"
     gradient: GradientMode | Callable[[Any], GradientMode | None] | None = None
@@ -142,7 +154,7 @@ class PoolSpec(ComponentSpec):
     """Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
 
     kind: ClassVar[Kind] = "pool"
-    options: type[Options] = PoolerOptions
+    options: str = "cse_core.options:PoolerOptions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +186,7 @@ class RowPoolerSpec(PoolSpec):
 class HeadSpec(PoolSpec):
     """Record of a ``Head``; a run has any number, in recipe order."""
 
-    options: type[Options] = HeadOptions
+    options: str = "cse_core.options:HeadOptions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +194,7 @@ class TransformSpec(ComponentSpec):
     """Record of a ``Transform``."""
 
     kind: ClassVar[Kind] = "transform"
-    options: type[Options] = TransformOptions
+    options: str = "cse_core.options:TransformOptions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +208,7 @@ class MinerSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "positives"
-    options: type[Options] = MinerOptions
+    options: str = "cse_core.options:MinerOptions"
     rounds: bool = False
     columns: tuple[str, ...] = ()
 
@@ -213,7 +225,7 @@ class StoreSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "negatives"
-    options: type[Options] = StoreOptions
+    options: str = "cse_core.options:StoreOptions"
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = lambda o: (o.view,)
     keeps: bool = False
     side: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = ()
@@ -229,7 +241,7 @@ class LossSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "loss"
-    options: type[Options] = LossOptions
+    options: str = "cse_core.options:LossOptions"
     contrastive: bool = True
 
 
@@ -241,7 +253,7 @@ class TokenLossSpec(LossSpec):
         tokens: Views whose token states it reads, all of one branch.
     """
 
-    options: type[Options] = TokenLossOptions
+    options: str = "cse_core.options:TokenLossOptions"
     contrastive: bool = False
     tokens: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = lambda o: (o.view,)
 
@@ -255,7 +267,7 @@ class BranchSpec(ComponentSpec):
     """
 
     kind: ClassVar[Kind] = "branch"
-    options: type[Options] = BranchOptions
+    options: str = "cse_core.options:BranchOptions"
     trainable: bool = False
 
 
@@ -264,7 +276,7 @@ class MetricSpec(ComponentSpec):
     """Record of a ``Metric``."""
 
     kind: ClassVar[Kind] = "metric"
-    options: type[Options] = MetricOptions
+    options: str = "cse_core.options:MetricOptions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,7 +284,7 @@ class AdapterSpec(ComponentSpec):
     """Record of an ``Adapter``; a run has at most one."""
 
     kind: ClassVar[Kind] = "adapter"
-    options: type[Options] = AdapterOptions
+    options: str = "cse_core.options:AdapterOptions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,17 +401,13 @@ class SuiteSpec(NamedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReporterSpec(NamedSpec):
+class ReporterSpec(ConfiguredSpec):
     """A reporter of a training run: ``cse train --report NAME``.
 
-    Attributes:
-        factory: ``"module:Class"``; ``Class(options)`` is a ``cse_core.reporter.Reporter``.
-        options: Its options model.
+    ``factory`` is called as ``Class(options)`` and makes a ``cse_core.reporter.Reporter``.
     """
 
     kind: ClassVar[DataKind] = "reporter"
-    factory: str
-    options: type[Options] = Options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import GetCoreSchemaHandler, ValidationInfo
-from pydantic_core import CoreSchema, core_schema
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationInfo
+    from pydantic_core import CoreSchema
 
 Curve = Callable[[float, float, float], float]
 """``curve(start, end, done)``: the value where a share ``done``, from 0 to 1, of a round is done.
@@ -106,6 +107,8 @@ class Schedule:
         cls, source: type[Any], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Let pydantic models have fields of this type; ``curves`` may be in their context."""
+        from pydantic_core import core_schema
+
         return core_schema.with_info_plain_validator_function(
             _of_a_model, serialization=core_schema.plain_serializer_function_ser_schema(_plain)
         )

@@ -20,6 +20,7 @@ from cse_core import capabilities, hookspecs
 from cse_core.builtins import plugin as builtins
 from cse_core.data.columns import KNOWN_COLUMNS, PARTNERS
 from cse_core.hookspecs import HOOK_RECORDS
+from cse_core.loading import load_factory
 from cse_core.options import HeadOptions, Options
 from cse_core.recipes.settings import (
     DataOptions,
@@ -72,7 +73,8 @@ def kinds_table() -> str:
     """Return the options that every part of a kind has."""
     rows = []
     for kind, record in COMPONENT_SPECS.items():
-        rows += options_rows(HeadOptions if kind == "pool" else record.options, f"{kind}.NAME")
+        options = HeadOptions if kind == "pool" else load_factory(record.options)
+        rows += options_rows(options, f"{kind}.NAME")
     return table(OPTION_HEAD, rows)
 
 
@@ -106,7 +108,7 @@ def builtins_table() -> str:
     ]
     for record in records:
         path = f"{record.kind}.{record.name}"
-        rows += options_rows(record.options, path, without=type(record).options)
+        rows += options_rows(record.options_class, path, without=load_factory(type(record).options))
     return table(OPTION_HEAD, rows)
 
 

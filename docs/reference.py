@@ -99,6 +99,7 @@ HIDDEN = {
 """Names of these modules that are not for authors, or have a table of their own."""
 CORE_ONLY = {
     "Batch.row", "CORE_VIEWS", "CURVES", "ComponentSpec.declared", "ComponentSpec.default_options",
+    "ConfiguredSpec.options_class",
     "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", "DataKind",
     "ElsewhereError", "Embeddings.detach", "Embeddings.join", "Embeddings.owners",
     "Embeddings.take", "Fifo.after", "GROUP", "HOOK_RECORDS", "Held.part", "Hidden.selected_only",

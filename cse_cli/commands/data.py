@@ -15,7 +15,6 @@ from cse_cli.plugins.installed import Installed, about, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_cli.texts.given import ColumnsOption, named_columns
 from cse_core.errors import CseError, did_you_mean
-from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
@@ -186,6 +185,8 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show the first rows as training would read them."""
+    from cse_core.options import LARGEST
+
     if not 1 <= rows <= LARGEST:
         hint = f"write 1 to {LARGEST:,}"
         raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,7 @@ from cse_cli.options.completion import complete_plugin
 from cse_cli.plugins.installed import facts, installed
 from cse_cli.terminal.console import console, echo, plain_table, say_json, say_table
 from cse_cli.terminal.markdown import markdown_table
-
-if TYPE_CHECKING:
-    from cse_core.records import Record
+from cse_core.records import ComponentSpec, ConfiguredSpec, Record
 
 
 def show_plugin(
@@ -57,11 +55,9 @@ def show_plugin(
 
 def options_table(records: Iterable[Record]) -> str:
     """Return the options that parts add to those of their kind, as a table in Markdown."""
-    from cse_core.records import ComponentSpec, ReporterSpec
-
     rows = []
     for record in records:
-        if not isinstance(record, ComponentSpec | ReporterSpec):
+        if not isinstance(record, ConfiguredSpec):
             continue
         for each in _options(record):
             if each["own"]:
@@ -72,8 +68,6 @@ def options_table(records: Iterable[Record]) -> str:
 
 
 def _part(record: Record) -> dict[str, Any]:
-    from cse_core.records import ComponentSpec, ReporterSpec
-
     text: dict[str, Any] = {
         "kind": record.kind,
         "name": record.name,
@@ -83,7 +77,7 @@ def _part(record: Record) -> dict[str, Any]:
     if isinstance(record, ComponentSpec):
         for what in ("provides", "requires"):
             text[what] = _capabilities(record, what)
-    if isinstance(record, ComponentSpec | ReporterSpec):
+    if isinstance(record, ConfiguredSpec):
         text["options"] = _options(record)
     if getattr(record, "synthetic", False):
         text["synthetic"] = True
@@ -102,6 +96,7 @@ def _capabilities(record: Any, field: str) -> list[str] | None:
 
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_cli.options.descriptions import describe
+    from cse_core.loading import load_factory
     from cse_core.recipes.values import as_typed, field_accepts, type_text
 
     return [
@@ -112,10 +107,10 @@ def _options(record: Any) -> list[dict[str, Any]]:
             if info.is_required()
             else as_typed(info.get_default(call_default_factory=True)),
             "required": info.is_required(),
-            "own": name not in type(record).options.model_fields,
-            "description": describe(record.options, name),
+            "own": name not in load_factory(type(record).options).model_fields,
+            "description": describe(record.options_class, name),
         }
-        for name, info in record.options.model_fields.items()
+        for name, info in record.options_class.model_fields.items()
     ]
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cse_cli.models.processes import by_all, helpers
 from cse_core.errors import CseError
-from cse_core.options import LARGEST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +50,8 @@ class TextEncoder:
         max_length: int | None = None,
         long_texts: LongTexts = "cut",
     ) -> None:
+        from cse_core.options import LARGEST
+
         if batch_tokens is not None and not 1 <= batch_tokens <= LARGEST:
             raise CseError("must be a number of tokens", where="--batch-tokens", value=batch_tokens,
                            hint=f"write 1 to {LARGEST:,}")  # fmt: skip

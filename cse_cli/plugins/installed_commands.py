@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError
 from cse_core.hookspecs import GROUP
+from cse_core.records import CommandSpec
 from cse_core.registry.discovery import (
     ALL,
     COMMANDS_GROUP,
@@ -24,9 +25,6 @@ from cse_core.registry.discovery import (
     update_command,
 )
 from cse_core.registry.plugin_info import PluginInfo
-
-if TYPE_CHECKING:
-    from cse_core.records import CommandSpec
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,6 @@ class Command:
         Raises:
             CseError: If it cannot be imported, or is not a record of this command.
         """
-        from cse_core.records import CommandSpec
-
         where, hint = f"cse {self.name}", update_command(self.info.distribution)
         try:
             record = self.point.load()

@@ -76,7 +76,7 @@ def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callabl
                 hint = f"write {name}:OPTION=VALUE,OPTION=VALUE"
                 raise CseError("is not OPTION=VALUE", where=WHERE, value=setting, hint=hint)
             given[option] = FlagText(value)
-        options = reader.options(spec.options, given, f"{WHERE}: {name}")
+        options = reader.options(spec.options_class, given, f"{WHERE}: {name}")
         makers[text] = lambda s=spec, o=options: load_factory(s.factory, where=WHERE)(o)
     raise_all(reader.errors)
     return makers

@@ -107,9 +107,9 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
             bare, _, name = rest.partition(":")
             try:
                 found = installed.registry.find(cast("Kind", kind), f"{owner}{slash}{bare}")
+                options = found.spec.default_options()
             except CseError:
                 continue
-            options = found.spec.default_options()
             if options is not None and not text.startswith("~"):
                 parts.append(PlannedPart.of(found, options, name or bare))
     return parts

@@ -11,7 +11,6 @@ from cse_cli.machine.json_files import check_shape, read_json
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError, did_you_mean
 from cse_core.files import EVALUATIONS, RESULT
-from cse_core.recipes.reading import read_toml
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
@@ -123,6 +122,8 @@ class StoredRun:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What ``run.toml`` holds: every setting, and what it was run with."""
+        from cse_core.recipes.reading import read_toml
+
         found = read_toml(self._folder.recipe, str(self._folder.recipe))
         check_shape(found, _SETTINGS, self._folder.recipe, "`cse train` did not write it so")
         return found

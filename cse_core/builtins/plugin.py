@@ -1,8 +1,7 @@
-"""The records of the built-in parts; imports no torch."""
+"""The records of the built-in parts; imports neither torch nor pydantic."""
 
 from __future__ import annotations
 
-from cse_core.builtins import options
 from cse_core.hookspecs import hookimpl
 from cse_core.records import (
     BranchSpec,
@@ -13,7 +12,8 @@ from cse_core.records import (
     RowPoolerSpec,
     StoreSpec,
 )
-from cse_core.run_info import RunInfo
+
+CACHED = "each text that no part changes is encoded once; steps read vectors of the cache folder"
 
 
 @hookimpl
@@ -30,14 +30,14 @@ def cse_poolers() -> list[PoolSpec]:
             name="mean",
             summary="the mean of the last states",
             factory="cse_core.builtins.poolers:Mean",
-            options=options.MeanOptions,
+            options="cse_core.builtins.options:MeanOptions",
             sentence_transformers="mean",
         ),
         RowPoolerSpec(
             name="last-token",
             summary="the state of the last token, which ends the text",
             factory="cse_core.builtins.poolers:LastToken",
-            options=options.LastTokenOptions,
+            options="cse_core.builtins.options:LastTokenOptions",
             requires=lambda given: ("end-token",) if given.end else (),
             sentence_transformers="lasttoken",
         ),
@@ -45,13 +45,13 @@ def cse_poolers() -> list[PoolSpec]:
             name="first-last",
             summary="the mean of a first and the last layer",
             factory="cse_core.builtins.poolers:FirstLast",
-            options=options.FirstLastOptions,
+            options="cse_core.builtins.options:FirstLastOptions",
         ),
         HeadSpec(
             name="mlp",
             summary="linear layers with tanh, in training only or kept",
             factory="cse_core.builtins.heads:Mlp",
-            options=options.MlpOptions,
+            options="cse_core.builtins.options:MlpOptions",
         ),
     ]
 
@@ -64,7 +64,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="grouped",
             summary="batches of rows that share a label, such as their source or topic",
             factory="cse_core.builtins.grouped:Grouped",
-            options=options.GroupedOptions,
+            options="cse_core.builtins.options:GroupedOptions",
             encodes=(),
             reads=lambda chosen: {chosen.column: "label"},
         )
@@ -79,7 +79,7 @@ def cse_losses() -> list[LossSpec]:
             name="infonce",
             summary="cross entropy of the positive among the negatives",
             factory="cse_core.builtins.infonce:Infonce",
-            options=options.InfonceOptions,
+            options="cse_core.builtins.options:InfonceOptions",
         )
     ]
 
@@ -96,11 +96,6 @@ def cse_recipes() -> list[RecipeSpec]:
     ]
 
 
-def _cached(chosen: options.FrozenOptions, facts: RunInfo) -> list[str]:
-    what = "each text that no part changes is encoded once; steps read vectors of the cache folder"
-    return [what] if chosen.cache else []
-
-
 @hookimpl
 def cse_branches() -> list[BranchSpec]:
     """Return the branches."""
@@ -109,7 +104,7 @@ def cse_branches() -> list[BranchSpec]:
             name="online",
             summary="the encoder in training itself",
             factory="cse_core.builtins.branches:Online",
-            options=options.OnlineOptions,
+            options="cse_core.builtins.options:OnlineOptions",
             provides=("branch:online",),
             trainable=True,
         ),
@@ -117,15 +112,15 @@ def cse_branches() -> list[BranchSpec]:
             name="ema",
             summary="an exponential moving average of the online weights",
             factory="cse_core.builtins.branches:Ema",
-            options=options.EmaOptions,
+            options="cse_core.builtins.options:EmaOptions",
             provides=("branch:ema",),
         ),
         BranchSpec(
             name="frozen",
             summary="an encoder that never changes",
             factory="cse_core.builtins.branches:Frozen",
-            options=options.FrozenOptions,
+            options="cse_core.builtins.options:FrozenOptions",
             provides=("branch:frozen",),
-            plan_notes=_cached,
+            plan_notes=lambda chosen, facts: [CACHED] if chosen.cache else [],
         ),
     ]

@@ -165,7 +165,7 @@ def _typed(
                 hint = hint or f"pip install {distribution}=={version}"
                 raise CseError(what, where=item.path, value=item.use, hint=hint)
             found = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
-            options = reader.options(found.spec.options, item.options, item.path)
+            options = reader.options(found.spec.options_class, item.options, item.path)
             if options is not None:
                 part = PlannedPart.of(found, options, item.name)
                 parts += [part, *_held(part, reader, registry)]
@@ -197,11 +197,11 @@ def _held(holder: PlannedPart, reader: OptionReader, registry: Registry) -> Iter
             hint = "hold a loss on vectors"
             what = "reads token states, which only the step gives"
             raise CseError(what, where=where, value=ref.use, hint=hint)
-        if taken := sorted(holder.lends(found.spec.options).intersection(written)):
+        if taken := sorted(holder.lends(found.spec.options_class).intersection(written)):
             hint = f"write it there: --{holder.path}.{taken[0]}"
             where = f"{where}.{taken[0]}"
             raise CseError("is that of the loss that holds it", where=where, hint=hint)
-        options = reader.options(found.spec.options, written, where)
+        options = reader.options(found.spec.options_class, written, where)
         if options is not None:
             part = PlannedPart.of(found, options, f"{holder.name}.{option}").held_in(holder)
             yield part

@@ -145,7 +145,7 @@ class PlannedPart:
             use=found.spec.name,
             name=name or found.spec.name,
             spec=found.spec,
-            options=found.spec.options() if options is None else options,
+            options=found.spec.options_class() if options is None else options,
             distribution=found.distribution,
             version=found.version,
         )

@@ -231,7 +231,7 @@ def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
 
 def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:
     """Return a plugin that raised, or returned what is faulty, with the place and what to do."""
-    reason, fix, raised = str(error), f"correct {info.module}", error.__cause__
+    reason, fix, where = str(error), f"correct {info.module}", ""
     if not isinstance(error, PluginFault):
         frames = [
             frame
@@ -242,7 +242,7 @@ def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:
         if frames and os.path.dirname(frames[-1].filename) != os.path.dirname(__file__):
             at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
         reason = f"{''.join(traceback.format_exception_only(error)).strip()}{at}"
-        fix, raised = update_command(info.distribution), error
+        fix, where = update_command(info.distribution), "".join(traceback.format_exception(error))
     return replace(
         info,
         status="broken",
@@ -250,5 +250,5 @@ def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:
         fix=f"{fix}, or leave it out: --no-plugin {info.name}",
         hooks=(),
         parts=(),
-        traceback="".join(traceback.format_exception(raised)) if raised is not None else "",
+        traceback=where,
     )

@@ -11,7 +11,6 @@ from typing import Generic, TypeVar, cast
 from cse_core.capabilities import INSTANCE, flatten
 from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
-from cse_core.options import Options
 from cse_core.records import (
     COMPONENT_SPECS,
     CORE_VIEWS,
@@ -235,9 +234,13 @@ class Registry:
 
 
 def _provided(spec: ComponentSpec) -> set[str]:
-    options = spec.default_options() if callable(spec.provides) else Options()
-    provided = () if options is None else flatten(spec.declared("provides", options))
-    return {capability.replace(INSTANCE, spec.name) for capability in provided}
+    provided = spec.provides
+    if callable(provided):
+        try:
+            provided = provided(spec.options_class())
+        except Exception:  # an option must be set, or a plugin is broken that nobody asked for
+            return set()
+    return {capability.replace(INSTANCE, spec.name) for capability in flatten(provided)}
 
 
 def _curve(factory: str, start: float, end: float, done: float) -> float:

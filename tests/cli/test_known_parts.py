@@ -27,7 +27,7 @@ def test_the_list_is_what_the_distributions_bring() -> None:
         for record in info.parts:
             provides: tuple[str, ...] = ()
             if isinstance(record, ComponentSpec):
-                provides = tuple(flatten(record.declared("provides", record.options())))
+                provides = tuple(flatten(record.declared("provides", record.options_class())))
             elif isinstance(record, SuiteSpec) and record.dev:
                 provides = (DEV_OF_ROWS if record.dev == "rows" else DEV,)
             # Studies are many, and no message asks for one that is not installed.

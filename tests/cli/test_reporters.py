@@ -138,7 +138,7 @@ class Notes(Reporter):
 
 
 NOTES = ReporterSpec(
-    name="notes", summary="notes", factory=f"{__name__}:Notes", options=NotesOptions
+    name="notes", summary="notes", factory=f"{__name__}:Notes", options=f"{__name__}:NotesOptions"
 )
 REGISTRY = Registry([Registered(NOTES, "cse-notes", "0.1.0", "cse-notes:notes")])
 

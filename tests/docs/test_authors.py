@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cse_testkit import (
-    PluginSuite,
-    ReporterSuite,
-    SuiteSuite,
-    failures,
-    suite_of,
-)
+from cse_testkit import PluginSuite, ReporterSuite, SuiteSuite, failures, suite_of
 from cse_testkit.promises import plugins_of
 
 from cse_cli.main import run
@@ -145,7 +139,9 @@ def pooler(record: Any, folder: Path, out: str) -> None:
 def metric(record: Any, folder: Path, out: str) -> None:
     from cse_evaluation.pairs import read_pairs
 
-    made = load_factory(record.factory)(record.options(), type("Named", (), {"name": "norms"}))
+    made = load_factory(record.factory)(
+        record.options_class(), type("Named", (), {"name": "norms"})
+    )
     numbers = made.compute(load("starter", registry()).encode, read_pairs("pairs.tsv"))
     assert numbers["mean"] > 0 and numbers["deviation"] >= 0
 

@@ -141,7 +141,8 @@ def test_options_and_tables() -> None:
     for name in generate.TABLES:
         assert any(f"<!-- generated: {name} -->" in page.text for page in PAGES.values()), name
     assert len(PAGES[SKILL].text.split()) <= 600, "an agent reads all of it for every task"
-    models = [*CORE_OPTIONS.values(), ViewOptions, *(r.options for r in COMPONENT_SPECS.values())]
+    kinds = (load_factory(record.options) for record in COMPONENT_SPECS.values())
+    models = [*CORE_OPTIONS.values(), ViewOptions, *kinds]
     for options in (*models, HeadOptions):
         for option in options.model_fields:
             assert describe(options, option), f"{options.__name__}.{option} has no docstring"

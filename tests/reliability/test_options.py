@@ -25,7 +25,7 @@ LARGE = ("train.seed", "1e12"), ("train.seed", "1000000000000")
 def models() -> dict[str, type[Options]]:
     """Return the options models of the core and of every installed part, by path."""
     registry = Installed().registry
-    parts = {f"{part.spec.kind}.{part.name}": part.spec.options for part in registry.parts()}
+    parts = {f"{part.spec.kind}.{part.name}": part.spec.options_class for part in registry.parts()}
     return {**CORE_OPTIONS, **parts}
 
 

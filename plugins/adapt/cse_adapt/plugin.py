@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cse_adapt.options import QuestionOptions
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, RecipeSpec, SuiteSpec
 
@@ -15,7 +14,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="question",
             summary="a title or sentence as the anchor, the text without it as the positive",
             factory="cse_adapt.question:Question",
-            options=QuestionOptions,
+            options="cse_adapt.options:QuestionOptions",
             views=("anchor", "positive"),
             point="text",
         )

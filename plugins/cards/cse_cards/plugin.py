@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from cse_cards.options import CaseSwitchOptions, RetrievedOptions
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.records import (
-    AugmenterSpec,
-    Paper,
-    RecipeSpec,
-    StoreSpec,
-)
+from cse_core.records import AugmenterSpec, Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from cse_cards.options import RetrievedOptions
 
 PAPER = Paper(
     "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022",
@@ -33,7 +32,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="case-switch",
             summary="changes the case of words' first letters",
             factory="cse_cards.case_switch:CaseSwitch",
-            options=CaseSwitchOptions,
+            options="cse_cards.options:CaseSwitchOptions",
             point="text",
             requires=("vocab:cased",),
             paper=PAPER,
@@ -49,7 +48,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="retrieved",
             summary="corpus sentences similar to the batch's, encoded with gradient",
             factory="cse_cards.retrieved:Retrieved",
-            options=RetrievedOptions,
+            options="cse_cards.options:RetrievedOptions",
             provides=lambda options: (f"view:{options.view}",),
             plan_notes=_index,
             paper=PAPER,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from cse_consert.options import (
-    EmbeddingDropoutOptions,
-    EmbeddingsOptions,
-    FeatureCutoffOptions,
-    TokenCutoffOptions,
-    TokenShuffleOptions,
-)
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, Paper, Point, RecipeSpec
+
+if TYPE_CHECKING:
+    from cse_consert.options import EmbeddingsOptions
 
 PAPER = Paper(
     "Yan, Li, Wang, Zhang, Wu and Xu: ConSERT, ACL 2021",
@@ -40,14 +38,14 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="token-shuffle",
             summary="shuffles the positions of a row's tokens",
             factory="cse_consert.token_shuffle:TokenShuffle",
-            options=TokenShuffleOptions,
+            options="cse_consert.options:TokenShuffleOptions",
             paper=PAPER,
         ),
         AugmenterSpec(
             name="token-cutoff",
             summary="sets the embeddings of some tokens of a row to zero",
             factory="cse_consert.embeddings:TokenCutoff",
-            options=TokenCutoffOptions,
+            options="cse_consert.options:TokenCutoffOptions",
             point=_point,
             paper=PAPER,
         ),
@@ -55,7 +53,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="feature-cutoff",
             summary="sets some features to zero for all tokens of a row",
             factory="cse_consert.embeddings:FeatureCutoff",
-            options=FeatureCutoffOptions,
+            options="cse_consert.options:FeatureCutoffOptions",
             point=_point,
             paper=PAPER,
         ),
@@ -63,7 +61,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="embedding-dropout",
             summary="sets some elements of a row's embeddings to zero",
             factory="cse_consert.embeddings:EmbeddingDropout",
-            options=EmbeddingDropoutOptions,
+            options="cse_consert.options:EmbeddingDropoutOptions",
             point=_point,
             paper=PAPER,
         ),

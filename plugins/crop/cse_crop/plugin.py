@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec
 from cse_core.run_info import RunInfo
-from cse_crop.options import CropOptions
+
+if TYPE_CHECKING:
+    from cse_crop.options import CropOptions
 
 VIEWS = ("anchor", "positive")
 PAPER = Paper(
@@ -39,7 +43,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="crop",
             summary="another span of the text for each view",
             factory="cse_crop.crop:Crop",
-            options=CropOptions,
+            options="cse_crop.options:CropOptions",
             views=VIEWS,
             point="text",
             plan_warnings=_of_other_texts,

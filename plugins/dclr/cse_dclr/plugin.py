@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.records import (
-    LossSpec,
-    Paper,
-    RecipeSpec,
-    StoreSpec,
-)
+from cse_core.records import LossSpec, Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
-from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
+
+if TYPE_CHECKING:
+    from cse_dclr.options import InstanceWeightsOptions, NoiseOptions
 
 PAPER = Paper(
     "Zhou, Zhang, Zhao and Wen: Debiased Contrastive Learning, ACL 2022",
@@ -33,7 +32,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="noise",
             summary="Gaussian vectors, new in each step, made harder by gradient ascent",
             factory="cse_dclr.noise:Noise",
-            options=NoiseOptions,
+            options="cse_dclr.options:NoiseOptions",
             encodes=_met_by_noise,
             plan_notes=_size_of_noise,
             paper=PAPER,
@@ -42,7 +41,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="instance-weights",
             summary="removes negatives that a frozen second encoder finds too similar",
             factory="cse_dclr.instance_weights:InstanceWeights",
-            options=InstanceWeightsOptions,
+            options="cse_dclr.options:InstanceWeightsOptions",
             encodes=lambda options: tuple(dict.fromkeys(("anchor", options.view))),
             side=lambda options: (options.branch,) if options.stored else (),
             plan_notes=_one_pass_would_do,
@@ -60,7 +59,7 @@ def cse_losses() -> list[LossSpec]:
             name="dclr",
             summary="InfoNCE with weighted negatives, or the published binary cross entropy",
             factory="cse_dclr.loss:Dclr",
-            options=DclrOptions,
+            options="cse_dclr.options:DclrOptions",
             paper=PAPER,
         )
     ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, TokenLossSpec
 from cse_core.run_info import RunInfo
-from cse_denoising.options import DeleteWordsOptions, ReconstructionOptions
+
+if TYPE_CHECKING:
+    from cse_denoising.options import ReconstructionOptions
 
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 """Families whose layers can be read from left to right as BERT's."""
@@ -43,7 +47,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="delete-words",
             summary="deletes most words of a text",
             factory="cse_denoising.delete_words:DeleteWords",
-            options=DeleteWordsOptions,
+            options="cse_denoising.options:DeleteWordsOptions",
             views=("anchor",),
             paper=PAPER,
         )
@@ -58,7 +62,7 @@ def cse_losses() -> list[LossSpec]:
             name="reconstruction",
             summary="cross entropy of a decoder that rebuilds the text from its vector",
             factory="cse_denoising.loss:Reconstruction",
-            options=ReconstructionOptions,
+            options="cse_denoising.options:ReconstructionOptions",
             reads=lambda options: {options.column: "text"},
             resolve_options=_decoder_of_the_family,
             paper=PAPER,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.records import (
-    LossSpec,
-    Paper,
-    RecipeSpec,
-    StudySpec,
-    TokenLossSpec,
-    TransformSpec,
-)
-from cse_diffcse.options import BatchNormMlpOptions, ReplacedTokensOptions
+from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec, TokenLossSpec, TransformSpec
+
+if TYPE_CHECKING:
+    from cse_diffcse.options import ReplacedTokensOptions
 
 PAPER = Paper(
     "Chuang et al.: DiffCSE, NAACL 2022",
@@ -40,7 +37,7 @@ def cse_losses() -> list[LossSpec]:
             name="replaced-tokens",
             summary="a discriminator that knows the sentence's vector finds replaced tokens",
             factory="cse_diffcse.loss:ReplacedTokens",
-            options=ReplacedTokensOptions,
+            options="cse_diffcse.options:ReplacedTokensOptions",
             tokens=_views,
             requires=lambda options: ("mask-token", *(f"view:{v}" for v in _views(options))),
             paper=PAPER,
@@ -56,7 +53,7 @@ def cse_transforms() -> list[TransformSpec]:
             name="batch-norm-mlp",
             summary="two linear layers with batch normalisation over all views, in training only",
             factory="cse_diffcse.batch_norm:BatchNormMlp",
-            options=BatchNormMlpOptions,
+            options="cse_diffcse.options:BatchNormMlpOptions",
             paper=PAPER,
         )
     ]

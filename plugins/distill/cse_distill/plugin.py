@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import LossSpec, Paper, RecipeSpec
 from cse_core.run_info import RunInfo
-from cse_distill.options import KlOptions, ListOptions, MseOptions, TaughtOptions
+
+if TYPE_CHECKING:
+    from cse_distill.options import ListOptions, MseOptions, TaughtOptions
 
 VECTORS = Paper(
     "Reimers and Gurevych: Knowledge Distillation, EMNLP 2020",
@@ -57,6 +61,8 @@ def _needs(options: ListOptions) -> tuple[str, ...]:
 
 def _with_views(options: ListOptions, facts: RunInfo) -> ListOptions:
     """Name the views of negatives, and refuse scores that are not as many."""
+    from cse_distill.options import KlOptions
+
     found = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
     views, count = options.views or found, len(options.scores)
     margins = not isinstance(options, KlOptions) and count == 1
@@ -82,7 +88,7 @@ def cse_losses() -> list[LossSpec]:
             name="mse",
             summary="vectors near those of a teacher",
             factory="cse_distill.vectors:Mse",
-            options=MseOptions,
+            options="cse_distill.options:MseOptions",
             requires=lambda options: (f"branch:{options.teacher}",),
             encodes=_of_vectors,
             contrastive=False,
@@ -93,7 +99,7 @@ def cse_losses() -> list[LossSpec]:
             name="margin-mse",
             summary="a teacher's margins between positives and negatives",
             factory="cse_distill.lists:MarginMse",
-            options=ListOptions,
+            options="cse_distill.options:ListOptions",
             requires=_needs,
             reads=lambda options: dict.fromkeys(options.scores, "float"),
             encodes=_of_lists,
@@ -106,7 +112,7 @@ def cse_losses() -> list[LossSpec]:
             name="kl",
             summary="a teacher's distributions over a text's candidates",
             factory="cse_distill.lists:Kl",
-            options=KlOptions,
+            options="cse_distill.options:KlOptions",
             requires=_needs,
             reads=lambda options: dict.fromkeys(options.scores, "float"),
             encodes=_of_lists,

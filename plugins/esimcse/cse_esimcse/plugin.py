@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec, StoreSpec
-from cse_esimcse.options import MomentumQueueOptions, WordRepetitionOptions
 
 PAPER = Paper(
     "Wu, Gao, Zang, Han, Wang and Hu: ESimCSE, COLING 2022",
@@ -28,7 +27,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="word-repetition",
             summary="repeats some tokens or words of a row, so that lengths differ",
             factory="cse_esimcse.word_repetition:WordRepetition",
-            options=WordRepetitionOptions,
+            options="cse_esimcse.options:WordRepetitionOptions",
             paper=PAPER,
         )
     ]
@@ -42,7 +41,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="momentum-queue",
             summary="vectors of earlier batches, encoded by a moving average of the encoder",
             factory="cse_esimcse.momentum_queue:MomentumQueue",
-            options=MomentumQueueOptions,
+            options="cse_esimcse.options:MomentumQueueOptions",
             keeps=True,
             paper=PAPER,
         )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
-from cse_graded.options import AngleOptions, GradedOptions
+
+if TYPE_CHECKING:
+    from cse_graded.options import GradedOptions
 
 COSENT = Paper(
     "Su: CoSENT, 2022",
@@ -48,9 +52,9 @@ def cse_losses() -> list[LossSpec]:
         )
         for name, summary, factory, options, paper in (
             ("cosent", "pairs with higher scores have larger cosines",
-             "cse_graded.cosent:Cosent", GradedOptions, COSENT),
+             "cse_graded.cosent:Cosent", "cse_graded.options:GradedOptions", COSENT),
             ("angle", "pairs with higher scores differ less in their complex angle",
-             "cse_graded.angle:Angle", AngleOptions, ANGLE),
+             "cse_graded.angle:Angle", "cse_graded.options:AngleOptions", ANGLE),
         )
     ]  # fmt: skip
 

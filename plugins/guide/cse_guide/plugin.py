@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
-from cse_guide.options import GuideOptions
+
+if TYPE_CHECKING:
+    from cse_guide.options import GuideOptions
 
 PAPER = Paper(
     "Solatorio: GISTEmbed, 2024",
@@ -53,7 +57,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="guide",
             summary="removes negatives that a guide finds more similar than the positive",
             factory="cse_guide.guide:Guide",
-            options=GuideOptions,
+            options="cse_guide.options:GuideOptions",
             encodes=_encoded,
             side=lambda options: (options.branch,) if options.stored else (),
             resolve_options=_with_views,

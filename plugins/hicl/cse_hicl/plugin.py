@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.records import (
-    LossSpec,
-    MinerSpec,
-    Paper,
-    RecipeSpec,
-    SliceSpec,
-    StoreSpec,
-    StudySpec,
-)
+from cse_core.records import LossSpec, MinerSpec, Paper, RecipeSpec, SliceSpec, StoreSpec, StudySpec
 from cse_core.run_info import RunInfo
-from cse_hicl.options import (
-    LEVEL,
-    AveragingOptions,
-    EntailmentOptions,
-    SameSequenceOptions,
-    SegmentsOptions,
-)
+
+if TYPE_CHECKING:
+    from cse_hicl.options import SegmentsOptions
 
 PAPER = Paper(
     "Wu et al.: HiCL, Findings of EMNLP 2023",
@@ -65,9 +55,9 @@ def cse_poolers() -> list[SliceSpec]:
             name="segments",
             summary="cuts texts into segments, and joins their vectors by length or equally",
             factory="cse_hicl.segments:Segments",
-            options=SegmentsOptions,
+            options="cse_hicl.options:SegmentsOptions",
             slices_wrapped=lambda options: options.wrap == "sentence",
-            provides=(f"level:{LEVEL}",),
+            provides=("level:segment",),
             resolve_options=_checked,
             paper=PAPER,
         )
@@ -91,7 +81,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             name="same-sequence",
             summary="the other segments of a segment's own text are its positives too",
             factory="cse_hicl.same_sequence:SameSequence",
-            options=SameSequenceOptions,
+            options="cse_hicl.options:SameSequenceOptions",
             provides=("positives:same-sequence",),
             requires=lambda options: (f"level:{options.level}", f"view:{options.view}"),
             paper=PAPER,
@@ -107,7 +97,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="averaging",
             summary="the negative segments of a text count together as one negative",
             factory="cse_hicl.averaging:Averaging",
-            options=AveragingOptions,
+            options="cse_hicl.options:AveragingOptions",
             requires=lambda options: (f"level:{options.level}",),
             paper=PAPER,
         )
@@ -122,7 +112,7 @@ def cse_losses() -> list[LossSpec]:
             name="entailment",
             summary="a segment against its own text among the texts of the batch (HiCLv2)",
             factory="cse_hicl.entailment:Entailment",
-            options=EntailmentOptions,
+            options="cse_hicl.options:EntailmentOptions",
             requires=lambda options: (f"level:{options.level}", f"view:{options.sentences}"),
             contrastive=False,
             paper=PAPER,

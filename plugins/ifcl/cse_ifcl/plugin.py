@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import (
@@ -18,14 +19,9 @@ from cse_core.records import (
     ViewSpec,
 )
 from cse_core.run_info import RunInfo
-from cse_ifcl.options import (
-    FusionOptions,
-    HippocampusOptions,
-    LexiconOptions,
-    MutualInformationOptions,
-    TwinsOptions,
-    WordOptions,
-)
+
+if TYPE_CHECKING:
+    from cse_ifcl.options import FusionOptions, LexiconOptions, TwinsOptions
 
 PAPER = Paper(
     "Xiao, Li and Chen: Identical and Fraternal Twins, arXiv 2307.10932, 2023",
@@ -156,7 +152,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="fusion",
             summary="mixes a sentence's embeddings with those of its translation",
             factory="cse_ifcl.fusion:Fusion",
-            options=FusionOptions,
+            options="cse_ifcl.options:FusionOptions",
             point=lambda options: options.at,
             reads=lambda options: {options.column: "text"},
             hint="make it as docs/translate.md shows",
@@ -169,7 +165,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="random-deletion",
             summary="deletes some words",
             factory="cse_ifcl.words:RandomDeletion",
-            options=WordOptions,
+            options="cse_ifcl.options:WordOptions",
             point="text",
             paper=EDA,
         ),
@@ -177,7 +173,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="synonym",
             summary="replaces some words by synonyms of a file",
             factory="cse_ifcl.words:Synonym",
-            options=LexiconOptions,
+            options="cse_ifcl.options:LexiconOptions",
             point="text",
             resolve_options=_of_a_lexicon,
             paper=EDA,
@@ -186,7 +182,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="random-insertion",
             summary="inserts synonyms of some words, or words of the text itself",
             factory="cse_ifcl.words:RandomInsertion",
-            options=LexiconOptions,
+            options="cse_ifcl.options:LexiconOptions",
             point="text",
             resolve_options=_with_lexicon,
             paper=EDA,
@@ -202,7 +198,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="hippocampus",
             summary="anchors of earlier batches, which weigh less the older they are",
             factory="cse_ifcl.hippocampus:Hippocampus",
-            options=HippocampusOptions,
+            options="cse_ifcl.options:HippocampusOptions",
             keeps=True,
             paper=PAPER,
         )
@@ -217,7 +213,7 @@ def cse_losses() -> list[LossSpec]:
             name="twins",
             summary="identical and fraternal twins, and their innate distance",
             factory="cse_ifcl.twins:Twins",
-            options=TwinsOptions,
+            options="cse_ifcl.options:TwinsOptions",
             requires=_needed_by_twins,
             paper=PAPER,
         )
@@ -237,7 +233,7 @@ def cse_metrics() -> list[MetricSpec]:
             name="mutual-information",
             summary="mutual information of the twins and of the highest-scored pairs, with N",
             factory="cse_ifcl.mutual_information:MutualInformation",
-            options=MutualInformationOptions,
+            options="cse_ifcl.options:MutualInformationOptions",
             paper=PAPER,
         )
     ]

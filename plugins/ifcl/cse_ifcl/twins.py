@@ -5,12 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cse_core.functional import (
-    infonce_terms,
-    mean_over_positives,
-    paired_similarity,
-    reduce_terms,
-)
+from cse_core.functional import infonce_terms, mean_over_positives, paired_similarity, reduce_terms
 from cse_core.parts import Loss, Setup
 from cse_core.types import INPUT, Batch, LossOutput, Negatives, Positives, StepContext
 from cse_ifcl.options import TwinsOptions

@@ -15,8 +15,6 @@ from cse_core.options import (
     PoolerOptions,
 )
 
-LEVEL = "slice"
-"""The level of the sentences that a document is cut into."""
 Count = Annotated[int, Field(ge=1)]
 
 

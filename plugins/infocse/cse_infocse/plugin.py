@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cse_core.capabilities import Capabilities
 from cse_core.hookspecs import hookimpl
-from cse_core.options import Options
 from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec, StudySpec
-from cse_infocse.options import (
-    LEVEL,
-    ClusterOptions,
-    ContextOptions,
-    IdcKmeansOptions,
-    IdcLabelsOptions,
-    IdcOptions,
-    InverseClozeOptions,
-    LabelsOptions,
-    NeighbourOptions,
-    SentencesOptions,
-    SpanMaskOptions,
-    SpanOptions,
-)
 from cse_infocse.papers import CONPONO, CPC, DECLUTR, LATENT_RETRIEVAL, MIRROR_BERT, PAPER
 
+if TYPE_CHECKING:
+    from cse_core.options import Options
+    from cse_infocse.options import (
+        ClusterOptions,
+        ContextOptions,
+        IdcLabelsOptions,
+        LabelsOptions,
+        SpanOptions,
+    )
+
 DOCUMENT = "column:document"
+LEVEL = "slice"
+"""The level of the sentences that a document is cut into."""
 
 STUDIES = {
     "table-1": "Titles found by documents, without labels",
@@ -102,7 +99,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="span-mask",
             summary="a few characters in a row become the mask token (Mirror-BERT)",
             factory="cse_infocse.span_mask:SpanMask",
-            options=SpanMaskOptions,
+            options="cse_infocse.options:SpanMaskOptions",
             point="text",
             requires=("mask-token",),
             paper=MIRROR_BERT,
@@ -118,7 +115,7 @@ def cse_poolers() -> list[SliceSpec]:
             name="sentences",
             summary="a document as its sentences, joined by the mean of their vectors",
             factory="cse_infocse.sentences:Sentences",
-            options=SentencesOptions,
+            options="cse_infocse.options:SentencesOptions",
             provides=(f"level:{LEVEL}",),
             paper=PAPER,
         )
@@ -133,7 +130,7 @@ def cse_positive_miners() -> list[MinerSpec]:
         name: str,
         summary: str,
         factory: str,
-        options: type[Options],
+        options: str,
         paper: str = PAPER,
         requires: Capabilities = (DOCUMENT,),
         plan_notes: Callable[[Any, Any], list[str]] | None = None,
@@ -144,7 +141,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             name=name,
             summary=summary,
             factory=f"cse_infocse.{factory}",
-            options=options,
+            options=f"cse_infocse.options:{options}",
             rounds=True,
             columns=columns,
             provides=("pairs",),
@@ -159,21 +156,21 @@ def cse_positive_miners() -> list[MinerSpec]:
             "idc",
             "sentences of a document that cluster together, mined in each round",
             "clusters:Idc",
-            IdcOptions,
+            "IdcOptions",
             plan_notes=_rounds,
         ),
         miner(
             "idc-kmeans",
             "sentences that share a cluster of k-means over all documents",
             "idc_kmeans:IdcKmeans",
-            IdcKmeansOptions,
+            "IdcKmeansOptions",
             plan_notes=_rounds,
         ),
         miner(
             "idc-labels",
             "stages of clusters and rounds of labelled pairs in turn (InfoCSE++)",
             "labels:IdcLabels",
-            IdcLabelsOptions,
+            "IdcLabelsOptions",
             requires=_both_needs,
             plan_notes=_turns,
             resolve_options=_with_its_file,
@@ -183,7 +180,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "labels",
             "labelled pairs: titles and documents, or any two texts; optionally only a few",
             "labels:Labels",
-            LabelsOptions,
+            "LabelsOptions",
             requires=_label_needs,
             resolve_options=_with_its_file,
             columns=OWN_TEXTS,
@@ -192,14 +189,14 @@ def cse_positive_miners() -> list[MinerSpec]:
             "neighbour",
             "near sentences of a document",
             "starts:Neighbour",
-            NeighbourOptions,
+            "NeighbourOptions",
             paper=CONPONO,
         ),
         miner(
             "inverse-cloze",
             "a sentence and those around it",
             "starts:InverseCloze",
-            InverseClozeOptions,
+            "InverseClozeOptions",
             paper=LATENT_RETRIEVAL,
             requires=_context_needs,
             columns=OWN_TEXTS,
@@ -208,7 +205,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "preceding-context",
             "a sentence and those before it",
             "starts:PrecedingContext",
-            ContextOptions,
+            "ContextOptions",
             paper=CPC,
             requires=_context_needs,
             columns=OWN_TEXTS,
@@ -217,7 +214,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             "span",
             "spans of a document that overlap, touch or contain each other",
             "span:Span",
-            SpanOptions,
+            "SpanOptions",
             paper=DECLUTR,
             requires=_span_needs,
             columns=OWN_TEXTS,

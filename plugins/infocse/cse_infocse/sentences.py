@@ -10,7 +10,8 @@ from torch import Tensor
 from cse_core.errors import CseError
 from cse_core.parts import Setup, SlicePooler
 from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
-from cse_infocse.options import LEVEL, SentencesOptions
+from cse_infocse.options import SentencesOptions
+from cse_infocse.plugin import LEVEL
 
 
 class Sentences(SlicePooler):

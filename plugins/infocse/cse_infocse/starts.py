@@ -13,12 +13,7 @@ from cse_core.errors import CseError
 from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints, documents_of
-from cse_infocse.options import (
-    ContextOptions,
-    InverseClozeOptions,
-    NeighbourOptions,
-    PairOptions,
-)
+from cse_infocse.options import ContextOptions, InverseClozeOptions, NeighbourOptions, PairOptions
 from cse_infocse.pairs import evenly, uniform
 
 AT_ONCE = 20_000

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from cse_core.run_info import RunInfo
-from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
+
+if TYPE_CHECKING:
+    from cse_iscse.options import SmoothingOptions
 
 
 def notes(options: SmoothingOptions, facts: RunInfo) -> list[str]:
@@ -52,6 +55,8 @@ def first_step(options: SmoothingOptions, facts: RunInfo) -> int:
 
 
 def _sees_earlier_steps_alone(options: SmoothingOptions) -> bool:
+    from cse_iscse.options import KmeansOptions, KnnOptions
+
     if isinstance(options, KnnOptions):
         return options.exclude == "batch"
     return isinstance(options, KmeansOptions)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.records import (
-    MinerSpec,
-    Paper,
-    RecipeSpec,
-    ScheduleSpec,
-    StudySpec,
-)
+from cse_core.records import MinerSpec, Paper, RecipeSpec, ScheduleSpec, StudySpec
 from cse_core.run_info import RunInfo
 from cse_iscse import filling
-from cse_iscse.options import KmeansOptions, KnnOptions, SmoothingOptions
+
+if TYPE_CHECKING:
+    from cse_iscse.options import SmoothingOptions
 
 PAPER = Paper(
     "He et al.: IS-CSE, AAAI 2023",
@@ -73,7 +71,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             name="knn-smoothing",
             summary="each positive averaged with its nearest neighbours in a buffer, by attention",
             factory="cse_iscse.smoothing:KnnSmoothing",
-            options=KnnOptions,
+            options="cse_iscse.options:KnnOptions",
             provides=("positives:knn-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,
@@ -85,7 +83,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             name="kmeans-smoothing",
             summary="each positive mixed with the centroid of its cluster in a buffer",
             factory="cse_iscse.smoothing:KmeansSmoothing",
-            options=KmeansOptions,
+            options="cse_iscse.options:KmeansOptions",
             provides=("positives:kmeans-smoothing",),
             requires=lambda options: (f"view:{options.view}",),
             paper=PAPER,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AdapterSpec, Paper
-from cse_lora.options import LoraOptions
 
 PAPER = Paper(
     "Hu et al.: LoRA, ICLR 2022",
@@ -26,7 +25,7 @@ def cse_adapters() -> list[AdapterSpec]:
             name="lora",
             summary="trains low-rank matrices beside the encoder's linear layers, not the encoder",
             factory="cse_lora.adapter:Lora",
-            options=LoraOptions,
+            options="cse_lora.options:LoraOptions",
             paper=PAPER,
         )
     ]

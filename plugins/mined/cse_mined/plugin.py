@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import MinerSpec, Paper, RecipeSpec
 from cse_core.run_info import RunInfo
-from cse_mined.options import MinedOptions
+
+if TYPE_CHECKING:
+    from cse_mined.options import MinedOptions
 
 PAPER = Paper(
     "Xiong et al.: ANCE, ICLR 2021; Moreira et al.: NV-Retriever, 2024",
@@ -41,7 +45,7 @@ def cse_positive_miners() -> list[MinerSpec]:
             name="mined",
             summary="rounds with hard negatives that the model finds near to the anchors",
             factory="cse_mined.mined:Mined",
-            options=MinedOptions,
+            options="cse_mined.options:MinedOptions",
             rounds=True,
             columns=("negative",),
             provides=("pairs",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import (
     AugmenterSpec,
@@ -12,7 +14,9 @@ from cse_core.records import (
     TokenLossSpec,
     ViewSpec,
 )
-from cse_mlm.options import AuxiliaryMlmOptions, MaskOptions, MlmOptions
+
+if TYPE_CHECKING:
+    from cse_mlm.options import AuxiliaryMlmOptions
 
 PAPER = Paper(
     "Devlin, Chang, Lee and Toutanova: BERT, NAACL 2019",
@@ -49,7 +53,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="mask",
             summary="hides tokens behind the mask token, and leaves their ids as labels",
             factory="cse_mlm.mask:Mask",
-            options=MaskOptions,
+            options="cse_mlm.options:MaskOptions",
             views=("masked",),
             provides=lambda options: tuple(f"labels:{v}" for v in options.views or ("masked",)),
             requires=lambda options: () if options.token else ("mask-token",),
@@ -66,7 +70,7 @@ def cse_losses() -> list[LossSpec]:
             name="mlm",
             summary="cross entropy of the tokens that mask has hidden",
             factory="cse_mlm.loss:Mlm",
-            options=MlmOptions,
+            options="cse_mlm.options:MlmOptions",
             requires=lambda options: (f"labels:{options.view}",),
             paper=PAPER,
         ),
@@ -74,7 +78,7 @@ def cse_losses() -> list[LossSpec]:
             name="auxiliary-mlm",
             summary="a network beside the encoder predicts hidden tokens with its first state",
             factory="cse_mlm.auxiliary:AuxiliaryMlm",
-            options=AuxiliaryMlmOptions,
+            options="cse_mlm.options:AuxiliaryMlmOptions",
             tokens=_views,
             requires=lambda options: ("mask-token", *(f"view:{v}" for v in _views(options))),
             paper=WU,

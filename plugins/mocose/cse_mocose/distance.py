@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
-from cse_mocose.options import MOST_KEYS, QueueOptions
+
+if TYPE_CHECKING:
+    from cse_mocose.options import QueueOptions
 
 BEST_BASE, BEST_LARGE = 14.67, 22.0
 """The paper's best distances, of BERT-base (Figures 2 and 3) and BERT-large (Figure 12)."""
@@ -148,6 +150,8 @@ def _kept_as_stored(options: QueueOptions) -> int:
 
 
 def _size(options: QueueOptions, wanted: float, facts: RunInfo) -> int:
+    from cse_mocose.options import MOST_KEYS
+
     if options.update == "latest":
         raise ValueError(
             "distance sets no size with update = latest: keys that are encoded again are not old; "

@@ -5,13 +5,6 @@ from __future__ import annotations
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, HeadSpec, Paper, RecipeSpec, StoreSpec, StudySpec
 from cse_mocose import distance, resolution
-from cse_mocose.options import (
-    FgsmOptions,
-    PredictorOptions,
-    ProjectorOptions,
-    QueueOptions,
-    TokenDropOptions,
-)
 
 PAPER = Paper(
     "Cao et al.: MoCoSE, Findings of ACL 2022",
@@ -62,7 +55,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="fgsm",
             summary="moves word embeddings along the sign of the gradient",
             factory="cse_mocose.fgsm:Fgsm",
-            options=FgsmOptions,
+            options="cse_mocose.options:FgsmOptions",
             point="word_embeddings",
             gradient=lambda options: options.gradient,
             requires=resolution.requires,
@@ -73,7 +66,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="token-drop",
             summary="sets the word embeddings of some places of a padded row to zero",
             factory="cse_mocose.token_drop:TokenDrop",
-            options=TokenDropOptions,
+            options="cse_mocose.options:TokenDropOptions",
             point="word_embeddings",
             paper=PAPER,
         ),
@@ -88,14 +81,14 @@ def cse_poolers() -> list[HeadSpec]:
             name="projector",
             summary="linear layers with layer norm and dropout, in every branch",
             factory="cse_mocose.heads:Projector",
-            options=ProjectorOptions,
+            options="cse_mocose.options:ProjectorOptions",
             paper=PAPER,
         ),
         HeadSpec(
             name="predictor",
             summary="linear layers that end in tanh, only in the online branch",
             factory="cse_mocose.heads:Predictor",
-            options=PredictorOptions,
+            options="cse_mocose.options:PredictorOptions",
             paper=PAPER,
         ),
     ]
@@ -109,7 +102,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="queue",
             summary="positives of earlier steps by a lagging branch, with a small first fill",
             factory="cse_mocose.queue:Queue",
-            options=QueueOptions,
+            options="cse_mocose.options:QueueOptions",
             keeps=True,
             provides=lambda options: ("view:queued",) if options.update == "latest" else (),
             requires=lambda options: (f"view:{options.view}",),

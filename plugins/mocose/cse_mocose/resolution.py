@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.run_info import RunInfo
-from cse_mocose.options import FgsmOptions
+
+if TYPE_CHECKING:
+    from cse_mocose.options import FgsmOptions
 
 ENTRY = 0.04
 """Typical size of an entry of BERT's word embeddings; their standard deviation is 0.042."""

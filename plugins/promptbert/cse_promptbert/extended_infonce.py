@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cse_core.functional import (
-    mean_over_positives,
-    paired_similarity,
-    reduce_terms,
-    similarity,
-)
+from cse_core.functional import mean_over_positives, paired_similarity, reduce_terms, similarity
 from cse_core.parts import Loss
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_promptbert.options import ExtendedInfonceOptions

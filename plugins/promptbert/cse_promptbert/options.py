@@ -16,8 +16,6 @@ from cse_core.options import (
 
 TEXT, MASK = "[X]", "[MASK]"
 """What stands in a template for the text, and for the vocabulary's mask token."""
-SUFFIX = "-template"
-"""What the name of a view ends in that holds the template of the view before it."""
 
 
 def _template(value: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.options import Options
 from cse_core.records import (
     AugmenterSpec,
     LossSpec,
@@ -15,13 +16,10 @@ from cse_core.records import (
     ViewSpec,
 )
 from cse_core.run_info import RunInfo
-from cse_promptbert.options import (
-    SUFFIX,
-    ExtendedInfonceOptions,
-    TemplateDenoisingOptions,
-    TemplateOnlyOptions,
-    TemplateOptions,
-)
+
+if TYPE_CHECKING:
+    from cse_core.options import Options
+    from cse_promptbert.options import TemplateDenoisingOptions, TemplateOnlyOptions
 
 PROMPTBERT = Paper(
     "Jiang et al.: PromptBERT, EMNLP 2022",
@@ -45,7 +43,10 @@ COT_BERT = Paper(
     archivePrefix = "arXiv",
 }""",
 )
-VIEWS = tuple(f"{view}{SUFFIX}" for view in TemplateDenoisingOptions().views)
+SUFFIX = "-template"
+"""What the name of a view ends in that holds the template of the view before it."""
+VIEWS = (f"anchor{SUFFIX}", f"positive{SUFFIX}")
+"""Templates of the views that are denoised by default."""
 
 
 def _with_columns(options: TemplateOnlyOptions, info: RunInfo) -> Options:
@@ -94,7 +95,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="template-only",
             summary="the template of a view without the text that it surrounds",
             factory="cse_promptbert.template_only:TemplateOnly",
-            options=TemplateOnlyOptions,
+            options="cse_promptbert.options:TemplateOnlyOptions",
             views=VIEWS,
             provides=lambda options: tuple(f"view:{name}" for name in options.views or VIEWS),
             requires=lambda options: tuple(
@@ -114,7 +115,7 @@ def cse_poolers() -> list[RowPoolerSpec]:
             name="template",
             summary="the state of the last mask token in a template around the text",
             factory="cse_promptbert.template:TemplatePooler",
-            options=TemplateOptions,
+            options="cse_promptbert.options:TemplateOptions",
             prompts=True,
             requires=("mask-token",),
             paper=PROMPTBERT,
@@ -130,7 +131,7 @@ def cse_transforms() -> list[TransformSpec]:
             name="template-denoising",
             summary="subtracts the template's own vector from that of the text in it",
             factory="cse_promptbert.template_denoising:TemplateDenoising",
-            options=TemplateDenoisingOptions,
+            options="cse_promptbert.options:TemplateDenoisingOptions",
             # h - d is a small difference of large numbers.
             requires=lambda options: (
                 *(f"view:{name}{SUFFIX}" for name in options.views),
@@ -164,7 +165,7 @@ def cse_losses() -> list[LossSpec]:
             name="extended-infonce",
             summary="InfoNCE that keeps positives away from hard negatives too",
             factory="cse_promptbert.extended_infonce:ExtendedInfonce",
-            options=ExtendedInfonceOptions,
+            options="cse_promptbert.options:ExtendedInfonceOptions",
             paper=COT_BERT,
         )
     ]

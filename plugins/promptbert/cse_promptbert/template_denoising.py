@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from cse_core.parts import Setup, Transform
 from cse_core.types import Embeddings, StepContext
-from cse_promptbert.options import SUFFIX, TemplateDenoisingOptions
+from cse_promptbert.options import TemplateDenoisingOptions
+from cse_promptbert.plugin import SUFFIX
 
 MAX_SLOTS = 2**20
 

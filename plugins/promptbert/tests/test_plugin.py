@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from cse_promptbert import options, plugin
 from cse_testkit import make_batch, make_context, make_part, part_suites, recipe_suites
 from torch import Tensor
 
@@ -44,6 +45,11 @@ def slow(
             terms.append(math.log(below) - close(anchor, positive))
         total += sum(terms) / len(terms)
     return total / len(batch.anchors)
+
+
+def test_the_templates_of_the_default_views_are_made() -> None:
+    views = (view + plugin.SUFFIX for view in options.TemplateDenoisingOptions().views)
+    assert (*views,) == plugin.VIEWS
 
 
 def test_masks_and_weights_of_hard_negatives_hold_for_both_terms() -> None:

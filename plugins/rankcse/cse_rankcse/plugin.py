@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
 from cse_core.run_info import RunInfo
-from cse_rankcse.options import ConsistencyOptions, ListMleOptions, TaughtOptions
+
+if TYPE_CHECKING:
+    from cse_rankcse.options import TaughtOptions
 
 PAPER = Paper(
     "Liu et al.: RankCSE, ACL 2023",
@@ -53,9 +57,9 @@ def cse_losses() -> list[LossSpec]:
         )
         for name, summary, factory, options in (
             ("list-net", "teachers' distributions over the batch, as lists",
-             "cse_rankcse.teaching:ListNet", TaughtOptions),
+             "cse_rankcse.teaching:ListNet", "cse_rankcse.options:TaughtOptions"),
             ("list-mle", "teachers' order of the batch",
-             "cse_rankcse.teaching:ListMle", ListMleOptions),
+             "cse_rankcse.teaching:ListMle", "cse_rankcse.options:ListMleOptions"),
         )
     ]  # fmt: skip
     return [
@@ -64,7 +68,7 @@ def cse_losses() -> list[LossSpec]:
             name="ranking-consistency",
             summary="both views of a text rank the batch in one way",
             factory="cse_rankcse.consistency:RankingConsistency",
-            options=ConsistencyOptions,
+            options="cse_rankcse.options:ConsistencyOptions",
             contrastive=False,
             paper=PAPER,
         ),

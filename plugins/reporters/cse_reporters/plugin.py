@@ -2,13 +2,6 @@
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import ReporterSpec
-from cse_reporters.options import (
-    CsvOptions,
-    MlflowOptions,
-    TensorboardOptions,
-    TrackioOptions,
-    WandbOptions,
-)
 
 
 @hookimpl
@@ -19,30 +12,30 @@ def cse_reporters() -> list[ReporterSpec]:
             name="csv",
             summary="metrics.csv next to metrics.jsonl, one column per key",
             factory="cse_reporters.files:CsvReporter",
-            options=CsvOptions,
+            options="cse_reporters.options:CsvOptions",
         ),
         ReporterSpec(
             name="tensorboard",
             summary="the numbers of metrics.jsonl as TensorBoard events",
             factory="cse_reporters.files:TensorboardReporter",
-            options=TensorboardOptions,
+            options="cse_reporters.options:TensorboardOptions",
         ),
         ReporterSpec(
             name="wandb",
             summary="the numbers and settings of a run to Weights & Biases, or offline",
             factory="cse_reporters.trackers:WandbReporter",
-            options=WandbOptions,
+            options="cse_reporters.options:WandbOptions",
         ),
         ReporterSpec(
             name="mlflow",
             summary="the numbers and settings of a run to MLflow",
             factory="cse_reporters.trackers:MlflowReporter",
-            options=MlflowOptions,
+            options="cse_reporters.options:MlflowOptions",
         ),
         ReporterSpec(
             name="trackio",
             summary="the numbers and settings of a run to Trackio, local or on the hub",
             factory="cse_reporters.trackers:TrackioReporter",
-            options=TrackioOptions,
+            options="cse_reporters.options:TrackioOptions",
         ),
     ]

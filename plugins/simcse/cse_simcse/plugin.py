@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import Paper, PoolSpec, RecipeSpec, RowPoolerSpec, StoreSpec
-from cse_simcse.options import HardNegativesOptions
 
 PAPER = Paper(
     "Gao, Yao and Chen: SimCSE, EMNLP 2021",
@@ -40,7 +39,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             name="hard-negatives",
             summary="each sentence's own negative from a column, with a weight as a logit",
             factory="cse_simcse.hard_negatives:HardNegatives",
-            options=HardNegativesOptions,
+            options="cse_simcse.options:HardNegativesOptions",
             provides=lambda options: (f"view:{options.view}",),
             requires=lambda options: (f"column:{options.column}",),
             paper=PAPER,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, RowPoolerSpec
-from cse_sncse.options import BmlOptions, MaskPromptOptions, NegationOptions
+
+if TYPE_CHECKING:
+    from cse_sncse.options import NegationOptions
 
 VIEW = "soft_negative"
 
@@ -36,7 +40,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="negation",
             summary="the negated sentence, as a soft negative",
             factory="cse_sncse.negation:Negation",
-            options=NegationOptions,
+            options="cse_sncse.options:NegationOptions",
             views=(VIEW,),
             point="text",
             provides=_negation_provides,
@@ -55,7 +59,7 @@ def cse_poolers() -> list[RowPoolerSpec]:
             name="mask-prompt",
             summary="the state of the mask token in a prompt around the text",
             factory="cse_sncse.mask_prompt:MaskPrompt",
-            options=MaskPromptOptions,
+            options="cse_sncse.options:MaskPromptOptions",
             prompts=True,
             requires=("mask-token",),
             paper=PAPER,
@@ -71,7 +75,7 @@ def cse_losses() -> list[LossSpec]:
             name="bml",
             summary="soft negatives less similar than the positive, within a band",
             factory="cse_sncse.bml:Bml",
-            options=BmlOptions,
+            options="cse_sncse.options:BmlOptions",
             requires=lambda options: (f"view:{options.view}",),
             contrastive=False,
             paper=PAPER,

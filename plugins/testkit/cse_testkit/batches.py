@@ -271,7 +271,7 @@ def make_part(kind: Kind, name: str, *, dimension: int = 8, **options: Any) -> A
         options: Its options.
     """
     spec = installed_registry().find(kind, name).spec
-    typed = spec.options(**options)
+    typed = spec.options_class(**options)
     lent = {n: getattr(typed, n) for n in LossOptions.model_fields if kind == "loss"}
     held = {
         option: make_part(of, ref.use, dimension=dimension, **{**(ref.model_extra or {}), **lent})

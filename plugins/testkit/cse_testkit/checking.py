@@ -175,12 +175,12 @@ def of_record(
     if isinstance(record, ComponentSpec):
         suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
         factory = _file(load_factory, record.factory)
-        options = _file(lambda made: made, record.options)
+        options = _file(load_factory, record.options)
         own = declared_options(info.distribution, f"{record.kind}.{record.name}")
         given = {"options": own} if own else {}
         for each in _of(suite, part, factory or module, **given):
             if "default" in each.name or "described" in each.name:
-                each = replace(each, file=options)
+                each = replace(each, file=options or module)
             elif f"promise_{each.name}" in vars(RecordSuite):
                 each = replace(each, file=module)
             yield each

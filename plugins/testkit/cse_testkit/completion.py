@@ -118,7 +118,7 @@ class Needed:
 
     def _options_of(self, found: Found) -> Options | None:
         given = self.options.get((found.spec.kind, found.name))
-        return found.spec.options(**given) if given else found.spec.default_options()
+        return found.spec.options_class(**given) if given else found.spec.default_options()
 
     def _provided(self, part: Found) -> list[str]:
         options = self._options_of(part)

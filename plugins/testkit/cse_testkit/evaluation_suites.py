@@ -242,7 +242,7 @@ class ReporterSuite(Suite):
     ) -> None:
         """Call a new reporter as a run of three steps does."""
         spec = self.installed().reporter(self.reporter).spec
-        reporter = load_factory(spec.factory)(spec.options(**self.options))
+        reporter = load_factory(spec.factory)(spec.options_class(**self.options))
         name = type(reporter).__name__
         assert isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter"
 

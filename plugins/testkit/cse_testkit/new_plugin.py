@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.api import echo
-from cse_core import __version__
+from cse_core import __version__, options
 from cse_core.errors import CseError, did_you_mean
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -195,15 +195,9 @@ class Package:
     def _values(self) -> dict[str, Any]:
         """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
         words = "".join(word.title() for word in self.name.split("-"))
-        title = words if words[0].isalpha() else f"Plugin{words}"
-        imports, recorded = set(), [kind for kind in self.kinds if kind != "command"]
-        for kind in self.kinds:
-            stem = KINDS[kind]["place"].removesuffix(".py")
-            if kind in (*PARTS, "reporter"):
-                options = f"{title}{stem.title()}Options"
-                imports.add(f"from {self.module}.{stem}_options import {options}")
-            if kind in (*PARTS, "recipe", "study"):
-                imports.add(f"from {self.module}.papers import PAPER")
+        taken = words[0].isdigit() or hasattr(options, f"{words}Options")
+        title = f"Plugin{words}" if taken else words
+        recorded = [kind for kind in self.kinds if kind != "command"]
         author = self.author or f"The authors of {self.distribution}"
         major, minor = __version__.split(".")[:2]
         return {
@@ -221,5 +215,5 @@ class Package:
             "tries": self.tries,
             "table": KINDS,
             "specs": sorted(KINDS[kind]["record"] for kind in recorded),
-            "imports": sorted(imports),
+            "cites": bool({*self.kinds} & {*PARTS, "recipe", "study"}),
         }

@@ -15,7 +15,7 @@ from torch import nn
 from cse import open_run
 from cse_cli.api import Registered, describe, resolve
 from cse_core import parts
-from cse_core.capabilities import flatten
+from cse_core.capabilities import flatten, is_known
 from cse_core.errors import CseError, PartError
 from cse_core.loading import load_factory
 from cse_core.options import Options
@@ -52,7 +52,7 @@ class RecordSuite(Suite):
     def given_options(cls) -> Options:
         """Return the suite's options, or the defaults; not meant where one has no default."""
         spec = cls.found().spec
-        options = spec.options(**cls.options) if cls.options else spec.default_options()
+        options = spec.options_class(**cls.options) if cls.options else spec.default_options()
         if options is None:
             where = f"[tool.cse.options.{spec.kind}.{spec.name}]"
             raise NotMeant(f"an option has no default: give one in {where}, or the suite options")
@@ -60,18 +60,25 @@ class RecordSuite(Suite):
 
     def promise_its_options_are_described(self) -> None:
         """Each option has a text."""
-        model = self.found().spec.options
+        model = self.found().spec.options_class
         silent = [name for name in model.model_fields if not describe(model, name)]
         assert not silent, f"options without a description: {', '.join(silent)}"
 
     def promise_its_default_options_are_valid(self) -> None:
         """The defaults pass the model's own checks, which pydantic does not run by itself."""
-        model, options = self.found().spec.options, self.found().spec.default_options()
+        model, options = self.found().spec.options_class, self.found().spec.default_options()
         try:
             if options is not None:
                 model.model_validate({name: getattr(options, name) for name in model.model_fields})
         except ValueError as error:
             raise AssertionError(f"are refused by their own model: {error}") from None
+
+    def promise_its_capabilities_are_known(self) -> None:
+        """What it provides and requires are capabilities, also where its options decide."""
+        spec, options = self.found().spec, self.given_options()
+        for field in ("provides", "requires"):
+            wrong = [name for name in flatten(spec.declared(field, options)) if not is_known(name)]
+            assert not wrong, f"{field} has {wrong[0]!r}, which is not a known capability"
 
     def promise_its_factory_makes_a_part_of_its_kind(self) -> None:
         """The factory is importable and a subclass of its kind's base class."""

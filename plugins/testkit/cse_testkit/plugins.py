@@ -23,19 +23,24 @@ from cse_testkit.promises import NotMeant, Suite, plugins_of
 TOOLKIT = "cse-toolkit"
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "pandas", "pyarrow")
-"""What no module of records may import, directly or not."""
+"""What neither a module of records nor one of options may import, directly or not."""
 _LIGHT = f"""
 import json, sys
 from importlib import import_module
-from cse_cli.api import Installed
-for name, modules in json.loads(sys.argv[1]).items():
+def check(name, *heavy):
+    if found := [module for module in heavy if module in sys.modules]:
+        sys.exit(f"{{name}} imports {{', '.join(found)}}")
+asked = json.loads(sys.argv[1])
+for name, modules in asked.items():
     [*map(import_module, modules)]
-    for part in (p for i in Installed().manager.infos if i.distribution == name for p in i.parts):
+    check(name, "pydantic", *{HEAVY!r})
+from cse_cli.api import Installed
+for info in Installed().manager.infos:
+    for part in info.parts if info.distribution in asked else ():
         options = part.default_options() if hasattr(part, "provides") else None
         if options is not None:
             part.declared("provides", options), part.declared("requires", options)
-    if heavy := [each for each in {HEAVY!r} if each in sys.modules]:
-        sys.exit(f"{{name}} imports {{', '.join(heavy)}}")
+        check(info.distribution, *{HEAVY!r})
 """
 
 
@@ -97,19 +102,20 @@ class PluginSuite(Suite):
         ends = {clause.operator for each in ranges for clause in each} & {"<", "~=", "=="}
         assert ends, f'no upper bound for {TOOLKIT}: dependencies = ["{TOOLKIT}>=0.1,<0.2"]'
 
-    def promise_its_records_import_nothing_heavy(self) -> None:
-        """The module of each entry point, and what its records say of defaults, need no torch."""
-        name = canonicalize_name(self.distribution)
-        assert not (found := heavy_imports({name: self.modules()})), found
-
     def promise_its_factories_are_there(self) -> None:
-        """Every class, function and file that a record names can be loaded."""
+        """Every class, function and file that a record names is there; options are of its kind."""
         records = [record for info in self.infos() for record in info.parts]
         for record in [*records, *(command.spec() for command in self.commands())]:
             if hasattr(record, "factory"):
                 load_factory(record.factory)
+                getattr(record, "options_class", None)
             elif hasattr(record, "path"):
                 package_path(record.path)
+
+    def promise_its_records_import_nothing_heavy(self) -> None:
+        """No module of an entry point needs pydantic or torch, nor do modules of options torch."""
+        name = canonicalize_name(self.distribution)
+        assert not (found := heavy_imports({name: self.modules()})), found
 
     def promise_it_imports_the_doors_alone(self) -> None:
         """Of the toolkit it imports ``cse``, ``cse_cli.api`` and the root of ``cse_core``.

@@ -25,14 +25,7 @@ from cse_core.errors import CseError
 from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite, plugins_of
 from cse_testkit.runs import Rig, compose
-from cse_testkit.tiny import (
-    COLUMNS,
-    Columns,
-    declared_columns,
-    shared_encoder,
-    tiny_corpus,
-    typed,
-)
+from cse_testkit.tiny import COLUMNS, Columns, declared_columns, shared_encoder, tiny_corpus, typed
 
 ENCODERS: dict[str, RunInfo] = {
     key: RunInfo(

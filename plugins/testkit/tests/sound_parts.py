@@ -139,7 +139,10 @@ class GradedOptions(LossOptions):
     """The wider encoder."""
 
 
-@part(LossSpec, reads={"score": "float"}, requires=("column:topic",), options=GradedOptions)
+GRADED = f"{__name__}:GradedOptions"
+
+
+@part(LossSpec, reads={"score": "float"}, requires=("column:topic",), options=GRADED)
 class Graded(Made, Loss):
     """Teaches the similarities of a wider encoder, by a grade of each text."""
 

@@ -74,6 +74,10 @@ FAULTS = [
      "it_is_active", "cse_every/plugin.py", "ValueError"),
     ("cse_every/plugin.py", 'factory="cse_every.loss:', 'factory="cse_every.nowhere:',
      "its_factories_are_there", "cse_every/plugin.py", "cannot be imported"),
+    ("cse_every/plugin.py", "_options:Every", "_options:Other",
+     "its_factories_are_there", "cse_every/plugin.py", "has no OtherOptions"),
+    ("cse_every/plugin.py", "import hookimpl", "import hookimpl\nfrom pydantic import Field",
+     "its_records_import_nothing_heavy", "cse_every/plugin.py", "imports pydantic"),
     ("cse_every/loss.py", "class Every", "class Other",
      "its_factories_are_there", "cse_every/plugin.py", "has no Every"),
     ("cse_every/loss.py", "LossOutput(value", "LossOutput(value * 2 ** self.rank",
@@ -132,7 +136,7 @@ def test_a_broken_promise_is_printed_with_its_file(site: Path, cse: Cse) -> None
     assert printed.code == 1
     lines = printed.out.splitlines()
     place = next(n for n, line in enumerate(lines) if line.startswith("loss every"))
-    assert lines[place].startswith("loss every: 3 promises kept, 1 broken, ")
+    assert lines[place].startswith("loss every: 4 promises kept, 1 broken, ")
     assert lines[place].endswith(" not asked until it is fixed")
     assert lines[place + 1].startswith("BROKEN loss every: it_runs_and_pure_methods_change_nothing")
     assert "__call__ promised a LossOutput, returned None: fix cse_every/" in lines[place + 1]

@@ -53,7 +53,7 @@ def write(folder: Path, name: str, *kinds: str) -> Path:
 
 
 def test_names_of_all_lengths_are_in_form(tmp_path: Path) -> None:
-    for name in ("x", "a" * MAX_NAME, "3-d", "cse-hard-queue"):
+    for name in ("x", "a" * MAX_NAME, "3-d", "cse-hard-queue", "loss"):
         folder = write(tmp_path / name, name, *KINDS)
         for path in (folder / "CITATION.cff", *folder.glob(".github/workflows/*.yml")):
             assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)

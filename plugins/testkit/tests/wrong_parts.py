@@ -13,9 +13,7 @@ from typing import Any, Literal
 
 from cse_core.builtins import plugin as builtins
 from cse_core.options import LossOptions
-from cse_core.records import (
-    Record,
-)
+from cse_core.records import Record
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
@@ -281,9 +279,11 @@ WRONG = [
           {"factory": f"{sound.__name__}:Words"}),
     # records
     Wrong("silent", "Plain", "", "", "its_options_are_described", "rate",
-          {"options": SilentOptions}),
+          {"options": f"{__name__}:SilentOptions"}),
     Wrong("default", "Plain", "", "", "its_default_options_are_valid", "mode",
-          {"options": WrongDefault}),
+          {"options": f"{__name__}:WrongDefault"}),
+    Wrong("no-capability", "Plain", "", "", "its_capabilities_are_known", "sight:x",
+          {"requires": lambda options: ("sight:x",)}),
     Wrong("no-class", "Plain", "", "", FACTORY, "has no Nobody",
           {"factory": f"{sound.__name__}:Nobody"}),
     Wrong("other-kind", "Plain", "", "", FACTORY, "not a subclass",

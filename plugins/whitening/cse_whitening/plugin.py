@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
 from cse_core.records import HeadSpec, Paper, RecipeSpec
-from cse_whitening.options import WhiteningOptions
 
 PAPER = Paper(
     "Su et al.: Whitening Sentence Representations for Better Semantics and Faster Retrieval, 2021",
@@ -26,7 +25,7 @@ def cse_poolers() -> list[HeadSpec]:
             name="whitening",
             summary="mean zero and covariance one on the texts that it is fitted to",
             factory="cse_whitening.whitening:Whitening",
-            options=WhiteningOptions,
+            options="cse_whitening.options:WhiteningOptions",
             requires=("precision:fp32",),
             paper=PAPER,
         )

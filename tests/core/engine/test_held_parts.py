@@ -20,6 +20,10 @@ COLD = "loss.twice.inner.inner.temperature=0.2"
 QUIET = "model.dropout=0"
 
 
+class Holding(PoolerOptions, TwiceOptions):
+    pass
+
+
 def test_a_loss_of_losses_is_what_its_numbers_say(encoder: str, folder: Path) -> None:
     plain = POOL + '[[loss]]\nuse = "infonce"\nin_batch = "both"\ntemperature = 0.2\n'
     alone = Bench(encoder, folder, plain, QUIET)
@@ -74,14 +78,12 @@ def test_a_held_part_is_checked_as_any_is(encoder: str, folder: Path, sets: str,
 def test_a_pooler_holds_no_part(
     encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Holding(PoolerOptions, TwiceOptions):
-        pass
-
     assert issubclass(Holding, LossOptions)
     from cse_core.builtins import plugin
 
     mean = next(each for each in plugin.cse_poolers() if each.name == "mean")
     assert isinstance(mean, RowPoolerSpec)
-    monkeypatch.setattr(plugin, "cse_poolers", lambda: [replace(mean, options=Holding)])
+    holding = replace(mean, options=f"{__name__}:Holding")
+    monkeypatch.setattr(plugin, "cse_poolers", lambda: [holding])
     with pytest.raises((PartError, CseErrors), match="cannot hold a part"):
         composed(encoder, HELD, folder=folder)

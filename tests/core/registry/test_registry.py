@@ -1,7 +1,10 @@
+import re
+from dataclasses import replace
+
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.options import LossOptions
+from cse_core.options import LossOptions, Options
 from cse_core.records import (
     AugmenterSpec,
     DatasetSpec,
@@ -9,6 +12,7 @@ from cse_core.records import (
     LossSpec,
     RecipeSpec,
     Record,
+    ReporterSpec,
     SliceSpec,
     StoreSpec,
 )
@@ -36,8 +40,9 @@ NEGATION = AugmenterSpec(
 )
 SLICES = SliceSpec(name="slices", summary="s", factory="m:C", provides=lambda o: ("level:segment",))
 NEEDY = LossSpec(
-    name="needy", summary="s", factory="m:C", options=NeedyOptions, provides=lambda o: ("pairs",)
-)
+    name="needy", summary="s", factory="m:C", options=f"{__name__}:NeedyOptions",
+    provides=lambda o: ("pairs",),
+)  # fmt: skip
 
 
 def registry(*infos: PluginInfo) -> Registry:
@@ -99,6 +104,19 @@ def test_equal_names() -> None:
     assert made.find("loss", "cse-x:b/twins").plugin == "cse-x:b"
 
 
+def test_options_are_imported_when_first_asked_for() -> None:
+    assert (TWINS.options_class, NEEDY.options_class) == (LossOptions, NeedyOptions)
+    assert ReporterSpec(name="notes", summary="s", factory="m:C").options_class is Options
+    for options, line in {
+        "no.such:Options": "loss.needy: no.such:Options cannot be imported: No module named 'no'",
+        f"{__name__}:Nobody": f"loss.needy: module {__name__} has no Nobody; the plugin's record",
+        f"{__name__}:info": "loss.needy: its options are not a subclass of cse_core.options.Loss",
+        "cse_core.options:HeadOptions": "LossOptions (got 'cse_core.options:HeadOptions'); correct",
+    }.items():
+        with pytest.raises(CseError, match=re.escape(line)):
+            _ = replace(NEEDY, options=options).options_class
+
+
 def test_what_an_unknown_name_may_mean() -> None:
     assert error(registry(), "loss", "infonse") == (
         "loss: unknown loss (got 'infonse'); did you mean infonce?"
@@ -119,6 +137,8 @@ def test_what_an_unknown_name_may_mean() -> None:
 def test_providers_are_installed_parts() -> None:
     made = registry(info("cse-x:x", SLICES, NEEDY), info("cse-sncse:sncse", NEGATION))
     assert [part.name for part in made.providers("level:segment")] == ["slices"]
-    assert made.providers("pairs") == []
+    assert made.providers("pairs") == [], "an option of it must be set"
+    broken = replace(NEGATION, options="no.such:Options", provides=lambda o: ("pairs",))
+    assert registry(info("cse-x:x", broken)).providers("pairs") == []
     (provider,) = made.providers("view:soft_negative")
     assert provider.qualified == "cse-sncse/negation"

@@ -1,15 +1,15 @@
-"""The records of the branch, the augmenter and the recipe; imports no torch."""
+"""The records of the branch, the augmenter and the recipe; imports neither torch nor pydantic."""
 
 from __future__ import annotations
 
-from cse_adapter.options import AdapterOptions, FrequentWordsOptions
+from typing import TYPE_CHECKING
+
 from cse_core.hookspecs import hookimpl
-from cse_core.records import (
-    AugmenterSpec,
-    BranchSpec,
-    RecipeSpec,
-)
+from cse_core.records import AugmenterSpec, BranchSpec, RecipeSpec
 from cse_core.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from cse_adapter.options import AdapterOptions
 
 PAPER = "Houlsby et al.: Parameter-Efficient Transfer Learning for NLP, ICML 2019"
 
@@ -31,7 +31,7 @@ def cse_branches() -> list[BranchSpec]:
             name="adapter",
             summary="the encoder with trained bottleneck adapters behind its layers",
             factory="cse_adapter.adapter:AdapterBranch",
-            options=AdapterOptions,
+            options="cse_adapter.options:AdapterOptions",
             provides=("branch:{name}",),
             resolve_options=check_layers,
             trainable=True,
@@ -47,7 +47,7 @@ def cse_augmenters() -> list[AugmenterSpec]:
             name="frequent-words",
             summary="leaves words out, the more frequent the likelier",
             factory="cse_adapter.frequent_words:FrequentWords",
-            options=FrequentWordsOptions,
+            options="cse_adapter.options:FrequentWordsOptions",
             point="text",
             paper="Mikolov et al.: Distributed Representations of Words and Phrases, NIPS 2013",
         )

@@ -1,7 +1,6 @@
 """The records of the broken parts."""
 
 from cse_core.hookspecs import hookimpl
-from cse_core.options import HeadOptions, LossOptions
 from cse_core.records import (
     AdapterSpec,
     AugmenterSpec,
@@ -15,16 +14,6 @@ from cse_core.records import (
 )
 
 BROKEN = "breaks a promise"
-
-
-class WrongOptions(LossOptions):
-    how: str = "complex"
-    """What it does."""
-
-
-class BentOptions(HeadOptions):
-    how: str = "detaches"
-    """What it does."""
 
 
 def _specs(kind: type[Record], made: str, *names: str, **more: object) -> list[Record]:
@@ -48,7 +37,7 @@ def cse_poolers() -> list[Record]:
     return [
         *_specs(HeadSpec, "WideHead", "wide-head"),
         *_specs(HeadSpec, "RaisingHead", "raising-head"),
-        *_specs(HeadSpec, "Bent", "bent", options=BentOptions),
+        *_specs(HeadSpec, "Bent", "bent", options="cse_broken.options:BentOptions"),
     ]
 
 
@@ -88,7 +77,7 @@ def cse_negative_stores() -> list[Record]:
 def cse_losses() -> list[Record]:
     bare = "OfWrongRecord"
     return [
-        *_specs(LossSpec, "Wrong", "wrong", options=WrongOptions),
+        *_specs(LossSpec, "Wrong", "wrong", options="cse_broken.options:WrongOptions"),
         *_specs(LossSpec, "Signature", "signature"),
         *_specs(LossSpec, "NoLoss", "no-loss"),
         LossSpec(name="exits", summary=BROKEN, factory="cse_broken.exits:Exits"),

@@ -1,0 +1,13 @@
+"""The options of the broken parts."""
+
+from cse_core.options import HeadOptions, LossOptions
+
+
+class WrongOptions(LossOptions):
+    how: str = "complex"
+    """What it does."""
+
+
+class BentOptions(HeadOptions):
+    how: str = "detaches"
+    """What it does."""
