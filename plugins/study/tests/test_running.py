@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from cse_study.execution import folder as runs
 from cse_study.execution import jobs
 from cse_study.execution.folder import StudyFolder, pack, read_table, unpack, write_json
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, jobs_of
@@ -230,10 +231,12 @@ def test_what_stands_beside_a_page_names_no_folder() -> None:
         assert not re.search(r'"(folder|file|machine|model)":|"[^"]*\S/\S+/\S+"', text), file
 
 
-def test_a_file_of_something_else(tmp_path: Path) -> None:
+def test_a_file_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def packed(line: object) -> bytes:
         return gzip.compress(json.dumps(line).encode() + b"\n")
 
+    assert runs._MAX_BYTES == 2**28
+    monkeypatch.setattr(runs, "_MAX_BYTES", 2**16)  # as many bytes take seconds
     empty = {"result": {}, "facts": {}, "scores": {}}
     files = [
         (packed({"key": "../../x", **empty}), "line 1 is not a run"),
@@ -241,7 +244,7 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
         (packed({"key": TRAINED}), "line 1 is not a run"),
         (b"plain", "cannot be read: it is not gzipped"),
         (packed({})[:-12], "was cut short"),
-        (gzip.compress(b"x" * 2**28 + b"y"), "unpacks to more than 268,435,456 bytes"),
+        (gzip.compress(b"x" * 2**16 + b"y"), "unpacks to more than 65,536 bytes"),
         (None, "cannot be read: No such file or directory"),
     ]
     file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
