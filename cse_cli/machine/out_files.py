@@ -11,7 +11,6 @@ from pathlib import Path
 from shlex import quote
 
 from cse_core.errors import CseError
-from cse_core.files import EVALUATIONS, FOLDERS, METRICS, RESULT, RUN_FILE
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The command line."""
@@ -91,6 +90,8 @@ def _names(text: str, path: Path) -> bool:
 
 def _belongs(path: Path) -> bool:
     """Tell whether a file is one of a run, of a model, or of what ``cse data fetch`` fetched."""
+    from cse_core.files import EVALUATIONS, FOLDERS, METRICS, RESULT, RUN_FILE
+
     for folder in path.parents[:4]:
         first = path.relative_to(folder).parts[0]
         if first in (RUN_FILE, RESULT, METRICS, EVALUATIONS, *FOLDERS):
