@@ -90,6 +90,7 @@ class Model:
         data: Any,
         *,
         top: int = 5,
+        bm25: float = 0,
         batch_tokens: int | None = None,
     ) -> list[dict[str, Any]]:
         """Return the texts nearest to each query, as ``cse search --json`` has them.
@@ -99,6 +100,7 @@ class Model:
             data: A list of texts, or anything that ``data`` of :func:`cse.train` can be; rows count
                 from 1, over all files. Or the folder of an index that ``cse index`` made.
             top: Texts for each query.
+            bm25: Share of BM25 in the order of the texts, 0 to 1.
             batch_tokens: As in :meth:`encode`.
 
         Returns:
@@ -114,13 +116,13 @@ class Model:
         from cse_cli.texts.given import rows_of
 
         wanted = texts_of(queries, "queries")
-        check_queries(wanted, top)
+        check_queries(wanted, top, bm25)
         if isinstance(data, str | PathLike) and is_index(data):
             index = index_of(fspath(data), self.name, self._plugins.registry)
-            return index.nearest(TextEncoder(self.loaded, batch_tokens), wanted, top)
+            return index.nearest(TextEncoder(self.loaded, batch_tokens), wanted, top, bm25)
         files = files_of(data, "data")
         texts = [text for file in files for text in rows_of(file, self._plugins.registry)]
-        return nearest(TextEncoder(self.loaded, batch_tokens), wanted, texts, top)
+        return nearest(TextEncoder(self.loaded, batch_tokens), wanted, texts, top, bm25)
 
     def encode_view(
         self,

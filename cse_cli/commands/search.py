@@ -47,6 +47,14 @@ def search(
         ),
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
+    bm25: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of BM25 in the order, 0 to 1: the ranks by words and by vectors are fused; "
+            "0.3 helps many encoders on texts that they do not know.",
+        ),
+    ] = 0,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
@@ -54,9 +62,9 @@ def search(
 ) -> None:
     """Find the texts nearest to a query.
 
-    By cosine, or by the similarity that the model declares.
+    By cosine, or by the similarity that the model declares; --bm25 adds the words.
     """
-    check_queries(queries, top)
+    check_queries(queries, top, bm25)
     plugins = installed(context)
     loading.check(model, plugins.registry)
     texts: list[str] = []
@@ -73,9 +81,9 @@ def search(
     loaded = loading.load(model, plugins.registry)
     encode = TextEncoder(loaded, loading.batch_tokens)
     if saved is None:
-        found = nearest(encode, queries, texts, top)
+        found = nearest(encode, queries, texts, top, bm25)
     else:
-        found = saved.nearest(encode, queries, top)
+        found = saved.nearest(encode, queries, top, bm25)
     if encode.note:
         warn(encode.note)
     if json:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cse_cli.models.saved_model import SentenceModel
+    from cse_cli.models.words import Bm25
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_core.runtime.declared import SimilarityName
     from cse_core.runtime.sharing import Share
@@ -186,12 +187,14 @@ def slice_length(encoder: SentenceEncoder) -> int:
     return longest - len(wrapped.ids)
 
 
-def check_queries(queries: Sequence[str], top: int) -> None:
+def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
     """Refuse what ``nearest`` cannot look for.
 
     Raises:
-        CseError: If a query is blank, or no text is wanted.
+        CseError: If a query is blank, no text is wanted, or the share of BM25 is none.
     """
+    if not 0 <= bm25 <= 1:
+        raise CseError("must be from 0 to 1", where="--bm25", value=bm25)
     if top < 1:
         raise CseError("must be at least 1", where="--top", value=top)
     blank = [query for query in queries if not query.strip()]
@@ -200,14 +203,17 @@ def check_queries(queries: Sequence[str], top: int) -> None:
 
 
 def nearest(
-    encode: TextEncoder, queries: Sequence[str], texts: Sequence[str], top: int
+    encode: TextEncoder, queries: Sequence[str], texts: Sequence[str], top: int, bm25: float = 0
 ) -> list[dict[str, Any]]:
     """Return for each query its nearest texts, equal texts once; rows count from 1.
 
     Near is what the model's folder says: by cosine, dot product, or the distances of
     sentence-transformers, which are negative scores. Blank texts are rows and are not found.
+    ``bm25`` is the share of BM25 in the order of the texts.
     """
     import numpy as np
+
+    from cse_cli.models.words import Bm25
 
     asked = encode(queries, role="query")
     distinct = [text for text in dict.fromkeys(texts) if text.strip()]
@@ -215,7 +221,7 @@ def nearest(
     made = encode.blocks(distinct, role="document")
     blocks = (similarities(kind, asked, vectors) for _, vectors in made)
     scores = np.concatenate(list(blocks), axis=1)
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :top].tolist()
+    best = first_texts(scores, queries, top, Bm25.of(distinct) if bm25 else None, bm25).tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
     found = []
     for query, places, row in zip(queries, best, scores, strict=True):
@@ -230,6 +236,28 @@ def nearest(
         ]
         found.append({"query": query, "similarity": kind, "results": results})
     return found
+
+
+def first_texts(
+    scores: NDArray[np.float32], queries: Sequence[str], top: int, words: Bm25 | None, bm25: float
+) -> NDArray[np.intp]:
+    """Return which texts come first for each query ``[Q, top]``.
+
+    Args:
+        scores: Similarities ``[Q, N]``; of equal ones the first text comes first.
+        queries: The queries.
+        top: How many are wanted.
+        words: Ranks the texts by their words.
+        bm25: The share of these ranks.
+    """
+    import numpy as np
+
+    from cse_cli.models.words import fuse
+
+    found: NDArray[np.floating] = scores
+    if words is not None:
+        found = fuse(scores, np.stack([words.scores(query) for query in queries]), bm25)
+    return np.argsort(-found, axis=1, kind="stable")[:, :top]
 
 
 def similarities(

@@ -2,7 +2,7 @@
 
 It holds ``index.json`` (the model's checksum, how it encoded, the files), ``texts.jsonl`` (a text
 with its places a line) and ``vectors.npy`` (``[N, D]``, row N that of line N), which is mapped into
-memory. It is written whole or not at all.
+memory. It is written whole or not at all. The first search with BM25 adds ``words``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.models.encoding import BLOCK, TextEncoder, check_queries, similarities
+from cse_cli.models.encoding import (
+    BLOCK,
+    TextEncoder,
+    check_queries,
+    first_texts,
+    similarities,
+)
 from cse_core.data.documents import read_documents
 from cse_core.errors import CseError
 from cse_core.files import RUN_FILE, atomic_folder
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
 INDEX = "index"
 """Name of the folder of a run's index."""
-_ABOUT, _TEXTS, _VECTORS = "index.json", "texts.jsonl", "vectors.npy"
+_ABOUT, _TEXTS, _VECTORS, _WORDS = "index.json", "texts.jsonl", "vectors.npy", "words"
 _FORMAT = 1
 _ROWS = 2**16
 Places = dict[str, list[tuple[str, int]]]
@@ -56,21 +62,25 @@ class Index:
             yield from map(json.loads, file)
 
     def nearest(
-        self, encode: TextEncoder, queries: Sequence[str], top: int
+        self, encode: TextEncoder, queries: Sequence[str], top: int, bm25: float = 0
     ) -> list[dict[str, Any]]:
         """Return for each query its nearest texts, as ``cse search --json`` has them."""
         import numpy as np
 
         from cse_cli.models.geometry import unit
+        from cse_cli.models.words import Bm25
 
-        check_queries(queries, top)
+        check_queries(queries, top, bm25)
         kind, asked = encode.similarity, encode(queries, role="query")
         if kind == "cosine":  # the vectors here have length 1
             kind, asked = "dot", unit(asked).astype(np.float32)
         blocks = (self.vectors[at : at + _ROWS] for at in range(0, len(self.vectors), _ROWS))
-        scores = [similarities(kind, asked, rows.astype(np.float32)) for rows in blocks]
-        best = np.argsort(-np.concatenate(scores, axis=1), axis=1, kind="stable")[:, :top]
-        values = np.take_along_axis(np.concatenate(scores, axis=1), best, axis=1)
+        near = [similarities(kind, asked, rows.astype(np.float32)) for rows in blocks]
+        scores, words = np.concatenate(near, axis=1), None
+        if bm25:
+            words = Bm25.saved(self.path / _WORDS, lambda: [e["text"] for e in self.lines()])
+        best = first_texts(scores, queries, top, words, bm25)
+        values = np.take_along_axis(scores, best, axis=1)
         wanted = set(best.ravel().tolist())
         last = max(wanted) + 1
         found = {row: e for row, e in enumerate(islice(self.lines(), last)) if row in wanted}

@@ -118,6 +118,37 @@ def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
     refused(cse("search", "starter", "x", "--index", str(index)), "damaged")
 
 
+def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
+    texts = ["the bell rang", "a lamp", "the lamp of the garden", "judges speak", ""]
+    table, index = tmp_path / "texts.txt", tmp_path / "index"
+    table.write_text("\n".join(texts))
+    assert cse("index", "starter", str(table), "--out", str(index)).code == 0
+    words = ("search", "starter", "garden bell lamp", "nothing known", "--top", "9", "--json")
+    model = api.load("starter")
+
+    def order(share: float, *source: str) -> list[list[str]]:
+        said = cse(*words, "--bm25", str(share), *source)
+        assert said.code == 0, said.err
+        return [
+            [hit["text"] for hit in each["results"]] for each in json.loads(said.out)["queries"]
+        ]
+
+    by_index, by_data = ("--index", str(index)), ("--data", str(table))
+    assert order(0, *by_index) == order(0, *by_data) and not (index / "words").exists()
+    near = order(0, *by_data)[1]
+    for each in (by_data, by_index, by_index):  # the second search of an index reads saved words
+        assert order(1, *each) == [
+            ["the lamp of the garden", "the bell rang", "a lamp", "judges speak"], texts[:4]
+        ]  # fmt: skip
+        assert order(0.3, *each)[1] == near
+    assert (index / "words" / "vocab.index.json").is_file()
+    found = model.search("garden bell lamp", index, top=1, bm25=1)[0]["results"]
+    assert found[0]["text"] == "the lamp of the garden" and 0 < found[0]["score"] <= 1
+    assert cse("index", "starter", "--out", str(index)).code == 0
+    assert not (index / "words").exists()
+    refused(cse(*words, *by_data, "--bm25", "1.5"), "--bm25", "from 0 to 1")
+
+
 def test_a_model_that_changed_is_noticed(cse: Cse, starter_copy: Path, tmp_path: Path) -> None:
     index, texts = tmp_path / "index", tmp_path / "t.txt"
     texts.write_text("a boat\na lamp\n")

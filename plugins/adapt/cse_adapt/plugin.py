@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import AugmenterSpec, RecipeSpec, SuiteSpec
+from cse_core.records import AugmenterSpec, RecipeSpec, StudySpec, SuiteSpec
 
 
 @hookimpl
@@ -42,5 +42,17 @@ def cse_recipes() -> list[RecipeSpec]:
             name="adapt",
             summary="adapt an encoder to your own unlabelled text, and say whether it is better",
             path="cse_adapt:recipes/adapt.toml",
+        )
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return the study of ways to adapt."""
+    return [
+        StudySpec(
+            name="adapt/collections",
+            summary="ways to adapt an encoder to a collection, by its judged queries",
+            path="cse_adapt:studies/collections.toml",
         )
     ]

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cse import TABLE_SUFFIXES, read_lines, read_table
+from cse import TABLE_SUFFIXES, Bm25, read_lines, read_table, units_of
 from cse_core.errors import CseError
 
 Judgements = Mapping[str, Mapping[str, int]]
@@ -71,6 +71,16 @@ class Collection:
     def split(self) -> str:
         """Return which judgements these are."""
         return self.name.rpartition(".")[2]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Return the distinct texts of the documents."""
+        return list(dict.fromkeys(self.documents.values()))
+
+    @cached_property
+    def words(self) -> Bm25:
+        """Return the words of the distinct texts."""
+        return Bm25.of(self.texts, units_of(self.queries.values())[0])
 
     @property
     def note(self) -> str:

@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import lacks_word_spaces
+from cse import units_of
 from cse_evaluation.pairs import PairSet
-
-Units = Callable[[str], list[str]]
-
-_WORD = re.compile(r"\w+")
-
-
-def words(text: str) -> list[str]:
-    """Return the lower-cased words."""
-    return _WORD.findall(text.lower())
-
-
-def character_ngrams(text: str) -> list[str]:
-    """Return the characters and pairs of neighbouring characters of each lower-cased run."""
-    return [
-        run[start : start + size]
-        for run in words(text)
-        for size in (1, 2)
-        for start in range(len(run) - size + 1)
-    ]
-
-
-def units_of(texts: Iterable[str]) -> tuple[Units, str]:
-    """Choose what sentences are compared by, and name it.
-
-    Returns:
-        Words; or character 1- and 2-grams where more than half of the letters belong to scripts
-        written without spaces between words (Han, kana, Thai, …).
-    """
-    if lacks_word_spaces(texts):
-        return character_ngrams, "character 1-2-grams"
-    return words, "words"
 
 
 def jaccard(pairs: PairSet) -> NDArray[np.float64]:

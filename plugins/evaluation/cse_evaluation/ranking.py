@@ -9,17 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import effective_rank, mean_cosine, similarities, singular_values, unit
-from cse_core.errors import CseError
+from cse import (
+    Bm25,
+    effective_rank,
+    fuse,
+    mean_cosine,
+    similarities,
+    singular_values,
+    unit,
+    units_of,
+)
 from cse_core.suites import DevSet, Encode, Progress, in_role, similarity_of
 from cse_evaluation.collections import Collection
-from cse_evaluation.lexical import units_of
 from cse_evaluation.results import Baseline, Result
 from cse_evaluation.vectors import EncodedTexts
 
@@ -27,8 +33,8 @@ MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map")
 """What each query has, from 0 to 1; ``map`` is its average precision."""
 DEPTH = 1000
 """Documents that are ranked for a query."""
-K1, B = 1.5, 0.75
-"""BM25's parameters, the defaults of bm25s."""
+SHARE = 0.3
+"""Of BM25 in a fused ranking."""
 _TEXTS, _CELLS, _SAMPLE = 2048, 2**25, 1000
 
 
@@ -44,10 +50,8 @@ class Ranker:
         # The order of equal scores: by the bytes of the id, the last one first.
         ids = sorted(collection.documents, key=str.encode, reverse=True)
         self._ids = np.array(ids, dtype=object)
-        rows: dict[str, int] = {}
-        for text in collection.documents.values():
-            rows.setdefault(text, len(rows))
-        self.texts = list(rows)
+        self.texts = collection.texts
+        rows = {text: row for row, text in enumerate(self.texts)}
         self._row = np.array([rows[collection.documents[each]] for each in ids])
 
     def measure(self, scores: Iterator[NDArray[np.floating]]) -> NDArray[np.float64]:
@@ -113,11 +117,36 @@ def measure_vectors(
     kind: Any, asked: NDArray[np.float32], read: NDArray[np.float32], ranker: Ranker
 ) -> NDArray[np.float64]:
     """Return ``MEASURES`` of each query ``[Q, 5]`` by the similarity of vectors."""
+    return ranker.measure(near for _, near in _near(kind, asked, read))
+
+
+def measure_fused(
+    kind: Any,
+    asked: NDArray[np.float32],
+    read: NDArray[np.float32],
+    ranker: Ranker,
+    collection: Collection,
+) -> NDArray[np.float64]:
+    """Return ``MEASURES`` of each query ``[Q, 5]`` by ranks of vectors and of BM25 together."""
+    queries = list(collection.queries.values())
+
+    def scores() -> Iterator[NDArray[np.float64]]:
+        for start, near in _near(kind, asked, read):
+            own = queries[start : start + len(near)]
+            yield fuse(near, np.stack([collection.words.scores(each) for each in own]), SHARE)
+
+    return ranker.measure(scores())
+
+
+def _near(
+    kind: Any, asked: NDArray[np.float32], read: NDArray[np.float32]
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield blocks of similarities ``[block, texts]`` with the number of their first query."""
     if kind == "cosine":
         kind, asked, read = "dot", *(unit(each).astype(np.float32) for each in (asked, read))
     step = max(1, _CELLS // len(read))
-    starts = range(0, len(asked), step)
-    return ranker.measure(similarities(kind, asked[at : at + step], read) for at in starts)
+    for start in range(0, len(asked), step):
+        yield start, similarities(kind, asked[start : start + step], read)
 
 
 def mean_scores(measured: NDArray[np.float64]) -> dict[str, float]:
@@ -139,20 +168,24 @@ def score_collection(
     Args:
         encode: The encoder.
         collection: Documents and judged queries.
-        words: What ``score_words`` returned for it.
+        words: What ``score_words`` returned for it; the model is then fused with BM25, too.
         progress: Hears how many documents are encoded.
 
     Raises:
         CseError: If the encoder's vectors are not finite.
     """
     ranker, kind = Ranker(collection), similarity_of(encode)
-    measured = measure_vectors(kind, *query_vectors(encode, collection, ranker, progress), ranker)
+    asked, read = query_vectors(encode, collection, ranker, progress)
+    measured = measure_vectors(kind, asked, read, ranker)
     facts: dict[str, Any] = {
         "queries": len(collection.queries),
         "documents": len(collection.documents),
         "left_out": dict(collection.counts),
         "fingerprint": collection.fingerprint,
     }
+    if words is not None:
+        fused = measure_fused(kind, asked, read, ranker, collection)
+        facts["with_bm25"] = {"share": SHARE, **_rounded(fused)}
     return Result.of(
         collection.name,
         mean_scores(measured),
@@ -164,42 +197,22 @@ def score_collection(
     )
 
 
-def check_bm25() -> None:
-    """Refuse to go on without the library of BM25.
-
-    Raises:
-        CseError: If it is not installed.
-    """
-    if find_spec("bm25s") is None:
-        hint = "pip install 'cse-evaluation[bm25]', or leave it out with --no-baselines"
-        raise CseError("BM25 beside a collection needs bm25s, which is not installed", hint=hint)
-
-
 def score_words(collection: Collection) -> Baseline:
-    """Return what BM25 scores, and what it counted: lower-cased words, none left out or stemmed.
-
-    Lucene's variant by bm25s (Lù 2024); a document without a word of the query is not ranked.
-    """
-    import bm25s
-
+    """Return what BM25 scores, and what it counted; a text without a query's word has no rank."""
     ranker = Ranker(collection)
-    units, named = units_of(collection.queries.values())
-    documents = [units(text) for text in ranker.texts]
-    index = bm25s.BM25(method="lucene", k1=K1, b=B)
-    if any(documents):
-        index.index(documents, show_progress=False)
 
     def scores() -> Iterator[NDArray[np.floating]]:
         for text in collection.queries.values():
-            asked = units(text)
-            found = np.zeros(len(documents))
-            if asked and any(documents):
-                found = index.get_scores(asked)
+            found = collection.words.scores(text)
             yield np.where(found > 0, found, -np.inf)[None]
 
-    found = {name: round(value, 4) for name, value in mean_scores(ranker.measure(scores())).items()}
-    about = {"method": "lucene", "k1": K1, "b": B, "units": named}
-    return {"bm25": found, "lexical": about}
+    found = _rounded(ranker.measure(scores()))
+    units = units_of(collection.queries.values())[1]
+    return {"bm25": found, "lexical": {**Bm25.ABOUT, "units": units}}
+
+
+def _rounded(measured: NDArray[np.float64]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in mean_scores(measured).items()}
 
 
 @dataclass(frozen=True)

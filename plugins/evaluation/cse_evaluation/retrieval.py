@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import effective_rank, mean_cosine, singular_values, unit
+from cse import effective_rank, mean_cosine, singular_values, unit, units_of
 from cse_core.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
-from cse_evaluation.lexical import units_of
 from cse_evaluation.results import Baseline, Result
 from cse_evaluation.vectors import EncodedTexts
 

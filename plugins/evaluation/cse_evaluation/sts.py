@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cse import units_of
 from cse_core.suites import DevSet, Encode
 from cse_evaluation.geometry import measure
-from cse_evaluation.lexical import jaccard, tfidf, units_of
+from cse_evaluation.lexical import jaccard, tfidf
 from cse_evaluation.pairs import PairSet, is_binary, spearman
 from cse_evaluation.results import Baseline, Result, check_names, mean_of, rounded
 from cse_evaluation.vectors import EncodedTexts, row_cosines

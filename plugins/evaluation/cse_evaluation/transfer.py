@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cse import Units, units_of
 from cse_core.suites import Encode, Progress
 from cse_evaluation.labelled import TRANSFER_TASKS, Task
-from cse_evaluation.lexical import Units, units_of
 from cse_evaluation.probe import (
     SEED,
     Classes,

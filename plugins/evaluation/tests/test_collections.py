@@ -264,15 +264,24 @@ def test_bm25_equals_a_slow_loop(tmp_path: Path) -> None:
     assert found["lexical"] == {"method": "lucene", "k1": 1.5, "b": 0.75, "units": "words"}
 
 
-def test_without_bm25s_there_is_one_line(
-    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cse_evaluation.ranking.find_spec", lambda name: None)
-    words = ("eval", "starter", "--collections", str(beir(tmp_path / "small")))
-    said = cse(*words)
-    assert said.code == 2 and "pip install 'cse-evaluation[bm25]'" in said.err
-    said = cse(*words, "--no-baselines", "--json")
-    assert said.code == 0 and "bm25" not in json.loads(said.out)["results"]["small.test"]
+def test_ranks_by_vectors_and_words_are_fused_as_a_slow_loop_does(tmp_path: Path) -> None:
+    collection = read_collection(beir(tmp_path))
+    texts = list(dict.fromkeys(collection.documents.values()))
+    whole: dict[str, dict[str, float]] = {}
+    for query, text in collection.queries.items():
+        near = (letters([text]) * -1 @ letters(texts).T)[0]
+        said = collection.words.scores(text)
+        fused = dict.fromkeys(texts, 0.0)
+        for rank, row in enumerate(sorted(range(len(texts)), key=lambda row: -near[row]), 1):
+            fused[texts[row]] += 0.7 / (60 + rank)
+        for rank, row in enumerate(sorted(range(len(texts)), key=lambda row: -said[row]), 1):
+            fused[texts[row]] += 0.3 / (60 + rank) if said[row] else 0.0
+        whole[query] = {document: fused[own] for document, own in collection.documents.items()}
+    found = score_collection(Prompted(), collection, score_words(collection)).facts["with_bm25"]
+    expected = mean_scores(np.array(slow(whole, JUDGED)))
+    assert found == {"share": 0.3} | {name: round(value, 4) for name, value in expected.items()}
+    plain = score_collection(Prompted(), collection)
+    assert found["ndcg@10"] != round(plain.scores["ndcg@10"], 4) and "with_bm25" not in plain.facts
 
 
 def _sentence_transformer(folder: Path) -> Any:

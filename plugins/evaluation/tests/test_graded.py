@@ -13,13 +13,14 @@ import pytest
 import torch
 from cse_evaluation import geometry
 from cse_evaluation.geometry import alignment, measure, uniformity
-from cse_evaluation.lexical import character_ngrams, jaccard, tfidf, units_of, words
+from cse_evaluation.lexical import jaccard, tfidf
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs, spearman
 from cse_evaluation.sts import STS_TESTS, PairDevSet, binary_scores, score_pairs, score_words
 from numpy.typing import NDArray
 from scipy.special import ive
 
 from cse import effective_rank, mean_cosine, singular_values, unit
+from cse_cli.models.words import character_ngrams, units_of, words
 from cse_core.errors import CseError
 from cse_core.suites import Encode
 from cse_core.training.selection import Scorer

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from cse_evaluation import probe as probe_module
 from cse_evaluation.labelled import Task, read_tasks
-from cse_evaluation.lexical import words
 from cse_evaluation.probe import (
     GRID,
     GRID_WITHOUT_DEV,
@@ -24,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
+from cse_cli.models.words import words
 from cse_core.errors import CseError
 from tests.fixtures.evaluation import HashEncoder
 from tests.shared import shared_path

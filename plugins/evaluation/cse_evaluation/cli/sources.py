@@ -177,7 +177,6 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     from cse_evaluation.documents import read_documents
     from cse_evaluation.labelled import read_tasks
     from cse_evaluation.pairs import find_pairs, pairs_from_rows
-    from cse_evaluation.ranking import check_bm25
 
     specs = {name: plugins.registry.suite(name).spec for name in request.suite}
     _check_options(request, plugins)
@@ -203,8 +202,6 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     for folder in request.collections:
         found.files.append(folder)
         found.collections += read_collections(folder)
-    if found.collections and not request.no_baselines:
-        check_bm25()
     found.notes += [each.note for each in found.collections if each.note]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
     _check_outs(request, found)

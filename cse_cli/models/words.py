@@ -1,0 +1,137 @@
+"""Words of texts: what counts as one, their ranking by BM25, and its fusion with vectors' ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cse_core.data.columns import lacks_word_spaces
+from cse_core.errors import CseError
+from cse_core.files import atomic_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Units = Callable[[str], list[str]]
+WEIGHT = 0.3
+"""Share of the words in what is fused, where none is given."""
+_RANKS = 60  # the constant of reciprocal rank fusion (Cormack et al., 2009)
+_WORD = re.compile(r"\w+")
+_SOME = 1000
+
+
+def words(text: str) -> list[str]:
+    """Return the lower-cased words."""
+    return _WORD.findall(text.lower())
+
+
+def character_ngrams(text: str) -> list[str]:
+    """Return the characters and pairs of neighbouring characters of each lower-cased run."""
+    return [
+        run[start : start + size]
+        for run in words(text)
+        for size in (1, 2)
+        for start in range(len(run) - size + 1)
+    ]
+
+
+def units_of(texts: Iterable[str]) -> tuple[Units, str]:
+    """Choose what texts are compared by, and name it.
+
+    Returns:
+        Words; or character 1- and 2-grams where more than half of the letters belong to scripts
+        written without spaces between words (Han, kana, Thai, …).
+    """
+    if lacks_word_spaces(texts):
+        return character_ngrams, "character 1-2-grams"
+    return words, "words"
+
+
+@dataclass(frozen=True)
+class Bm25:
+    """Texts that are ranked by the words of a query: Lucene's BM25 by bm25s (Lù 2024).
+
+    Words are lower-cased; none is left out or stemmed.
+    """
+
+    ABOUT: ClassVar[dict[str, Any]] = {"method": "lucene", "k1": 1.5, "b": 0.75}
+
+    _index: Any
+    _units: Units
+    _count: int
+
+    @classmethod
+    def of(cls, texts: Sequence[str], units: Units | None = None) -> Bm25:
+        """Count the words of texts.
+
+        Args:
+            texts: The texts.
+            units: Gives a text's words; by default ``units_of`` chooses.
+        """
+        import bm25s
+
+        units = units or units_of(texts[:_SOME])[0]
+        found, index = [units(text) for text in texts], bm25s.BM25(**cls.ABOUT)
+        if any(found):
+            index.index(found, show_progress=False)
+        return cls(index if any(found) else None, units, len(texts))
+
+    @classmethod
+    def saved(cls, path: Path, texts: Callable[[], Sequence[str]]) -> Bm25:
+        """Return the words that a folder holds; count and save them if it is not there.
+
+        Where nothing can be written, they are counted each time.
+        """
+        if not path.is_dir():
+            made = cls.of(texts())
+            if made._index is not None:
+                try:
+                    with atomic_folder(path) as beside:
+                        made._index.save(beside, show_progress=False)
+                        (beside / "units").write_text(made._units.__name__, encoding="utf-8")
+                except (CseError, OSError):
+                    pass
+            return made
+        import bm25s
+
+        index = bm25s.BM25.load(path, mmap=True, show_progress=False)
+        units = {each.__name__: each for each in (words, character_ngrams)}
+        named = (path / "units").read_text(encoding="utf-8")
+        return cls(index, units[named], index.scores["num_docs"])
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """Return the score of each text ``[N]``, 0 for one without a word of the query."""
+        import numpy as np
+
+        asked = self._units(query)
+        if self._index is None or not asked:
+            return np.zeros(self._count, np.float32)
+        found: NDArray[np.float32] = self._index.get_scores(asked)
+        return found
+
+
+def fuse(
+    vectors: NDArray[np.floating], words: NDArray[np.floating], weight: float
+) -> NDArray[np.float64]:
+    """Return ``(1 - weight) / (60 + rank by vectors) + weight / (60 + rank by words)``.
+
+    The ranks of both count from 1; a text without a word of the query has no rank by words.
+
+    Args:
+        vectors: Similarities ``[Q, N]`` of queries and texts.
+        words: Scores of BM25 ``[Q, N]``.
+        weight: Of the words, 0 to 1.
+    """
+    import numpy as np
+
+    def shares(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        order = np.argsort(-scores, axis=1, kind="stable")
+        ranks = np.empty_like(order)
+        np.put_along_axis(ranks, order, np.arange(1, 1 + scores.shape[1])[None], axis=1)
+        return 1 / (_RANKS + ranks)
+
+    return (1 - weight) * shares(vectors) + weight * shares(words) * (words > 0)
