@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cse_cli.models.loading import Loading, ModelArgument, model_flags
+from cse_cli.models.mapping import LEAST
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import installed
@@ -43,6 +44,16 @@ def index(
     half: Annotated[
         bool, typer.Option("--half", help="Keep vectors in float16, half the size.")
     ] = False,
+    map_by: Annotated[
+        int | None,
+        typer.Option(
+            "--map",
+            metavar="N",
+            min=LEAST,
+            help="If the model has changed: encode N of the texts that are there, and map the old "
+            "vectors of the others to the new ones (default: encode all again).",
+        ),
+    ] = None,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
@@ -59,6 +70,7 @@ def index(
         read_places,
         write_index,
     )
+    from cse_cli.models.mapping import map_index
     from cse_cli.terminal.progress import reporter_for
 
     plugins = installed(context)
@@ -82,12 +94,25 @@ def index(
     settings = {"model": model_sum(model, plugins.registry), "pooling": loading.pooling,
                 "max_length": loading.max_length, "prompt": loading.prompt,
                 "half": half}  # fmt: skip
-    if old is not None and (why := changed(old, settings)) is not None:
+    why = None if old is None else changed(old, settings)
+    if map_by is not None and why is None:
+        raise CseError("maps the vectors of an index whose model has changed", where="--map",
+                       value=map_by, hint="leave it out")  # fmt: skip
+    if why is not None and map_by is None:
         warn(f"{why} since the index in {folder} was made: all texts are encoded again")
         old = None
     loaded = loading.load(model, plugins.registry)
     encode = TextEncoder(loaded, loading.batch_tokens)
     about = {"model": model, "settings": settings, "files": files, "columns": columns}
+    if old is not None and map_by is not None:
+        old = map_index(old, encode, map_by)
+    if old is not None and (mapped := old.about.get("mapped")):
+        about["mapped"] = mapped
+        notes.append(
+            f"vectors of up to {mapped['texts']:,} texts are mapped, not encoded: they find "
+            f"{mapped['recall']:.0%} of the 10 nearest texts in a sample; to encode all, delete "
+            f"{folder}"
+        )
     with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
         counts = write_index(folder, encode, places, about, old, progress=reporter.progress)
     for note in (*notes, *([encode.note] if encode.note else [])):

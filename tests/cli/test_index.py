@@ -118,6 +118,35 @@ def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
     refused(cse("search", "starter", "x", "--index", str(index)), "damaged")
 
 
+def test_old_vectors_are_mapped_to_a_new_model(cse: Cse, tmp_path: Path) -> None:
+    """From the mean of the tokens to the first one: a map is better than nothing, and says so."""
+    lines = [f"the {b} {a} and the {c} {a}" for a in "abcdefgh" for b in "xyz" for c in "pqrstuvwz"]
+    table, index = tmp_path / "texts.txt", tmp_path / "index"
+    table.write_text("\n".join(lines))
+    words = ("index", "starter", "--out", str(index), "--json")
+    assert cse(*words, str(table)).code == 0
+    refused(cse(*words, "--map", "100"), "--map", "whose model has changed")
+    table.write_text("\n".join([*lines, "a new text"]))
+    said = cse(*words, "--pooling", "cls", "--map", "100")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["kept"] == len(lines) and json.loads(said.out)["encoded"] == 1
+    assert "up to 116 texts are mapped" in said.err
+    about = json.loads((index / "index.json").read_text())
+    assert about["mapped"]["encoded"] == 100 and 0.5 < about["mapped"]["recall"] <= 1
+    found = np.load(index / "vectors.npy")
+    exact = api.load("starter", pooling="cls").encode([*lines, "a new text"], normalize=True)
+    near = (found * exact).sum(axis=1)
+    assert (near > 1 - 1e-5).sum() >= 101 and near.min() > 0.8
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    again = cse(*words, "--pooling", "cls")
+    assert json.loads(again.out)["encoded"] == 0 and "are mapped" in again.err
+    few = tmp_path / "few.txt"
+    few.write_text("one\ntwo\n")
+    words = ("index", "starter", "--out", str(tmp_path / "other"))
+    assert cse(*words, str(few)).code == 0
+    refused(cse(*words, "--pooling", "cls", "--map", "100"), "--map", "too few")
+
+
 def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
     texts = ["the bell rang", "a lamp", "the lamp of the garden", "judges speak", ""]
     table, index = tmp_path / "texts.txt", tmp_path / "index"
