@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import effective_rank, mean_cosine, similarities, singular_values, unit
+from cse import Bm25, effective_rank, mean_cosine, similarities, singular_values, unit
 from cse_adapt.texts import by_half, by_sentence, by_title, without_title
 from cse_core.errors import CseError
 from cse_core.protocols import Corpus
@@ -72,19 +73,25 @@ class HeldOutSet(DevSet):
     def score(self, encode: Encode) -> dict[str, float]:
         """Return the mean scores x100 of the documents that choose, and signs of a collapse.
 
+        ``bm25`` is the share of BM25's first 10 texts that are among the encoder's first 10.
+
         Raises:
             CseError: If the encoder's vectors are not finite.
         """
-        ranks, _, vectors = self._ranks(encode, 0)
+        ranks, places, near, vectors = self._ranks(encode, 0)
         some = unit(vectors[:_SAMPLE])
         scores = {name: float(100 * each.mean()) for name, each in _measures(ranks).items()}
+        own = np.argsort(-near, axis=1, kind="stable")[:, :FIRST]
+        common = [len({*a} & {*self._by_words[b]}) for a, b in zip(own, places, strict=True)]
+        scores["bm25"] = 100 * float(np.mean(common)) / own.shape[1]
         if (cosine := mean_cosine(some)) is not None:
             scores["mean_cosine"] = cosine
         return scores | {"effective_rank": effective_rank(singular_values(some))}
 
     def answers(self, encode: Encode) -> NDArray[np.float64]:
         """Return nDCG@10 of each document that chooses nothing, the mean of its questions, [D]."""
-        ranks, documents, _ = self._ranks(encode, 1)
+        ranks, places, _, _ = self._ranks(encode, 1)
+        documents = np.array([self.asked[place][0] for place in places])
         values = next(iter(_measures(ranks).values()))
         return np.array([values[documents == each].mean() for each in np.unique(documents)])
 
@@ -105,8 +112,8 @@ class HeldOutSet(DevSet):
 
     def _ranks(
         self, encode: Encode, half: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        """Return ranks from 0 of the first answers, the documents asked for, and the vectors."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+        """Return ranks from 0 of the first answers, which questions, similarities and vectors."""
         kind, owners = similarity_of(encode), np.array(self.owners)
         documents = np.array([document for document, _ in self.asked])
         texts = _finite(in_role(encode, "document")(self.texts))
@@ -115,10 +122,17 @@ class HeldOutSet(DevSet):
         one, other = questions[chosen], texts
         if kind == "cosine":
             kind, one, other = "dot", unit(one), unit(other)
-        scores, documents = similarities(kind, one, other), documents[chosen]
-        own = documents[:, None] == owners
+        scores = similarities(kind, one, other)
+        own = documents[chosen][:, None] == owners
         best = np.where(own, scores, -np.inf).max(axis=1, keepdims=True)
-        return (~own & (scores >= best)).sum(axis=1), documents, texts
+        return (~own & (scores >= best)).sum(axis=1), np.flatnonzero(chosen), scores, texts
+
+    @cached_property
+    def _by_words(self) -> NDArray[np.intp]:
+        """Return the first texts of each question by BM25 ``[Q, 10]``."""
+        words = Bm25.of(self.texts)
+        found = np.stack([words.scores(question) for _, question in self.asked])
+        return np.argsort(-found, axis=1, kind="stable")[:, :FIRST]
 
 
 class HeldOut(Suite):

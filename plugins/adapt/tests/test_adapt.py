@@ -15,6 +15,7 @@ from cse_adapt.texts import by_half, by_sentence, by_title, by_words, sentences,
 from cse_testkit import make_context, make_part
 from safetensors.torch import load_file
 
+from cse import Bm25
 from cse_core.data import Corpus
 from cse_core.data.corpus import hold_out
 from cse_core.errors import CseError
@@ -158,6 +159,15 @@ def test_ranks_are_those_of_a_loop() -> None:
     chosen = [value for d, own in gain.items() if d % 2 == 0 for value in own]
     assert scores["ndcg@10"] == pytest.approx(100 * np.mean(chosen), abs=1e-9)
     assert scores["mrr"] == pytest.approx(100 * np.mean(first), abs=1e-9)
+    words, common = Bm25.of(found.texts), []
+    for _, question in (each for each in asked if each[0] % 2 == 0):
+        near = [cosine(question, text) for text in found.texts]
+        firsts = (
+            {*sorted(range(19), key=lambda row: -values[row])[:10]}  # noqa: B023
+            for values in (near, words.scores(question))
+        )
+        common.append(len(set.intersection(*firsts)) / 10)
+    assert scores["bm25"] == pytest.approx(100 * np.mean(common))
     assert 0 < scores["effective_rank"] <= 8 and -1 <= scores["mean_cosine"] <= 1
     wanted = [np.mean(own) for d, own in sorted(gain.items()) if d % 2]
     assert found.answers(encoder) == pytest.approx(wanted, abs=1e-12)
