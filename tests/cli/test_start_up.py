@@ -85,11 +85,11 @@ def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
 def test_no_distribution_imports_what_is_heavy_and_each_command_has_a_help(cse: Cse) -> None:
     """What ``conftest.py`` leaves out of the suite of each."""
     commands = plugins_of().commands.all
-    brought = (*plugins_of().manager.infos, *(each.info for each in commands))
-    names = {each.distribution for each in brought} - {TOOLKIT}
-    suites = [type("Suite", (PluginSuite,), {"distribution": name}) for name in sorted(names)]
-    assert len(suites) > 30
-    assert heavy_imports({suite.distribution: suite().modules() for suite in suites}) == ""
+    infos = (*plugins_of().manager.infos, *(each.info for each in commands))
+    names = {each.distribution for each in infos} - {TOOLKIT}
+    suites = (type("Suite", (PluginSuite,), {"distribution": name}) for name in names)
+    modules = {suite.distribution: suite().modules() for suite in suites}
+    assert len(modules) > 30 and heavy_imports(modules) == ""
     for command in commands:
         assert cse(*command.name.split(), "--help").code == 0, command.name
 

@@ -47,9 +47,7 @@ class TaughtSuite(LossSuite):
 class TestLossListNet(TaughtSuite):
     part = ("loss", "list-net")
     options: ClassVar[Mapping[str, Any]] = {"temperature": 0.3, "teacher_temperatures": (0.2,)}
-    variants: ClassVar[Sequence[Mapping[str, Any]]] = (
-        {"own": False, "similarity": "dot", "temperature": 5.0},
-    )
+    variants: ClassVar[Sequence[Any]] = ({"own": False, "similarity": "dot", "temperature": 5.0},)
 
     def slow(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any

@@ -102,8 +102,7 @@ def test_every_fault_is_named_with_its_file(site: Path, monkeypatch: pytest.Monk
         (path,) = site.glob(file)
         was = path.read_text(encoding="utf-8")
         assert old in was
-        text = was.replace(old, new, 1).replace("self.rank", RANK)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(was.replace(old, new, 1).replace("self.rank", RANK), encoding="utf-8")
         _forget()
         infos = [each for each in plugins_of().manager.infos if each.distribution == "cse-every"]
         with monkeypatch.context() as patch:  # what takes a process is asked of its own faults
