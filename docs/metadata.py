@@ -24,7 +24,7 @@ from tomlkit.items import Table
 ROOT = Path(__file__).parents[1]
 SHARED = ("requires-python", "license", "license-files", "authors", "keywords", "classifiers")
 """Fields of ``[project]``, in the order in which they are written behind ``readme``."""
-LIGHT = {"evaluation": "bm25", "study": "pages"}
+LIGHT = {"study": "pages"}
 """Extras of plugins that the root's extras include: each is one small package."""
 URLS = "urls"
 """The table ``[project.urls]``, which the root does not have while the project has no address."""
