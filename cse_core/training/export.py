@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,10 +76,8 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
             adapter.save(model, beside / "adapter", public_name(str(model.name_or_path)))
             model, own = adapter.merged(model), None
-        if (pooler := sentence_encoder.encoder.own_pooler) is not None:
-            # Others would draw the layer, and say that it is missing.
-            pooler = {f"pooler.dense.{key}": value for key, value in pooler.items()}
-            own = {**(own or model.state_dict()), **pooler}
+        pooler = sentence_encoder.encoder.own_pooler or {}  # without it others draw the layer
+        own = (own or model.state_dict()) | {f"pooler.dense.{k}": v for k, v in pooler.items()}
         model.save_pretrained(beside, state_dict=own)
         config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
         for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
@@ -192,6 +191,10 @@ def _write_sentence_transformers(
     _write_json(folder / "modules.json", modules)
     limits: dict[str, Any] = {"max_seq_length": sentence_encoder.max_length}
     limits["do_lower_case"] = says["do_lower_case"]
+    encoder = sentence_encoder.encoder
+    takes = signature(type(encoder.model).__init__).parameters
+    if encoder.own_pooler is None and "add_pooling_layer" in takes:
+        limits["model_args"] = {"add_pooling_layer": False}  # it would be drawn, with a warning
     _write_json(folder / "sentence_bert_config.json", limits)
     names = ("prompts", "default_prompt_name", "truncate_dim")
     settings = {name: says[name] for name in names}

@@ -1,11 +1,13 @@
 """The saved model encodes as the trained one did."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from transformers import AutoModel, BertModel
 
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
@@ -69,3 +71,22 @@ def test_an_inference_pooler_that_nothing_trains_is_refused(build: Build) -> Non
         "train with it: --pool scaled, or choose another for inference.pool"
     )
     assert build(recipe.replace('"scaled"', '"mean"'))
+
+
+def test_the_pooling_layer_of_a_model_is_kept(encoder: str, folder: Path) -> None:
+    """ONNX takes no arguments for the model; without them and the layer, others would draw it."""
+    BertModel.from_pretrained(encoder).save_pretrained(folder / "base")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(Path(encoder) / name, folder / "base")
+    bench = Bench(str(folder / "base"), folder, '[[pool]]\nuse = "mean"\n')
+    bench.step(0)
+    save_model(bench.assembly, folder / "model", about={})
+    made, report = AutoModel.from_pretrained(folder / "model", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    own = bench.assembly.online.encoder.own_pooler
+    assert own is not None and torch.equal(made.pooler.dense.weight, own["weight"])
+    assert "model_args" not in (folder / "model/sentence_bert_config.json").read_text()
+    save_model(
+        Bench(encoder, folder, '[[pool]]\nuse = "mean"\n').assembly, folder / "other", about={}
+    )
+    assert "model_args" in (folder / "other/sentence_bert_config.json").read_text()
