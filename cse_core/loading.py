@@ -35,7 +35,7 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        hint = "the plugin's record names a class that does not exist: reinstall the plugin"
+        hint = "correct the name in the plugin's record, or reinstall the plugin"
         raise CseError(f"module {module_name} has no {name}", where=where, hint=hint) from None
 
 

@@ -95,6 +95,7 @@ def search(
     echo_err(f"{many:,} texts of {source}")
     for each in found:
         heads = ("row",) if saved is None else ("file", "row")
+        heads = ("bm25", *heads) if bm25 else heads
         table = plain_table(each["query"], (each["similarity"], *heads, "text"))
         for hit in each["results"]:
             table.add_row(f"{hit['score']:.4f}", *(str(hit[head]) for head in heads), hit["text"])
@@ -104,10 +105,15 @@ def search(
 def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
     """Return the index of a model; refuse one that another model or other settings made."""
     from cse_cli.models.index import index_folder, index_of
+    from cse_core.recipes.model_facts import resolve_model
 
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
-        hint = "name a file with --data, or index texts first: cse index MODEL FILE..."
+        resolve_model(model, plugins.registry)  # a model that is not there has none
+        hint = (
+            "name a file with --data, or an index with --index; cse index MODEL FILE... --out DIR"
+        )
+        hint += " makes one"
         raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
     assert folder is not None
     return index_of(folder, model, plugins.registry, given)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cse_cli.models.saved_model import SentenceModel
-    from cse_cli.models.words import Bm25
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_core.runtime.declared import SimilarityName
     from cse_core.runtime.sharing import Share
@@ -221,14 +220,16 @@ def nearest(
     made = encode.blocks(distinct, role="document")
     blocks = (similarities(kind, asked, vectors) for _, vectors in made)
     scores = np.concatenate(list(blocks), axis=1)
-    best = first_texts(scores, queries, top, Bm25.of(distinct) if bm25 else None, bm25).tolist()
+    by_words = Bm25.of(distinct).of_queries(queries) if bm25 else None
+    best = first_texts(scores, by_words, top, bm25).tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
     found = []
-    for query, places, row in zip(queries, best, scores, strict=True):
+    for number, (query, places, row) in enumerate(zip(queries, best, scores, strict=True)):
         results = [
             {
                 "rank": rank,
                 "score": round(float(row[place]), 6),
+                **({} if by_words is None else {"bm25": round(float(by_words[number, place]), 4)}),
                 "row": first[distinct[place]],
                 "text": distinct[place],
             }
@@ -239,24 +240,23 @@ def nearest(
 
 
 def first_texts(
-    scores: NDArray[np.float32], queries: Sequence[str], top: int, words: Bm25 | None, bm25: float
+    scores: NDArray[np.float32], by_words: NDArray[np.float32] | None, top: int, bm25: float
 ) -> NDArray[np.intp]:
     """Return which texts come first for each query ``[Q, top]``.
 
     Args:
         scores: Similarities ``[Q, N]``; of equal ones the first text comes first.
-        queries: The queries.
+        by_words: Scores of BM25 ``[Q, N]``.
         top: How many are wanted.
-        words: Ranks the texts by their words.
-        bm25: The share of these ranks.
+        bm25: The share of the ranks by words.
     """
     import numpy as np
 
     from cse_cli.models.words import fuse
 
     found: NDArray[np.floating] = scores
-    if words is not None:
-        found = fuse(scores, np.stack([words.scores(query) for query in queries]), bm25)
+    if by_words is not None:
+        found = fuse(scores, by_words, bm25)
     return np.argsort(-found, axis=1, kind="stable")[:, :top]
 
 

@@ -23,7 +23,7 @@ from cse_cli.models.encoding import (
     first_texts,
     similarities,
 )
-from cse_core.data.documents import read_documents
+from cse_core.data.documents import MARKED, read_document, read_documents
 from cse_core.errors import CseError
 from cse_core.files import RUN_FILE, atomic_folder
 
@@ -76,10 +76,11 @@ class Index:
             kind, asked = "dot", unit(asked).astype(np.float32)
         blocks = (self.vectors[at : at + _ROWS] for at in range(0, len(self.vectors), _ROWS))
         near = [similarities(kind, asked, rows.astype(np.float32)) for rows in blocks]
-        scores, words = np.concatenate(near, axis=1), None
+        scores, by_words = np.concatenate(near, axis=1), None
         if bm25:
             words = Bm25.saved(self.path / _WORDS, lambda: [e["text"] for e in self.lines()])
-        best = first_texts(scores, queries, top, words, bm25)
+            by_words = words.of_queries(queries)
+        best = first_texts(scores, by_words, top, bm25)
         values = np.take_along_axis(scores, best, axis=1)
         wanted = set(best.ravel().tolist())
         last = max(wanted) + 1
@@ -92,6 +93,11 @@ class Index:
                     {
                         "rank": rank,
                         "score": round(score, 6),
+                        **(
+                            {}
+                            if by_words is None
+                            else {"bm25": round(float(by_words[number, row]), 4)}
+                        ),
                         "file": found[row]["places"][0][0],
                         "row": found[row]["places"][0][1],
                         "text": found[row]["text"],
@@ -99,7 +105,9 @@ class Index:
                     for rank, (row, score) in enumerate(zip(rows, own, strict=True), 1)
                 ],
             }
-            for query, rows, own in zip(queries, best.tolist(), values.tolist(), strict=True)
+            for number, (query, rows, own) in enumerate(
+                zip(queries, best.tolist(), values.tolist(), strict=True)
+            )
         ]
 
 
@@ -187,7 +195,7 @@ def read_places(
     """Return the texts of files and folders with their places, and what to say of them.
 
     Args:
-        files: Tables, txt files with a text a line, and folders of documents.
+        files: Tables, txt files with a text a line, and Markdown and HTML documents or folders.
         registry: The installed plugins' records.
         columns: As ``rows_of`` takes them.
 
@@ -205,6 +213,10 @@ def read_places(
 
     for file in files:
         folder = Path(file).expanduser()
+        if folder.is_file() and folder.suffix.lower() in MARKED:
+            for number, text in enumerate(read_document(folder, file).passages, 1):
+                add(text, file, number)
+            continue
         if not folder.is_dir() or registry.has("dataset", file):
             for row, text in enumerate(rows_of(file, registry, columns), 1):
                 add(text, file, row)

@@ -113,6 +113,12 @@ class Bm25:
         found: NDArray[np.float32] = self._index.get_scores(asked)
         return found
 
+    def of_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """Return the scores ``[Q, N]`` of all queries."""
+        import numpy as np
+
+        return np.stack([self.scores(query) for query in queries])
+
 
 def fuse(
     vectors: NDArray[np.floating], words: NDArray[np.floating], weight: float

@@ -14,7 +14,8 @@ from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.files import TextFile, file_lines
 from cse_core.errors import CseError
 
-DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".txt")
+MARKED = (".md", ".markdown", ".html", ".htm")
+DOCUMENTS = (*MARKED, ".txt")
 """Endings of files that are one document each in a folder."""
 PASSAGE = 120
 """Words of a passage, about; a longer paragraph is divided, shorter ones are joined."""

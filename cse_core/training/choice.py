@@ -57,9 +57,9 @@ def choose(
     why = f"step {best.step} by {scorer.select} = {best.score:.2f}"
     if not options.select_start or start.score is None:
         return Choice(best, why)
-    no_better = f"the start, {scorer.select} = {start.score:.2f}: training made it no better"
+    no_better = f"the start, {scorer.select} = {start.score:.2f}"
     if start.place == best.place:
-        return Choice(best, no_better, (f"no better: kept {no_better}",))
+        return Choice(best, no_better, (f"no better: no step scores above {no_better}",))
     chosen = kept
     for share in options.merge:
         mixed = averaged(read(start), chosen, share)
@@ -83,6 +83,6 @@ def choose(
         )
     if verdicts and not any(verdict.better for verdict in verdicts):
         restore(read(start))
-        return Choice(start, no_better, (*said, f"kept {no_better}"))
+        return Choice(start, no_better, (*said, f"no better: kept {no_better}"))
     restore(kept)
     return Choice(best, why, said)

@@ -49,7 +49,7 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=19_010),
+    Bound("cse_core", ("cse_core",), 11_000, held=19_016),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_584),
     Bound("  registry", ("cse_core/registry",), 600, held=838),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_725),
@@ -61,15 +61,15 @@ BOUNDS = (
     Bound("  training", ("cse_core/training",), 1_400, held=2_195),
     Bound("  runtime", ("cse_core/runtime",), 490, held=1_050),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=140),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_590),
-    Bound("plugins", ("plugins",), 26_467, held=29_305),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_615),
+    Bound("plugins", ("plugins",), 26_467, held=29_315),
     Bound("  study", ("plugins/study",), 5_000, held=5_480),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=4_170),
-    Bound("  testkit", ("plugins/testkit",), 3_000, held=4_030),
+    Bound("  testkit", ("plugins/testkit",), 3_000, held=4_033),
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_840, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_870, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=815, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
 )

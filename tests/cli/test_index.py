@@ -173,6 +173,9 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
     assert (index / "words" / "vocab.index.json").is_file()
     found = model.search("garden bell lamp", index, top=1, bm25=1)[0]["results"]
     assert found[0]["text"] == "the lamp of the garden" and 0 < found[0]["score"] <= 1
+    assert found[0]["bm25"] > 0.5 and "bm25" not in cse(*words[:-1], *by_index).out
+    shown = cse(*words[:-1], *by_index, "--bm25", "0.5").out
+    assert "bm25" in shown and str(found[0]["bm25"]) in shown
     assert cse("index", "starter", "--out", str(index)).code == 0
     assert not (index / "words").exists()
     refused(cse(*words, *by_data, "--bm25", "1.5"), "--bm25", "from 0 to 1")

@@ -55,7 +55,7 @@ def test_its_tests_pass(folder: Path) -> None:
 
 
 def test_its_wheel_is_found_where_it_is_installed(package: Path, tmp_path: Path) -> None:
-    assert ["pip", "wheel", "--no-deps", "--wheel-dir", "dist", "cse-arccse"] in COMMANDS
+    assert ["pip", "wheel", "--no-deps", "--wheel-dir", "dist", "./cse-arccse"] in COMMANDS
     (wheel,) = WheelBuilder(str(package)).build(directory=str(tmp_path / "dist"))
     assert ["pip", "install", f"dist/{Path(wheel).name}"] in COMMANDS
     place = tmp_path / "place"

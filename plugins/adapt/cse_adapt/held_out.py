@@ -73,7 +73,7 @@ class HeldOutSet(DevSet):
     def score(self, encode: Encode) -> dict[str, float]:
         """Return the mean scores x100 of the documents that choose, and signs of a collapse.
 
-        ``bm25`` is the share of BM25's first 10 texts that are among the encoder's first 10.
+        ``bm25_agreement`` is how many of BM25's first 10 texts are among the encoder's first 10.
 
         Raises:
             CseError: If the encoder's vectors are not finite.
@@ -83,7 +83,7 @@ class HeldOutSet(DevSet):
         scores = {name: float(100 * each.mean()) for name, each in _measures(ranks).items()}
         own = np.argsort(-near, axis=1, kind="stable")[:, :FIRST]
         common = [len({*a} & {*self._by_words[b]}) for a, b in zip(own, places, strict=True)]
-        scores["bm25"] = 100 * float(np.mean(common)) / own.shape[1]
+        scores["bm25_agreement"] = 100 * float(np.mean(common)) / own.shape[1]
         if (cosine := mean_cosine(some)) is not None:
             scores["mean_cosine"] = cosine
         return scores | {"effective_rank": effective_rank(singular_values(some))}

@@ -9,7 +9,7 @@ from cse_core.records import LossSpec, Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
-    from cse_dclr.options import InstanceWeightsOptions, NoiseOptions
+    from cse_dclr.options import DclrOptions, InstanceWeightsOptions, NoiseOptions
 
 PAPER = Paper(
     "Zhou, Zhang, Zhao and Wen: Debiased Contrastive Learning, ACL 2022",
@@ -60,6 +60,7 @@ def cse_losses() -> list[LossSpec]:
             summary="InfoNCE with weighted negatives, or the published binary cross entropy",
             factory="cse_dclr.loss:Dclr",
             options="cse_dclr.options:DclrOptions",
+            plan_notes=_infonce_alone,
             paper=PAPER,
         )
     ]
@@ -106,6 +107,13 @@ def _one_pass_would_do(options: InstanceWeightsOptions, facts: RunInfo) -> list[
         f"anchor and {options.view} are one text: unless an augmenter changes it for branch "
         f"{options.branch}, view = anchor gives the same weights for one pass less"
     ]
+
+
+def _infonce_alone(options: DclrOptions, facts: RunInfo) -> list[str]:
+    """Say where nothing weighs negatives, so that the paper's loss is InfoNCE."""
+    if options.variant != "paper" or any("phi" in store for store in facts.stores.values()):
+        return []
+    return ["without weights of negatives this is InfoNCE; add --negatives +instance-weights"]
 
 
 def _judged_by_itself(options: InstanceWeightsOptions, facts: RunInfo) -> list[str]:

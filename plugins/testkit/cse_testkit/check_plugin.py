@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,8 @@ def check_plugin(
     infos = [info for info in manager.infos if info.distribution == distribution]
     from cse_testkit.checking import check
 
+    if not json and (spec := find_spec(infos[0].module.partition(".")[0])) and spec.origin:
+        echo(f"{infos[0].label} in {Path(spec.origin).parent}")
     promises: list[Asked] = []
     for part, several in groupby(
         check(distribution, infos, with_pairs=pairs),
