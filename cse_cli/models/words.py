@@ -74,11 +74,12 @@ class Bm25:
         """
         import bm25s
 
-        units = units or units_of(texts[:_SOME])[0]
-        found, index = [units(text) for text in texts], bm25s.BM25(**cls.ABOUT)
-        if any(found):
-            index.index(found, show_progress=False)
-        return cls(index if any(found) else None, units, len(texts))
+        units, vocabulary = units or units_of(texts[:_SOME])[0], dict[str, int]()
+        ids = [[vocabulary.setdefault(each, len(vocabulary)) for each in units(t)] for t in texts]
+        index = bm25s.BM25(**cls.ABOUT)
+        if vocabulary:
+            index.index((ids, vocabulary), show_progress=False)
+        return cls(index if vocabulary else None, units, len(texts))
 
     @classmethod
     def saved(cls, path: Path, texts: Callable[[], Sequence[str]]) -> Bm25:
