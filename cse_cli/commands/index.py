@@ -78,7 +78,7 @@ def index(
     folder = index_folder(model, out)
     if folder is None:
         hint = "name the folder of the index: --out DIR"
-        raise CseError("is not a run, which would hold its index", where="MODEL", value=model,
+        raise CseError("is not a run: its index needs a folder", where="MODEL", value=model,
                        hint=hint)  # fmt: skip
     old = None
     if folder.is_dir() and any(folder.iterdir()):

@@ -62,7 +62,7 @@ def search(
 ) -> None:
     """Find the texts nearest to a query.
 
-    By cosine, or by the similarity that the model declares; --bm25 adds the words.
+    By cosine or the similarity that the model declares; --bm25 ranks by words too.
     """
     check_queries(queries, top, bm25)
     plugins = installed(context)

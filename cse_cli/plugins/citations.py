@@ -19,7 +19,8 @@ ALL = "all"
 def papers_of(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     """Yield the citations of a recipe's table and of its parts, as far as they are installed."""
     recipe = settings.get("name")
-    yield from (each.spec.paper for each in registry.recipes() if each.name == recipe)
+    own = (each.spec.paper for each in registry.recipes() if each.name == recipe)
+    yield from filter(None, own)
     for kind in COMPONENT_SPECS:
         for part in settings.get(kind, ()):
             owner, _, name = part.get("use", part.get("name", "")).rpartition("/")

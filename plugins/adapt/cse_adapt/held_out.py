@@ -104,8 +104,8 @@ class HeldOutSet(DevSet):
         word = "better" if low > 0 else "worse" if high < 0 else "no better"
         before, after = (100 * each.mean() for each in (start, end))
         text = (
-            f"{word}: nDCG@{FIRST} of {count:,} documents that chose nothing, found by their own "
-            f"titles or sentences: {before:.2f} at the start, {after:.2f} now "
+            f"{word}: nDCG@{FIRST} of {count:,} documents that did not select the checkpoint, "
+            f"found by their titles or sentences: {before:.2f} at the start, {after:.2f} now "
             f"({change.mean():+.2f}, 95 % interval {low:+.2f} to {high:+.2f})"
         )
         return Verdict(text, bool(low > 0))

@@ -235,6 +235,7 @@ def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
         "no better: no step scores above the start"
     )
     folders = Path(encoder), tmp_path / "kept" / "model"
+    assert "Citation" not in (folders[1] / "README.md").read_text()
     before, after = (load_file(folder / "model.safetensors") for folder in folders)
     assert all(torch.equal(before[name], after[name]) for name in after)
 

@@ -298,15 +298,15 @@ class PartSuite(RecordSuite):
             second = Rig(open_run(folder, plugins=trial.plugins))
             second.session.prepare()
         one, other = (rig.session.parts[trial.path].state_dict() for rig in (first, second))
-        same("another state after a checkpoint", snapshot(dict(one)), snapshot(dict(other)))
+        same("state_dict does not restore", snapshot(dict(one)), snapshot(dict(other)))
         second.step(STEPS - 2)
         again = [*first.losses[:2], *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
-            why = "resumed after step 2"
+            why = "a resume after step 2 changes the loss: return in state_dict what it needs"
             if number < 2:
                 why = "one seed, two losses: make layers of torch inside `with setup.seeded(...)`"
             assert wanted == found, (
-                f"{why}: that of step {number + 1} is {found}, and {wanted} in the first run"
+                f"{why} (step {number + 1}: {found}, and {wanted} in the first run)"
             )
         before, after = snapshot(trial.rig.weights()), snapshot(second.weights())
         same("resumed after step 2, other weights", before, after)
