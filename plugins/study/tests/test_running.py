@@ -150,7 +150,7 @@ def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: P
     folder = StudyFolder(tmp_path)
     missing = jobs.make(Job(place=folder, run=PlannedRun("m", call="json:nothing")))
     assert missing.status == "failed"
-    assert missing.line.startswith("call: module json has no nothing; the plugin's record names")
+    assert missing.line.startswith("call: module json has no nothing; correct the name in")
     call = PlannedRun("f", call="builtins:dict", settings={"value": 2.5})
     fine = Job(place=folder, run=call)
     assert jobs.make(fine).status == "done" and fine.done

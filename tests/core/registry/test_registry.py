@@ -109,7 +109,7 @@ def test_options_are_imported_when_first_asked_for() -> None:
     assert ReporterSpec(name="notes", summary="s", factory="m:C").options_class is Options
     for options, line in {
         "no.such:Options": "loss.needy: no.such:Options cannot be imported: No module named 'no'",
-        f"{__name__}:Nobody": f"loss.needy: module {__name__} has no Nobody; the plugin's record",
+        f"{__name__}:Nobody": f"loss.needy: module {__name__} has no Nobody; correct the name in",
         f"{__name__}:info": "loss.needy: its options are not a subclass of cse_core.options.Loss",
         "cse_core.options:HeadOptions": "LossOptions (got 'cse_core.options:HeadOptions'); correct",
     }.items():
