@@ -67,20 +67,29 @@ def by_sentence(title: str, text: str, draw: float, *, keep: bool = False) -> Pa
 
 def by_half(text: str) -> Pair | None:
     """Return the first half of a text's words and the second; None of a text with few words."""
-    words = text.split()
+    words, space = _split(text)
     half = len(words) // 2
-    if half < LEAST_WORDS:
+    if _words(text) < 2 * LEAST_WORDS:
         return None
-    return Pair(" ".join(words[:half]), " ".join(words[half:]))
+    return Pair(space.join(words[:half]), space.join(words[half:]))
 
 
 def by_words(text: str, draws: tuple[float, float]) -> Pair:
     """Return two spans of half of a text's words, each beginning anywhere; of one word the text."""
-    words = text.split()
+    words, space = _split(text)
     size = -(-len(words) // 2)
     starts = (int(draw * (len(words) - size + 1)) for draw in draws)
-    return Pair(*(" ".join(words[start : start + size]) or text for start in starts))
+    return Pair(*(space.join(words[start : start + size]) or text for start in starts))
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """Return a text's words, or its characters in scripts without spaces, and what joins them."""
+    return ([*text], "") if _unspaced(text) else (text.split(), " ")
 
 
 def _words(text: str) -> int:
-    return max(len(text.split()), len(text) // 3 if text[:1] > "\u2e80" else 0)
+    return max(len(text.split()), len(text) // 3 if _unspaced(text) else 0)
+
+
+def _unspaced(text: str) -> bool:
+    return 2 * sum(each > "\u2e80" for each in text) > len(text)

@@ -68,6 +68,10 @@ def test_halves_and_spans_of_words() -> None:
     assert by_words("a b c d e", (0.0, 0.99)) == ("a b c", "c d e")
     assert by_words("a b c d e", (0.4, 0.6)) == ("b c d", "b c d")
     assert by_words("word", (0.5, 0.5)) == ("word", "word")
+    long = "“刀锋杀手”皮斯托瑞斯否认谋杀指控，并说他不知道。"
+    assert by_half(long) == (long[:12], long[12:]) and by_half(long[:20]) is None
+    assert by_words(long, (0.0, 0.99)) == (long[:13], long[12:])
+    assert by_half("a b c d e f g h i 皮斯托瑞斯") == ("a b c d e", "f g h i 皮斯托瑞斯")
 
 
 def corpus_of(text: Sequence[str], **columns: Sequence[str]) -> Corpus:
