@@ -41,6 +41,8 @@ _GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
 _DIGITS = "0123456789"
 _MANY = 10
 """Values from which on some that recur are labels."""
+_WORDS = 5
+"""Words of a label, on average, less than; a query that recurs is a text."""
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -58,7 +60,8 @@ def kind_of(values: Sequence[str], *, lists: bool = False) -> ColumnKind:
         return "number"
     distinct, many = len(set(values)), len(values) >= _MANY
     if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
-        return "label" if many and distinct * 10 <= len(values) else "text"
+        short = sum(value.count(" ") for value in values) < _WORDS * len(values)
+        return "label" if many and short and distinct * 10 <= len(values) else "text"
     if many and distinct * 2 <= len(values):
         return "label"
     return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"

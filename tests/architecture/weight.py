@@ -49,11 +49,11 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=19_016),
+    Bound("cse_core", ("cse_core",), 11_000, held=19_019),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_584),
     Bound("  registry", ("cse_core/registry",), 600, held=838),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_725),
-    Bound("  data", ("cse_core/data",), 1_300, held=2_095),
+    Bound("  data", ("cse_core/data",), 1_300, held=2_098),
     Bound("  tokenization", ("cse_core/tokenization",), 450, held=698),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=2_257),
     Bound("  builtins", ("cse_core/builtins",), 600, held=616),
@@ -69,7 +69,7 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_870, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_880, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=815, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
 )

@@ -134,3 +134,15 @@ def test_files_of_arrow_and_compressed_ones(tmp_path: Path) -> None:
     ):
         with pytest.raises(cse.CseError, match=said):
             cse.plan(data=tmp_path / name, dev="none")
+
+
+def test_a_long_query_that_recurs_is_a_text(tmp_path: Path) -> None:
+    """Short values that recur are labels, such as topics; a query has many answers."""
+    path = tmp_path / "clicks.jsonl"
+    query = "what are the effects of small deformations in a rotating parametric system"
+    path.write_text("".join(objects(query=query, passage=f"{A} {n}") for n in range(60)))
+    facts = cse.plan("pairs", data=path, dev="none").composition.facts
+    assert facts.columns == ("text", "positive")
+    path.write_text("".join(objects(query="world news", passage=f"{A} {n}") for n in range(60)))
+    with pytest.raises(cse.CseError, match="labels"):
+        cse.plan("pairs", data=path, dev="none")
