@@ -116,7 +116,7 @@ def test_a_variant_that_forgets_its_state_is_found() -> None:
     values = {"variants": ({"level": "sentence"},)}
     varied = type("Varied", (suite,), values)
     found = failures(varied, ["its_variants_keep_them_too"])
-    assert "its_state_round_trips: resumed after step 2" in found["its_variants_keep_them_too"]
+    assert "its_state_round_trips: a resume after step 2" in found["its_variants_keep_them_too"]
 
 
 def test_pytest_says_what_was_promised_and_found() -> None:
