@@ -86,6 +86,9 @@ class Bm25:
         """Return the words that a folder holds; count and save them if it is not there.
 
         Where nothing can be written, they are counted each time.
+
+        Raises:
+            CseError: If the folder is damaged.
         """
         if not path.is_dir():
             made = cls.of(texts())
@@ -99,10 +102,13 @@ class Bm25:
             return made
         import bm25s
 
-        index = bm25s.BM25.load(path, mmap=True, show_progress=False)
-        units = {each.__name__: each for each in (words, character_ngrams)}
-        named = (path / "units").read_text(encoding="utf-8")
-        return cls(index, units[named], index.scores["num_docs"])
+        known = {each.__name__: each for each in (words, character_ngrams)}
+        try:
+            index = bm25s.BM25.load(path, mmap=True, show_progress=False)
+            units = known[(path / "units").read_text(encoding="utf-8")]
+            return cls(index, units, index.scores["num_docs"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise CseError("is damaged", where=str(path), hint="delete this folder") from None
 
     def scores(self, query: str) -> NDArray[np.float32]:
         """Return the score of each text ``[N]``, 0 for one without a word of the query."""

@@ -176,6 +176,11 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
     assert found[0]["bm25"] > 0.5 and "bm25" not in cse(*words[:-1], *by_index).out
     shown = cse(*words[:-1], *by_index, "--bm25", "0.5").out
     assert "bm25" in shown and str(found[0]["bm25"]) in shown
+    for name in ("vocab.index.json", "data.csc.index.npy", "units"):
+        kept = (index / "words" / name).read_bytes()
+        (index / "words" / name).write_bytes(kept[: len(kept) // 2])
+        refused(cse(*words, *by_index, "--bm25", "1"), "words", "is damaged")
+        (index / "words" / name).write_bytes(kept)
     assert cse("index", "starter", "--out", str(index)).code == 0
     assert not (index / "words").exists()
     refused(cse(*words, *by_data, "--bm25", "1.5"), "--bm25", "from 0 to 1")
