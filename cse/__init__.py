@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from cse_cli.models.words import units_of as units_of
     from cse_cli.training.stored_run import StoredRun as StoredRun
     from cse_core import __version__ as __version__
+    from cse_core.data.columns import lacks_word_spaces as lacks_word_spaces
     from cse_core.data.sources import hub_name as hub_name
     from cse_core.data.sources import hub_rows as hub_rows
     from cse_core.engine.step import StepResult as StepResult
@@ -69,6 +70,7 @@ _NAMES = {
     "cse_cli.models.words": ("Bm25", "Units", "fuse", "units_of"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
+    "cse_core.data.columns": ("lacks_word_spaces",),
     "cse_core.data.sources": ("hub_name", "hub_rows"),
     "cse_core.engine.step": ("StepResult",),
     "cse_core.engine.views": ("PreparedView",),

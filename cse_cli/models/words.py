@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Units = Callable[[str], list[str]]
-WEIGHT = 0.3
-"""Share of the words in what is fused, where none is given."""
 _RANKS = 60  # the constant of reciprocal rank fusion (Cormack et al., 2009)
 _WORD = re.compile(r"\w+")
 _SOME = 1000

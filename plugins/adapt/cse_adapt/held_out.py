@@ -130,8 +130,7 @@ class HeldOutSet(DevSet):
     @cached_property
     def _by_words(self) -> NDArray[np.intp]:
         """Return the first texts of each question by BM25 ``[Q, 10]``."""
-        words = Bm25.of(self.texts)
-        found = np.stack([words.scores(question) for _, question in self.asked])
+        found = Bm25.of(self.texts).of_queries([question for _, question in self.asked])
         return np.argsort(-found, axis=1, kind="stable")[:, :FIRST]
 
 

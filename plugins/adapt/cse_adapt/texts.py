@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cse import lacks_word_spaces
+
 LEAST_WORDS = 4
 """Words of what can ask; in scripts without spaces, a third of its characters."""
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")
@@ -84,12 +86,8 @@ def by_words(text: str, draws: tuple[float, float]) -> Pair:
 
 def _split(text: str) -> tuple[list[str], str]:
     """Return a text's words, or its characters in scripts without spaces, and what joins them."""
-    return ([*text], "") if _unspaced(text) else (text.split(), " ")
+    return ([*text], "") if lacks_word_spaces([text]) else (text.split(), " ")
 
 
 def _words(text: str) -> int:
-    return max(len(text.split()), len(text) // 3 if _unspaced(text) else 0)
-
-
-def _unspaced(text: str) -> bool:
-    return 2 * sum(each > "\u2e80" for each in text) > len(text)
+    return max(len(text.split()), len(text) // 3 if lacks_word_spaces([text]) else 0)

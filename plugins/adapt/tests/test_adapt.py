@@ -71,6 +71,7 @@ def test_halves_and_spans_of_words() -> None:
     long = "“刀锋杀手”皮斯托瑞斯否认谋杀指控，并说他不知道。"
     assert by_half(long) == (long[:12], long[12:]) and by_half(long[:20]) is None
     assert by_words(long, (0.0, 0.99)) == (long[:13], long[12:])
+    assert by_half("한국어 문장은 띄어 쓴다") is None, "Korean has spaces"
     assert by_half("a b c d e f g h i 皮斯托瑞斯") == ("a b c d e", "f g h i 皮斯托瑞斯")
 
 

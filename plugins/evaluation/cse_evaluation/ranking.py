@@ -26,7 +26,7 @@ from cse import (
 )
 from cse_core.suites import DevSet, Encode, Progress, in_role, similarity_of
 from cse_evaluation.collections import Collection
-from cse_evaluation.results import Baseline, Result
+from cse_evaluation.results import Baseline, Result, rounded
 from cse_evaluation.vectors import EncodedTexts
 
 MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map")
@@ -133,7 +133,7 @@ def measure_fused(
     def scores() -> Iterator[NDArray[np.float64]]:
         for start, near in _near(kind, asked, read):
             own = queries[start : start + len(near)]
-            yield fuse(near, np.stack([collection.words.scores(each) for each in own]), SHARE)
+            yield fuse(near, collection.words.of_queries(own), SHARE)
 
     return ranker.measure(scores())
 
@@ -185,7 +185,7 @@ def score_collection(
     }
     if words is not None:
         fused = measure_fused(kind, asked, read, ranker, collection)
-        facts["with_bm25"] = {"share": SHARE, **_rounded(fused)}
+        facts["with_bm25"] = {"share": SHARE, **rounded(mean_scores(fused))}
     return Result.of(
         collection.name,
         mean_scores(measured),
@@ -206,13 +206,9 @@ def score_words(collection: Collection) -> Baseline:
             found = collection.words.scores(text)
             yield np.where(found > 0, found, -np.inf)[None]
 
-    found = _rounded(ranker.measure(scores()))
+    found = rounded(mean_scores(ranker.measure(scores())))
     units = units_of(collection.queries.values())[1]
     return {"bm25": found, "lexical": {**Bm25.ABOUT, "units": units}}
-
-
-def _rounded(measured: NDArray[np.float64]) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in mean_scores(measured).items()}
 
 
 @dataclass(frozen=True)
