@@ -51,7 +51,7 @@ def search(
         float,
         typer.Option(
             metavar="SHARE",
-            help="Share of BM25 in the order, 0 to 1: the ranks by words and by vectors are fused; "
+            help="Share of BM25 in the order, 0 to 1: a mean of scores by words and by vectors; "
             "0.3 helps many encoders on texts that they do not know.",
         ),
     ] = 0,

@@ -248,7 +248,7 @@ def first_texts(
         scores: Similarities ``[Q, N]``; of equal ones the first text comes first.
         by_words: Scores of BM25 ``[Q, N]``.
         top: How many are wanted.
-        bm25: The share of the ranks by words.
+        bm25: The share of the words.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Words of texts: what counts as one, their ranking by BM25, and its fusion with vectors' ranks."""
+"""Words of texts: what counts as one, their ranking by BM25, and its fusion with vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Units = Callable[[str], list[str]]
-_RANKS = 60  # the constant of reciprocal rank fusion (Cormack et al., 2009)
 _WORD = re.compile(r"\w+")
 _SOME = 1000
 
@@ -127,10 +126,12 @@ class Bm25:
 
 def fuse(
     vectors: NDArray[np.floating], words: NDArray[np.floating], weight: float
-) -> NDArray[np.float64]:
-    """Return ``(1 - weight) / (60 + rank by vectors) + weight / (60 + rank by words)``.
+) -> NDArray[np.floating]:
+    """Return a weighted mean ``[Q, N]`` of both scores, each scaled for each query.
 
-    The ranks of both count from 1; a text without a word of the query has no rank by words.
+    The best text has 1 on both scales. 0 is the mean similarity of all texts, and a text without
+    a word of the query. Such a mean ranks better than one of reciprocal ranks (Bruch et al., 2023,
+    who take the least possible similarity as 0).
 
     Args:
         vectors: Similarities ``[Q, N]`` of queries and texts.
@@ -139,10 +140,10 @@ def fuse(
     """
     import numpy as np
 
-    def shares(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-        order = np.argsort(-scores, axis=1, kind="stable")
-        ranks = np.empty_like(order)
-        np.put_along_axis(ranks, order, np.arange(1, 1 + scores.shape[1])[None], axis=1)
-        return 1 / (_RANKS + ranks)
+    def scaled(scores: NDArray[np.floating], zero: Any) -> NDArray[np.floating]:
+        span = scores.max(axis=1, keepdims=True) - zero
+        found: NDArray[np.floating] = (scores - zero) / np.where(span > 0, span, 1)
+        return found
 
-    return (1 - weight) * shares(vectors) + weight * shares(words) * (words > 0)
+    near = scaled(vectors, vectors.mean(axis=1, keepdims=True))
+    return (1 - weight) * near + weight * scaled(words, 0)

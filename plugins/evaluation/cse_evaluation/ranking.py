@@ -34,7 +34,7 @@ MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map")
 DEPTH = 1000
 """Documents that are ranked for a query."""
 SHARE = 0.3
-"""Of BM25 in a fused ranking."""
+"""Of BM25 in the ranking by both."""
 _TEXTS, _CELLS, _SAMPLE = 2048, 2**25, 1000
 
 
@@ -127,10 +127,10 @@ def measure_fused(
     ranker: Ranker,
     collection: Collection,
 ) -> NDArray[np.float64]:
-    """Return ``MEASURES`` of each query ``[Q, 5]`` by ranks of vectors and of BM25 together."""
+    """Return ``MEASURES`` of each query ``[Q, 5]`` by vectors and BM25 together."""
     queries = list(collection.queries.values())
 
-    def scores() -> Iterator[NDArray[np.float64]]:
+    def scores() -> Iterator[NDArray[np.floating]]:
         for start, near in _near(kind, asked, read):
             own = queries[start : start + len(near)]
             yield fuse(near, collection.words.of_queries(own), SHARE)

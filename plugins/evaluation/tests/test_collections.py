@@ -264,18 +264,17 @@ def test_bm25_equals_a_slow_loop(tmp_path: Path) -> None:
     assert found["lexical"] == {"method": "lucene", "k1": 1.5, "b": 0.75, "units": "words"}
 
 
-def test_ranks_by_vectors_and_words_are_fused_as_a_slow_loop_does(tmp_path: Path) -> None:
+def test_vectors_and_words_are_fused_as_a_slow_loop_does(tmp_path: Path) -> None:
     collection = read_collection(beir(tmp_path))
     texts = list(dict.fromkeys(collection.documents.values()))
     whole: dict[str, dict[str, float]] = {}
     for query, text in collection.queries.items():
         near = (letters([text]) * -1 @ letters(texts).T)[0]
         said = collection.words.scores(text)
-        fused = dict.fromkeys(texts, 0.0)
-        for rank, row in enumerate(sorted(range(len(texts)), key=lambda row: -near[row]), 1):
-            fused[texts[row]] += 0.7 / (60 + rank)
-        for rank, row in enumerate(sorted(range(len(texts)), key=lambda row: -said[row]), 1):
-            fused[texts[row]] += 0.3 / (60 + rank) if said[row] else 0.0
+        mean, fused = float(sum(near)) / len(texts), {}
+        for own, one, other in zip(texts, near, said, strict=True):
+            fused[own] = 0.7 * (float(one) - mean) / (float(max(near)) - mean)
+            fused[own] += 0.3 * float(other) / float(max(said)) if other else 0.0
         whole[query] = {document: fused[own] for document, own in collection.documents.items()}
     found = score_collection(Prompted(), collection, score_words(collection)).facts["with_bm25"]
     expected = mean_scores(np.array(slow(whole, JUDGED)))

@@ -25,7 +25,7 @@ _HEADS = ("split", "setting")
 _RECALL = "Recall@k x100: a document's own title among the k most similar of all titles."
 _JUDGED = (
     "x100, means over queries of trec_eval's measures; documents are title and text; BM25: words, "
-    "not stemmed; with BM25: ranks fused, as `cse search --bm25 0.3` does."
+    "not stemmed; with BM25: both, as `cse search --bm25 0.3` does."
 )
 _GEOMETRY = (
     "Alignment: mean squared distance of pairs scored above the threshold; uniformity: "
