@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse import Bm25, effective_rank, mean_cosine, similarities, singular_values, unit
-from cse_adapt.texts import by_half, by_sentence, by_title, without_title
+from cse_adapt.texts import by_half, by_sentence, by_title, in_order, without_title
 from cse_core.errors import CseError
 from cse_core.protocols import Corpus
 from cse_core.suites import DevSet, Encode, Suite, Verdict, in_role, similarity_of
@@ -35,11 +35,13 @@ class HeldOutSet(DevSet):
         texts: Answers: the held-out rows less title and sentence, and trained rows behind them.
         owners: Document of each text; -1 of trained ones.
         asked: Document and text of each question.
+        ordered: Whether the words are in an order that recurs.
     """
 
     texts: tuple[str, ...]
     owners: tuple[int, ...]
     asked: tuple[tuple[int, str], ...]
+    ordered: bool = True
 
     @classmethod
     def of(cls, held_out: Corpus, rows: Corpus) -> HeldOutSet:
@@ -68,7 +70,10 @@ class HeldOutSet(DevSet):
         answers += map(without_title, *_titled(rows, some))
         owners = [*map(numbers.__getitem__, keys), *[-1] * len(some)]
         choices = (f"ndcg@{FIRST}", "mrr")
-        return cls(NAME, choices, len(answers), tuple(answers), tuple(owners), tuple(asked))
+        ordered = in_order(answers[:_SAMPLE])
+        return cls(
+            NAME, choices, len(answers), tuple(answers), tuple(owners), tuple(asked), ordered
+        )
 
     def score(self, encode: Encode) -> dict[str, float]:
         """Return the mean scores x100 of the documents that choose, and signs of a collapse.
@@ -101,14 +106,17 @@ class HeldOutSet(DevSet):
         count = len(change)
         means = [change[draws.integers(count, size=count)].mean() for _ in range(RESAMPLES)]
         low, high = np.quantile(means, (0.025, 0.975))
-        word = "better" if low > 0 else "worse" if high < 0 else "no better"
+        better = bool(low > 0 and self.ordered)
+        word = "better" if better else "worse" if high < 0 else "no better"
+        if not self.ordered:
+            word += " (words in random order: finding them says nothing about real queries)"
         before, after = (100 * each.mean() for each in (start, end))
         text = (
             f"{word}: nDCG@{FIRST} of {count:,} documents that did not select the checkpoint, "
             f"found by their titles or sentences: {before:.2f} at the start, {after:.2f} now "
             f"({change.mean():+.2f}, 95 % interval {low:+.2f} to {high:+.2f})"
         )
-        return Verdict(text, bool(low > 0))
+        return Verdict(text, better)
 
     def _ranks(
         self, encode: Encode, half: int

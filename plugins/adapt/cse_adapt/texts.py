@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from cse import lacks_word_spaces
+from cse import lacks_word_spaces, units_of
 
 LEAST_WORDS = 4
 """Words of what can ask; in scripts without spaces, a third of its characters."""
+_LENGTH, _WORDS, _RECURRING = 200, 5000, 0.97
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")
 
 
@@ -82,6 +85,24 @@ def by_words(text: str, draws: tuple[float, float]) -> Pair:
     size = -(-len(words) // 2)
     starts = (int(draw * (len(words) - size + 1)) for draw in draws)
     return Pair(*(space.join(words[start : start + size]) or text for start in starts))
+
+
+def in_order(texts: Sequence[str]) -> bool:
+    """Return whether neighbouring words recur, as in language; True for fewer than 5,000 words.
+
+    Texts of language hold at most 0.95 times as many distinct pairs of neighbours as the same words
+    shuffled inside each text, shuffled texts 0.99 times: measured on abstracts, news, titles,
+    questions and captions. From 0.97 up, the words are in random order.
+    """
+    units = units_of(texts)[0]
+    each = [units(text)[:_LENGTH] for text in texts]
+    if sum(map(len, each)) < _WORDS:
+        return True
+    pairs = len({pair for words in each for pair in pairwise(words)})
+    draws = random.Random(0)
+    for words in each:
+        draws.shuffle(words)
+    return pairs < _RECURRING * len({pair for words in each for pair in pairwise(words)})
 
 
 def _split(text: str) -> tuple[list[str], str]:

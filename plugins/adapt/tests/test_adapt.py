@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 import torch
 from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet
-from cse_adapt.texts import by_half, by_sentence, by_title, by_words, sentences, without_title
+from cse_adapt.texts import (
+    by_half,
+    by_sentence,
+    by_title,
+    by_words,
+    in_order,
+    sentences,
+    without_title,
+)
 from cse_testkit import make_context, make_part
 from safetensors.torch import load_file
 
@@ -209,6 +217,24 @@ def test_verdicts(change: float, word: str, better: bool) -> None:
     low, high = (float(n) for n in found.text.rpartition("interval ")[2][:-1].split(" to "))
     mean = 100 * (end - start).mean()
     assert (low, high) == pytest.approx((mean - error, mean + error), abs=0.15)
+    mixed = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), (), ordered=False).verdict(start, end)
+    assert not mixed.better and mixed.text.startswith("worse (" if change < 0 else "no better (")
+
+
+def test_words_in_random_order_are_noticed() -> None:
+    draws = np.random.default_rng(0)
+
+    def texts(recurring: float) -> list[str]:
+        """Return texts in which some words are followed by the next of a circle of 400."""
+        jumps = draws.random((100, 80)) >= recurring
+        words = draws.integers(400, size=(100, 80))
+        for place in range(1, 80):
+            last = words[:, place - 1]
+            words[:, place] = np.where(jumps[:, place], words[:, place], (last + 1) % 400)
+        return [" ".join(map(str, row)) for row in words]
+
+    assert in_order(texts(0.2)) and not in_order(texts(0))
+    assert in_order(texts(0)[:50]), "too few to say"
 
 
 def notes(folder: Path, count: int = 60) -> Path:
