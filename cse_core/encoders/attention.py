@@ -322,11 +322,12 @@ def _attend(
     ``q`` is ``[r, heads, l or 1, d]``, ``k`` and ``v`` are ``[r, heads, l, d]``, ``bias`` is
     ``[r or 1, 1, 1 or l, l]``.
     """
-    if softcap is None and (p == 0.0 or q.device.type != "cpu"):
+    # torch's CPU kernel lacks dropout, and its backward pass in bf16 is slow on short rows.
+    short = q.dtype == torch.bfloat16 and q.requires_grad and k.shape[-2] <= 128
+    if softcap is None and (q.device.type != "cpu" or not (p or short)):
         return functional.scaled_dot_product_attention(
             q, k, v, attn_mask=bias, dropout_p=p, scale=scale
         )
-    # torch's CPU kernel has no dropout; written out, attention can use our cheap masks.
     shape = q.shape
     added = q.new_zeros(1) if bias is None else bias.expand(*shape[:2], -1, -1).flatten(0, 1)
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
