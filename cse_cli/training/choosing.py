@@ -100,8 +100,10 @@ def with_help(
         if not about:
             paths = [each.path.rpartition(".")[0] for each in options]
             known = [*paths, *(path.partition(".")[0] for path in paths)]
-            raise CseError("no options of this run", where="--help", value=topic,
-                           hint=did_you_mean(topic, known))  # fmt: skip
+            kind, _, name = topic.partition(".")
+            there = kind in PART_FLAGS and name and plugins.registry.has(kind, name)
+            hint = f"add the part: --{kind} {name}" if there else did_you_mean(topic, known)
+            raise CseError("no options of this run", where="--help", value=topic, hint=hint)
         return _topic(command.__name__, about)
     return _with_options(command, options)
 

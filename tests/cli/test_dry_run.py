@@ -44,6 +44,7 @@ def test_help_shows_options_of_chosen_parts(cse: Cse, monkeypatch: pytest.Monkey
     assert "--negatives.queue.size" in said.out and "--train.lr" not in said.out
     said = cse("train", "--help", "trian")
     refused(said, "--help: no options of this run (got 'trian'); did you mean train?")
+    refused(cse("train", "--help", "aug.fgsm"), "(got 'aug.fgsm'); add the part: --aug fgsm")
 
 
 def test_flags_of_other_trainers_are_answered_with_ours(cse: Cse) -> None:
