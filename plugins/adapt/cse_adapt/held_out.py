@@ -27,12 +27,14 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class HeldOutSet(DevSet):
-    """Questions of held-out documents: their title, and a sentence of each row.
+    """Questions of held-out documents: the title of each row, or a sentence where it has none.
 
-    Every second document chooses a checkpoint; the others judge the run alone.
+    Titles are like queries: among runs on one collection, how many they find goes with judged
+    queries, what sentences find does not. Every second document chooses a checkpoint; the others
+    judge the run alone.
 
     Attributes:
-        texts: Answers: the held-out rows less title and sentence, and trained rows behind them.
+        texts: Answers: the held-out rows less what asks, and trained rows behind them.
         owners: Document of each text; -1 of trained ones.
         asked: Document and text of each question.
         ordered: Whether the words are in an order that recurs.
@@ -57,11 +59,10 @@ class HeldOutSet(DevSet):
         asked: dict[tuple[int, str], None] = {}
         answers: list[str] = []
         for key, title, text in zip(keys, *_titled(held_out, every), strict=True):
-            titled, body = by_title(title, text), without_title(title, text)
-            pair = by_sentence("", body, _draw(text)) or (None if titled else by_half(body))
-            answers.append(body if pair is None else pair.answer)
-            questions = [each.question for each in (titled, pair) if each is not None]
-            asked |= dict.fromkeys((numbers[key], question) for question in questions)
+            pair = by_title(title, text) or by_sentence("", text, _draw(text)) or by_half(text)
+            answers.append(text if pair is None else pair.answer)
+            if pair is not None:
+                asked[numbers[key], pair.question] = None
         if not asked:
             what = "no text has a title, several sentences or eight words, which could ask for it"
             hint = "name longer texts, or --data.held_out 0 with graded pairs as --dev"
