@@ -42,7 +42,7 @@ def test_papers_of_a_recipe_a_plugin_and_a_run(cse: Cse, tmp_path: Path) -> None
 
 
 def test_broken_plugins_have_reason_and_fix(cse: Cse, distributions: Distributions) -> None:
-    distributions.add("cse-broken", BROKEN)
+    distributions.add("cse-unmet", BROKEN)
     distributions.add("cse-odd", "raise ValueError('a :cat: [red] and [/red]')\n")
     distributions.add("cse-fine", plugin(loss("mine")))
     distributions.metadata("cse-cut", "no equals sign")
