@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -27,6 +28,7 @@ from cse_cli.training.train_checks import (
     default_folder,
     recorded_reports,
 )
+from cse_core.files import RUN_FILE, exists, file_text
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
@@ -207,12 +209,19 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     echo(f"model: {outcome.model}")
     echo("next:")
     run = quote(str(folder))
+    texts = tomllib.loads(file_text(folder / RUN_FILE))["data"]["path"]
+    own = [min(text, os.path.relpath(text), key=len) for text in texts if exists(Path(text))]
     if "eval" in plugins.commands.usable:
         from cse_cli.plugins.folders import data_folder
 
         there = plugins.locate("sts", data_folder()[0]).there
-        echo(f"  cse eval {run}{' --suite sts' if there else ''}")
-    echo(f"  cse encode {run} --text 'a sentence'")
+        if there or not own:  # else it would score the starter's synthetic pairs
+            echo(f"  cse eval {run}{' --suite sts' if there else ''}")
+    if own:
+        echo(f"  cse index {run} {' '.join(map(quote, own))}")
+        echo(f"  cse search {run} 'what to look for' --bm25 0.3")
+    else:
+        echo(f"  cse encode {run} --text 'a sentence'")
 
 
 def beside_start(score: float, start: float | None) -> str:

@@ -61,7 +61,7 @@ BOUNDS = (
     Bound("  training", ("cse_core/training",), 1_400, held=2_195),
     Bound("  runtime", ("cse_core/runtime",), 490, held=1_050),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=140),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_625),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_633),
     Bound("plugins", ("plugins",), 26_467, held=29_346),
     Bound("  study", ("plugins/study",), 5_000, held=5_480),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=4_170),
@@ -69,7 +69,7 @@ BOUNDS = (
     Bound("  starter", ("plugins/starter",), 1_800),
     Bound("  sncse", ("plugins/sncse",), 1_000),
     Bound("  bench", ("plugins/bench",), 700),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_909, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 32_854, held=39_910, tests=True),
     Bound("  gpu", ("tests/gpu",), 700, held=815, tests=True),
     Bound("docs, words", ("docs",), 50_000, words=True),
 )

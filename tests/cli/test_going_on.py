@@ -84,7 +84,7 @@ def test_one_command_begins_goes_on_and_ends(
     refused(cse(*words, "--train.lr", "2e-3"), "train.lr", "was 0.001 when the run began")
     said = cse(*words)
     assert said.code == 0 and "resuming after step 2" in said.err
-    assert f"cse eval '{run}'" in said.out, "what is printed can be typed"
+    assert f"cse search '{run}'" in said.out, "what is printed can be typed"
     before = sorted(run.rglob("*"))
     said = cse(*words)
     assert (said.code, said.out) == (0, f"run '{run}' has already finished\n")
@@ -148,6 +148,7 @@ def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path:
     dev.write_text("sentence1\tsentence2\tscore\na\ta\t1\na\ta\t2\na\ta\t3\n")
     said = cse("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--out", str(run))
     assert said.code == 0 and "kept: step 4, the last" in said.out
+    assert f"  cse index {run} {sentences}" in said.out and "cse eval" not in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
     assert "NaN" not in (run / "metrics.jsonl").read_text() + (run / "result.json").read_text()
 
