@@ -30,7 +30,7 @@ class HeldOutSet(DevSet):
     """Questions of held-out documents: the title of each row, or a sentence where it has none.
 
     Titles are like queries: among runs on one collection, how many they find goes with judged
-    queries, what sentences find does not. Every second document chooses a checkpoint; the others
+    queries, what sentences find does not. Every third document chooses a checkpoint; the others
     judge the run alone.
 
     Attributes:
@@ -84,7 +84,7 @@ class HeldOutSet(DevSet):
         Raises:
             CseError: If the encoder's vectors are not finite.
         """
-        ranks, places, near, vectors = self._ranks(encode, 0)
+        ranks, places, near, vectors = self._ranks(encode, choosing=True)
         some = unit(vectors[:_SAMPLE])
         scores = {name: float(100 * each.mean()) for name, each in _measures(ranks).items()}
         own = np.argsort(-near, axis=1, kind="stable")[:, :FIRST]
@@ -96,7 +96,7 @@ class HeldOutSet(DevSet):
 
     def answers(self, encode: Encode) -> NDArray[np.float64]:
         """Return nDCG@10 of each document that chooses nothing, the mean of its questions, [D]."""
-        ranks, places, _, _ = self._ranks(encode, 1)
+        ranks, places, _, _ = self._ranks(encode, choosing=False)
         documents = np.array([self.asked[place][0] for place in places])
         values = next(iter(_measures(ranks).values()))
         return np.array([values[documents == each].mean() for each in np.unique(documents)])
@@ -120,14 +120,14 @@ class HeldOutSet(DevSet):
         return Verdict(text, better)
 
     def _ranks(
-        self, encode: Encode, half: int
+        self, encode: Encode, *, choosing: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
         """Return ranks from 0 of the first answers, which questions, similarities and vectors."""
         kind, owners = similarity_of(encode), np.array(self.owners)
         documents = np.array([document for document, _ in self.asked])
         texts = _finite(in_role(encode, "document")(self.texts))
         questions = _finite(in_role(encode, "query")([text for _, text in self.asked]))
-        chosen = documents % 2 == half
+        chosen = (documents % 3 == 0) == choosing
         one, other = questions[chosen], texts
         if kind == "cosine":
             kind, one, other = "dot", unit(one), unit(other)
