@@ -29,9 +29,8 @@ _SAMPLE = 1000
 class HeldOutSet(DevSet):
     """Questions of held-out documents: the title of each row, or a sentence where it has none.
 
-    Titles are like queries: among runs on one collection, how many they find goes with judged
-    queries, what sentences find does not. Every third document chooses a checkpoint; the others
-    judge the run alone.
+    What titles find goes with judged queries, what sentences find does not. Every third document
+    chooses a checkpoint; the others judge the run alone.
 
     Attributes:
         texts: Answers: the held-out rows less what asks, and trained rows behind them.
