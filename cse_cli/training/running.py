@@ -209,8 +209,10 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     echo(f"model: {outcome.model}")
     echo("next:")
     run = quote(str(folder))
-    texts = tomllib.loads(file_text(folder / RUN_FILE))["data"]["path"]
-    own = [min(text, os.path.relpath(text), key=len) for text in texts if exists(Path(text))]
+    own: list[str] = []
+    with suppress(OSError):  # a part may have changed the working folder
+        texts = tomllib.loads(file_text(folder / RUN_FILE))["data"]["path"]
+        own = [min(text, os.path.relpath(text), key=len) for text in texts if exists(Path(text))]
     if "eval" in plugins.commands.usable:
         from cse_cli.plugins.folders import data_folder
 

@@ -94,7 +94,7 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
     for words in ("24 rows", "1 blank", "each step encodes online: anchor + positive"):
         assert words in seen.err
     model = tmp_path / "run/model"
-    assert f"model: {model}" in seen.out and f"cse eval {model.parent}" in seen.out
+    assert f"model: {model}" in seen.out and f"cse search {model.parent}" in seen.out
     assert (model / "modules.json").is_file()
     assert (tmp_path / "run/model/README.md").is_file(), "the short one"
 

@@ -148,7 +148,7 @@ def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path:
     dev.write_text("sentence1\tsentence2\tscore\na\ta\t1\na\ta\t2\na\ta\t3\n")
     said = cse("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--out", str(run))
     assert said.code == 0 and "kept: step 4, the last" in said.out
-    assert f"  cse index {run} {sentences}" in said.out and "cse eval" not in said.out
+    assert f"  cse index {run} " in said.out and "cse eval" not in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
     assert "NaN" not in (run / "metrics.jsonl").read_text() + (run / "result.json").read_text()
 
