@@ -27,7 +27,7 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class HeldOutSet(DevSet):
-    """Questions of held-out documents: the title of each row, or a sentence where it has none.
+    """Questions of held-out documents: titles, or sentences for none and for titles in the text.
 
     What titles find goes with judged queries, what sentences find does not. Every third document
     chooses a checkpoint; the others judge the run alone.
@@ -57,9 +57,17 @@ class HeldOutSet(DevSet):
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         asked: dict[tuple[int, str], None] = {}
         answers: list[str] = []
-        for key, title, text in zip(keys, *_titled(held_out, every), strict=True):
-            pair = by_title(title, text) or by_sentence("", text, _draw(text)) or by_half(text)
-            answers.append(text if pair is None else pair.answer)
+        found = [*zip(keys, *_titled(held_out, every), strict=True)]
+        bodies = [without_title(title, text) for _, title, text in found]
+        repeated = {  # any encoder finds a text that repeats what asks for it
+            key
+            for (key, title, _), body in zip(found, bodies, strict=True)
+            if title and title.casefold() in body.casefold()
+        }
+        for (key, title, text), body in zip(found, bodies, strict=True):
+            pair = None if key in repeated else by_title(title, text)
+            pair = pair or by_sentence("", body, _draw(text)) or by_half(body)
+            answers.append(body if pair is None else pair.answer)
             if pair is not None:
                 asked[numbers[key], pair.question] = None
         if not asked:

@@ -185,6 +185,16 @@ def test_ranks_are_those_of_a_loop() -> None:
     assert found.answers(encoder) == pytest.approx(wanted, abs=1e-12)
 
 
+def test_a_title_that_its_document_repeats_does_not_ask() -> None:
+    texts = ["Red lamp. Here we read of the sea. Boats go out.", "The red Lamp burns. It is warm."]
+    held = corpus_of([*texts, "Red lamp. All is said here."], title=["Red lamp", "Red lamp", "x"],
+                     document=["a", "a", "b"])  # fmt: skip
+    found = HeldOutSet.of(held, corpus_of(["d"]))
+    assert [question in texts[0] for _, question in found.asked[:1]] == [True]
+    assert {question for _, question in found.asked}.isdisjoint({"Red lamp"})
+    assert found.asked[-1] == (1, "x")
+
+
 def test_trained_texts_stand_beside_those_held_out() -> None:
     many = pieces(3 * CANDIDATES, 2)
     found = HeldOutSet.of(corpus_of(pieces(5)), corpus_of(many))
