@@ -27,7 +27,7 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class HeldOutSet(DevSet):
-    """Questions of held-out documents: titles, or sentences for none and for titles in the text.
+    """Questions of held-out documents: titles, or sentences where a text has none or repeats it.
 
     What titles find goes with judged queries, what sentences find does not. Every third document
     chooses a checkpoint; the others judge the run alone.

@@ -190,9 +190,9 @@ def test_a_title_that_its_document_repeats_does_not_ask() -> None:
     held = corpus_of([*texts, "Red lamp. All is said here."], title=["Red lamp", "Red lamp", "x"],
                      document=["a", "a", "b"])  # fmt: skip
     found = HeldOutSet.of(held, corpus_of(["d"]))
-    assert [question in texts[0] for _, question in found.asked[:1]] == [True]
-    assert {question for _, question in found.asked}.isdisjoint({"Red lamp"})
-    assert found.asked[-1] == (1, "x")
+    assert [document for document, _ in found.asked] == [0, 0, 1] and found.asked[2][1] == "x"
+    assert found.asked[0][1] in texts[0] and found.asked[1][1] in texts[1]
+    assert "Red lamp" not in {question for _, question in found.asked}
 
 
 def test_trained_texts_stand_beside_those_held_out() -> None:
