@@ -1,5 +1,6 @@
 """What every test of this repository shares."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -11,6 +12,15 @@ pytest_plugins = ("tests.fixtures.command_line", "tests.fixtures.distributions")
 
 # A test writes nothing into the user's cache; those of the cache name a folder of their own.
 os.environ["CSE_CACHE"] = "off"
+
+# What collection makes stays: to look for waste in it again and again takes seconds.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected aside, and look for waste again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
