@@ -176,8 +176,7 @@ def cse_recipes() -> Iterable[RecipeSpec]:
 
         @hookimpl
         def cse_recipes():
-            path = "my_package:recipes/mine.toml"
-            return [RecipeSpec(name="mine", summary="Lee (2024), Table 1", path=path)]
+            return records_of_files(RecipeSpec, "my_package:recipes", paper=PAPER)
     """
 
 
@@ -241,8 +240,7 @@ def cse_studies() -> Iterable[StudySpec]:
 
         @hookimpl
         def cse_studies():
-            path = "my_package:studies/table-3.toml"
-            return [StudySpec(name="mine/table-3", summary="Size of the queue", path=path)]
+            return records_of_files(StudySpec, "my_package:studies", prefix="mine/")
     """
 
 

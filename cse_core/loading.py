@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cse_core.errors import CseError
+
+Record = TypeVar("Record")
 
 
 def load_factory(factory: str, *, where: str | None = None) -> Any:
@@ -63,3 +68,33 @@ def package_path(path: str, *, where: str | None = None) -> Path:
             return candidate
     hint = "reinstall its plugin"
     raise CseError(f"package {package} has no {relative}", where=where, value=path, hint=hint)
+
+
+def records_of_files(
+    record: Callable[..., Record], folder: str, *names: str, prefix: str = "", **fields: Any
+) -> list[Record]:
+    """Return a record for each TOML file of a folder in package data, or of some names.
+
+    A record is called ``prefix`` and the file's name, and has the fields; its summary is what the
+    file begins with after comments, ``summary = "..."``.
+
+    Raises:
+        CseError: If the folder or a file is missing, or a file begins otherwise.
+    """
+    found, named = [], [package_path(f"{folder}/{name}.toml") for name in names]
+    for path in named or sorted(package_path(folder).glob("*.toml"), key=_by_number):
+        with path.open(encoding="utf-8") as file:
+            first = next((line for line in file if not line.startswith("#")), "")
+        try:
+            summary = json.loads(first.partition("summary = ")[2])
+        except ValueError:
+            hint = 'begin it with summary = "..."'
+            raise CseError("does not say what it is", where=str(path), hint=hint) from None
+        about = {"name": f"{prefix}{path.stem}", "path": f"{folder}/{path.name}"}
+        found.append(record(**about, summary=summary, **fields))
+    return found
+
+
+def _by_number(path: Path) -> list[str | int]:
+    """Return what sorts ``table-2`` before ``table-10``."""
+    return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path.stem)]

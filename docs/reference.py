@@ -44,7 +44,7 @@ IN_A_LINE: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
     "Code and data of packages": (
         "cse_core.loading",
-        {"cse_core.loading": ("load_factory", "package_path")},
+        {"cse_core.loading": ("load_factory", "package_path", "records_of_files")},
     ),
     "For tests": (
         "cse_testkit",

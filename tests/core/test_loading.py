@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.loading import load_factory, package_path
+from cse_core.loading import load_factory, package_path, records_of_files
+from cse_core.records import StudySpec
 
 
 @pytest.fixture
@@ -51,3 +52,30 @@ def test_package_path_finds_files_and_folders_without_import(package: Path) -> N
     }.items():
         with pytest.raises(CseError, match=message):
             package_path(path)
+
+
+def test_records_of_files_are_called_after_them_and_say_what_they_begin_with(package: Path) -> None:
+    folder = package / "studies"
+    folder.mkdir()
+    for number in (10, 2):
+        text = f'# Lee (2024)\nsummary = "Table {number}"\n\nx = 1\n'
+        (folder / f"table-{number}.toml").write_text(text)
+    (folder / "words.tsv").touch()
+    made = records_of_files(StudySpec, "loading_example:studies", prefix="lee/", paper="Lee")
+    assert made == [
+        StudySpec(
+            name=f"lee/table-{number}",
+            summary=f"Table {number}",
+            path=f"loading_example:studies/table-{number}.toml",
+            paper="Lee",
+        )
+        for number in (2, 10)
+    ]
+    (one,) = records_of_files(StudySpec, "loading_example:studies", "table-10", prefix="lee/")
+    assert one.name == "lee/table-10" and one.paper == ""
+    for names, message in (
+        ((), 'a.toml: does not say what it is; begin it with summary = "..."'),
+        (["b"], "package loading_example has no recipes/b.toml"),
+    ):
+        with pytest.raises(CseError, match=message):
+            records_of_files(StudySpec, "loading_example:recipes", *names)

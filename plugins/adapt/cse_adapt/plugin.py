@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, RecipeSpec, StudySpec, SuiteSpec
 
 
@@ -37,22 +38,10 @@ def cse_suites() -> list[SuiteSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="adapt",
-            summary="adapt an encoder to your own unlabelled text, and say whether it is better",
-            path="cse_adapt:recipes/adapt.toml",
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_adapt:recipes")
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the study of ways to adapt."""
-    return [
-        StudySpec(
-            name="adapt/collections",
-            summary="ways to adapt an encoder to a collection, by its judged queries",
-            path="cse_adapt:studies/collections.toml",
-        )
-    ]
+    return records_of_files(StudySpec, "cse_adapt:studies", prefix="adapt/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
 
@@ -59,14 +60,7 @@ def cse_negative_stores() -> list[StoreSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="cards",
-            summary="changed case of first letters in positives, retrieved sentences as negatives",
-            path="cse_cards:recipes/cards.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_cards:recipes", paper=PAPER)
 
 
 def _index(options: RetrievedOptions, facts: RunInfo) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, Paper, Point, RecipeSpec
 
 if TYPE_CHECKING:
@@ -71,11 +72,4 @@ def cse_augmenters() -> list[AugmenterSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the unsupervised setting."""
-    return [
-        RecipeSpec(
-            name="consert",
-            summary="feature cutoff and shuffled positions, both directions, 2N-2 negatives",
-            path="cse_consert:recipes/consert.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_consert:recipes", paper=PAPER)

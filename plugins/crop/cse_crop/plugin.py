@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec
 from cse_core.run_info import RunInfo
 
@@ -55,11 +56,4 @@ def cse_augmenters() -> list[AugmenterSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="crop",
-            summary="two spans of a text are its views; for texts of several sentences",
-            path="cse_crop:recipes/crop.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_crop:recipes", paper=PAPER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import LossSpec, Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
 
@@ -69,14 +70,7 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="dclr",
-            summary="noise as negatives, and a second encoder that removes false negatives",
-            path="cse_dclr:recipes/dclr.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_dclr:recipes", paper=PAPER)
 
 
 def _met_by_noise(options: NoiseOptions) -> tuple[str, ...]:

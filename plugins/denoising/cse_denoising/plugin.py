@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, TokenLossSpec
 from cse_core.run_info import RunInfo
 
@@ -73,11 +74,4 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="tsdae",
-            summary="texts of a domain rebuilt from what is left of their words",
-            path="cse_denoising:recipes/tsdae.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_denoising:recipes", paper=PAPER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec, TokenLossSpec, TransformSpec
 
 if TYPE_CHECKING:
@@ -62,24 +63,10 @@ def cse_transforms() -> list[TransformSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="diffcse",
-            summary="dropout views, and replaced tokens found with the help of the vector",
-            path="cse_diffcse:recipes/diffcse.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_diffcse:recipes", paper=PAPER)
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the comparison with SimCSE."""
-    return [
-        StudySpec(
-            name="diffcse/table-1",
-            summary="SimCSE beside DiffCSE",
-            path="cse_diffcse:studies/table-1.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(StudySpec, "cse_diffcse:studies", prefix="diffcse/", paper=PAPER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import LossSpec, Paper, RecipeSpec
 from cse_core.run_info import RunInfo
 
@@ -127,11 +128,4 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="distill",
-            summary="a small model learns the vectors of a teacher",
-            path="cse_distill:recipes/distill.toml",
-            paper=VECTORS,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_distill:recipes", paper=VECTORS)

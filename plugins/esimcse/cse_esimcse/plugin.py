@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec, StoreSpec
 
 PAPER = Paper(
@@ -51,11 +52,4 @@ def cse_negative_stores() -> list[StoreSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the paper's setting."""
-    return [
-        RecipeSpec(
-            name="esimcse",
-            summary="SimCSE with repeated words in the positive and a momentum queue",
-            path="cse_esimcse:recipes/esimcse.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_esimcse:recipes", paper=PAPER)

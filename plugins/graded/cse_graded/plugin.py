@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
 
 if TYPE_CHECKING:
@@ -63,29 +64,12 @@ def cse_losses() -> list[LossSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipes of both losses."""
     return [
-        RecipeSpec(
-            name="cosent",
-            summary="pairs of texts with scores, ranked by their cosines",
-            path="cse_graded:recipes/cosent.toml",
-            paper=COSENT,
-        ),
-        RecipeSpec(
-            name="angle",
-            summary="texts with a positive and a negative, ranked by their complex angles",
-            path="cse_graded:recipes/angle.toml",
-            paper=ANGLE,
-        ),
+        *records_of_files(RecipeSpec, "cse_graded:recipes", "cosent", paper=COSENT),
+        *records_of_files(RecipeSpec, "cse_graded:recipes", "angle", paper=ANGLE),
     ]
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the comparison of the losses."""
-    return [
-        StudySpec(
-            name="graded/angle",
-            summary="Losses on labelled sentences of NLI",
-            path="cse_graded:studies/angle.toml",
-            paper=ANGLE,
-        )
-    ]
+    return records_of_files(StudySpec, "cse_graded:studies", prefix="graded/", paper=ANGLE)

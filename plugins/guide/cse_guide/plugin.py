@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import Paper, RecipeSpec, StoreSpec
 from cse_core.run_info import RunInfo
 
@@ -70,11 +71,4 @@ def cse_negative_stores() -> list[StoreSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="gist",
-            summary="labelled pairs, whose false negatives a guide removes",
-            path="cse_guide:recipes/gist.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_guide:recipes", paper=PAPER)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import (
     AugmenterSpec,
     LossSpec,
@@ -242,31 +243,10 @@ def cse_metrics() -> list[MetricSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the English and the Chinese setting."""
-    return [
-        RecipeSpec(
-            name="ifcl",
-            summary="dropout makes the identical twin, a second language the fraternal one",
-            path="cse_ifcl:recipes/ifcl.toml",
-            paper=PAPER,
-        ),
-        RecipeSpec(
-            name="ifcl-zh",
-            summary="the same for Chinese, with Cantonese as the second language",
-            path="cse_ifcl:recipes/ifcl-zh.toml",
-            paper=PAPER,
-        ),
-    ]
+    return records_of_files(RecipeSpec, "cse_ifcl:recipes", paper=PAPER)
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the tables and figures of the paper."""
-    return [
-        StudySpec(
-            name=f"ifcl/{place}",
-            summary=summary,
-            path=f"cse_ifcl:studies/{place}.toml",
-            paper=PAPER,
-        )
-        for place, summary in STUDIES.items()
-    ]
+    return records_of_files(StudySpec, "cse_ifcl:studies", prefix="ifcl/", paper=PAPER)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.capabilities import Capabilities
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec, StudySpec
 from cse_infocse.papers import CONPONO, CPC, DECLUTR, LATENT_RETRIEVAL, MIRROR_BERT, PAPER
 
@@ -24,23 +25,6 @@ if TYPE_CHECKING:
 DOCUMENT = "column:document"
 LEVEL = "slice"
 """The level of the sentences that a document is cut into."""
-
-STUDIES = {
-    "table-1": "Titles found by documents, without labels",
-    "table-2": "Few labels, from different starts",
-    "table-3a": "Fine-tuning after the clusters, or in turns with them",
-    "table-3b": "Clusters inside a document, or of the whole corpus",
-    "table-3c": "Rounds of clusters",
-    "table-3d": "Starts of the encoder",
-    "table-3e": "A tuned model clusters in the first round",
-    "table-4": "Documents and their sentences",
-    "table-5": "Settings of InfoCSE, the paper's beside the recipes'",
-    "figure-1": "Three kinds of weak positives",
-    "figure-2": "One document: its graph, the pruned graph, its clusters",
-    "figure-3": "Rounds of clusters and rounds of labels, from the plan of InfoCSE++",
-    "appendix-D": "Clusters of one document, round by round",
-}
-"""Tables and figures of the paper, each a file in ``studies/``."""
 
 
 def _context_needs(options: ContextOptions) -> tuple[str, ...]:
@@ -225,31 +209,10 @@ def cse_positive_miners() -> list[MinerSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the starts, clustering over one, and fine-tuning on labels."""
-    summaries = {
-        "infocse": "neighbouring sentences first, then rounds of clusters in each document",
-        "infocse-finetune": "titles and their documents, from any encoder or run",
-        "infocse-plus": "InfoCSE++: stages of clusters and rounds of titles and documents in turn",
-        "neighbour": "a start: near sentences are positives",
-        "inverse-cloze": "a start: a sentence and those around it are positives",
-        "preceding-context": "a start: a sentence and those before it are positives",
-        "span": "a start: near spans of a document are positives",
-        "mirror-bert": "a start: a sentence and itself with a few characters masked",
-    }
-    return [
-        RecipeSpec(name=name, summary=summary, path=f"cse_infocse:recipes/{name}.toml", paper=PAPER)
-        for name, summary in summaries.items()
-    ]
+    return records_of_files(RecipeSpec, "cse_infocse:recipes", paper=PAPER)
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the tables and figures of the paper."""
-    return [
-        StudySpec(
-            name=f"infocse/{place}",
-            summary=summary,
-            path=f"cse_infocse:studies/{place}.toml",
-            paper=PAPER,
-        )
-        for place, summary in STUDIES.items()
-    ]
+    return records_of_files(StudySpec, "cse_infocse:studies", prefix="infocse/", paper=PAPER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import MinerSpec, Paper, RecipeSpec, ScheduleSpec, StudySpec
 from cse_core.run_info import RunInfo
 from cse_iscse import filling
@@ -21,24 +22,6 @@ PAPER = Paper(
     year = "2023",
 }""",
 )
-
-STUDIES = {
-    "table-1": "IS-CSE over SimCSE, DCLR and CARDS",
-    "table-2": "Settings of IS-CSE, the paper's beside the recipe's",
-    "table-3": "Positives smoothed over neighbours, over clusters, and both",
-    "table-4": "Vectors of the buffer",
-    "table-5": "Neighbours of a sentence",
-    "table-6": "Weight of the smoothed loss, constant and rising",
-    "table-7": "Temperature of the smoothing",
-    "table-8": "Transfer tasks",
-    "table-9": "What a sentence is smoothed over: its neighbours in the buffer",
-    "figure-1": "SimCSE beside IS-CSE, from their plans",
-    "figure-2": "Buffer, retrieval and smoothing, from the plans of both groups",
-    "figure-3": "Alignment and uniformity",
-    "figure-4": "Cosines of pairs, by groups of their gold score",
-    "figure-5": "Ten seeds of SimCSE, DCLR and IS-CSE",
-}
-"""Tables and figures of the paper, each a file in ``studies/``."""
 
 
 def _of_a_positive(options: SmoothingOptions, facts: RunInfo) -> SmoothingOptions:
@@ -97,26 +80,10 @@ def cse_positive_miners() -> list[MinerSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return IS-CSE over SimCSE, DCLR and CARDS."""
-    shown = {
-        "is-cse": "SimCSE with a second loss towards positives smoothed over their neighbours",
-        "is-cse-dclr": "IS-CSE over DCLR: its noise, weights and loss, and smoothed positives",
-        "is-cse-cards": "IS-CSE over CARDS: its views and negatives, and smoothed positives",
-    }
-    return [
-        RecipeSpec(name=name, summary=summary, path=f"cse_iscse:recipes/{name}.toml", paper=PAPER)
-        for name, summary in shown.items()
-    ]
+    return records_of_files(RecipeSpec, "cse_iscse:recipes", paper=PAPER)
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the tables and figures of the paper."""
-    return [
-        StudySpec(
-            name=f"iscse/{place}",
-            summary=summary,
-            path=f"cse_iscse:studies/{place}.toml",
-            paper=PAPER,
-        )
-        for place, summary in STUDIES.items()
-    ]
+    return records_of_files(StudySpec, "cse_iscse:studies", prefix="iscse/", paper=PAPER)

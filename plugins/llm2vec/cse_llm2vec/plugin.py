@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import Paper, RecipeSpec, StudySpec
 
 PAPER = Paper(
@@ -21,30 +22,10 @@ PAPER = Paper(
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipes of both steps."""
-    return [
-        RecipeSpec(
-            name="llm2vec-mntp",
-            summary="a decoder learns to read in both directions by masked next-token prediction",
-            path="cse_llm2vec:recipes/llm2vec-mntp.toml",
-            paper=PAPER,
-        ),
-        RecipeSpec(
-            name="llm2vec",
-            summary="dropout views of what llm2vec-mntp trained, read in both directions",
-            path="cse_llm2vec:recipes/llm2vec.toml",
-            paper=PAPER,
-        ),
-    ]
+    return records_of_files(RecipeSpec, "cse_llm2vec:recipes", paper=PAPER)
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return both steps after one another."""
-    return [
-        StudySpec(
-            name="llm2vec/steps",
-            summary="the decoder, after masked next-token prediction, and after SimCSE",
-            path="cse_llm2vec:studies/steps.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(StudySpec, "cse_llm2vec:studies", prefix="llm2vec/", paper=PAPER)

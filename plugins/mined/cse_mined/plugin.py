@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import MinerSpec, Paper, RecipeSpec
 from cse_core.run_info import RunInfo
 
@@ -58,11 +59,4 @@ def cse_positive_miners() -> list[MinerSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="mined",
-            summary="labelled pairs, with hard negatives mined every few steps",
-            path="cse_mined:recipes/mined.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_mined:recipes", paper=PAPER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import (
     AugmenterSpec,
     LossSpec,
@@ -102,29 +103,12 @@ def cse_views() -> list[ViewSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipes."""
     return [
-        RecipeSpec(
-            name="mlm",
-            summary="masked language modelling on texts of a domain, with mean pooling",
-            path="cse_mlm:recipes/mlm.toml",
-            paper=PAPER,
-        ),
-        RecipeSpec(
-            name="infocse-wu",
-            summary="dropout views, and hidden tokens predicted with the help of the first state",
-            path="cse_mlm:recipes/infocse-wu.toml",
-            paper=WU,
-        ),
+        *records_of_files(RecipeSpec, "cse_mlm:recipes", "mlm", paper=PAPER),
+        *records_of_files(RecipeSpec, "cse_mlm:recipes", "infocse-wu", paper=WU),
     ]
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the comparison with SimCSE."""
-    return [
-        StudySpec(
-            name="mlm/infocse-wu",
-            summary="SimCSE beside InfoCSE of Wu et al.",
-            path="cse_mlm:studies/infocse-wu.toml",
-            paper=WU,
-        )
-    ]
+    return records_of_files(StudySpec, "cse_mlm:studies", prefix="mlm/", paper=WU)

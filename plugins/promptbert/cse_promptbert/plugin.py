@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import (
     AugmenterSpec,
     LossSpec,
@@ -175,29 +176,14 @@ def cse_losses() -> list[LossSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return a recipe for each paper."""
     return [
-        RecipeSpec(
-            name="promptbert",
-            summary="a sentence in two templates, without what the templates add",
-            path="cse_promptbert:recipes/promptbert.toml",
-            paper=PROMPTBERT,
-        ),
-        RecipeSpec(
-            name="cot-bert",
-            summary="templates of two stages; those that deny the sentence are its hard negatives",
-            path="cse_promptbert:recipes/cot-bert.toml",
-            paper=COT_BERT,
-        ),
+        *records_of_files(RecipeSpec, "cse_promptbert:recipes", "promptbert", paper=PROMPTBERT),
+        *records_of_files(RecipeSpec, "cse_promptbert:recipes", "cot-bert", paper=COT_BERT),
     ]
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the comparison with SimCSE."""
-    return [
-        StudySpec(
-            name="promptbert/results",
-            summary="SimCSE beside PromptBERT and CoT-BERT",
-            path="cse_promptbert:studies/results.toml",
-            paper=PROMPTBERT,
-        )
-    ]
+    return records_of_files(
+        StudySpec, "cse_promptbert:studies", prefix="promptbert/", paper=PROMPTBERT
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
 from cse_core.run_info import RunInfo
 
@@ -78,30 +79,10 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipes of both list losses."""
-    return [
-        RecipeSpec(
-            name="rankcse",
-            summary="SimCSE, ranking consistency, and two teachers' order of the batch",
-            path="cse_rankcse:recipes/rankcse.toml",
-            paper=PAPER,
-        ),
-        RecipeSpec(
-            name="rankcse-listnet",
-            summary="RankCSE with two teachers' distributions over the batch",
-            path="cse_rankcse:recipes/rankcse-listnet.toml",
-            paper=PAPER,
-        ),
-    ]
+    return records_of_files(RecipeSpec, "cse_rankcse:recipes", paper=PAPER)
 
 
 @hookimpl
 def cse_studies() -> list[StudySpec]:
     """Return the comparison of the lists."""
-    return [
-        StudySpec(
-            name="rankcse/table-1",
-            summary="SimCSE beside RankCSE with ListNet and ListMLE",
-            path="cse_rankcse:studies/table-1.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(StudySpec, "cse_rankcse:studies", prefix="rankcse/", paper=PAPER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import Paper, PoolSpec, RecipeSpec, RowPoolerSpec, StoreSpec
 
 PAPER = Paper(
@@ -51,17 +52,12 @@ def cse_negative_stores() -> list[StoreSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the unsupervised and the supervised setting."""
     return [
-        RecipeSpec(
-            name="simcse",
-            summary="two dropout masks of one sentence are each other's positives",
-            path="cse_simcse:recipes/simcse.toml",
+        *records_of_files(
+            RecipeSpec,
+            "cse_simcse:recipes",
+            "simcse",
             paper=PAPER,
             sources="cse_simcse:sources/simcse.toml",
         ),
-        RecipeSpec(
-            name="simcse-supervised",
-            summary="triplets: a sentence, an entailed one, a contradicting one",
-            path="cse_simcse:recipes/simcse-supervised.toml",
-            paper=PAPER,
-        ),
+        *records_of_files(RecipeSpec, "cse_simcse:recipes", "simcse-supervised", paper=PAPER),
     ]

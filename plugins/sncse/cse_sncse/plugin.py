@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, LossSpec, Paper, RecipeSpec, RowPoolerSpec
 
 if TYPE_CHECKING:
@@ -86,11 +87,4 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
-    return [
-        RecipeSpec(
-            name="sncse",
-            summary="prompts, and negated sentences as soft negatives",
-            path="cse_sncse:recipes/sncse.toml",
-            paper=PAPER,
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_sncse:recipes", paper=PAPER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import HeadSpec, Paper, RecipeSpec
 
 PAPER = Paper(
@@ -36,15 +37,6 @@ def cse_poolers() -> list[HeadSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipes."""
     return [
-        RecipeSpec(
-            name="whitening",
-            summary="no training: the mean of the first and the last layer, whitened",
-            path="cse_whitening:recipes/whitening.toml",
-            paper=PAPER,
-        ),
-        RecipeSpec(
-            name="first-last",
-            summary="no training: the mean of the first and the last layer",
-            path="cse_whitening:recipes/first-last.toml",
-        ),
+        *records_of_files(RecipeSpec, "cse_whitening:recipes", "whitening", paper=PAPER),
+        *records_of_files(RecipeSpec, "cse_whitening:recipes", "first-last"),
     ]
