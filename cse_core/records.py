@@ -465,24 +465,25 @@ Record = (
 class RecordKind(NamedTuple):
     """A class of records, the hook that returns some of them, and what messages call one.
 
-    ``record.kind`` is their name in recipes, flags and listings.
+    ``record.kind`` is their name in recipes, flags and listings; ``help`` is that of a part's flag.
     """
 
     record: type[Record]
     hook: str
     noun: str
+    help: str = ""
 
 
 RECORD_KINDS = (
-    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter"),
-    RecordKind(PoolSpec, "cse_poolers", "pooler"),
-    RecordKind(TransformSpec, "cse_transforms", "transform"),
-    RecordKind(MinerSpec, "cse_positive_miners", "positive miner"),
-    RecordKind(StoreSpec, "cse_negative_stores", "negative store"),
-    RecordKind(LossSpec, "cse_losses", "loss"),
-    RecordKind(BranchSpec, "cse_branches", "branch"),
-    RecordKind(MetricSpec, "cse_metrics", "metric"),
-    RecordKind(AdapterSpec, "cse_adapters", "adapter"),
+    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter", "Change the input of a view."),
+    RecordKind(PoolSpec, "cse_poolers", "pooler", "Make one vector of token states."),
+    RecordKind(TransformSpec, "cse_transforms", "transform", "Change the vectors of a batch."),
+    RecordKind(MinerSpec, "cse_positive_miners", "positive miner", "Find more positives."),
+    RecordKind(StoreSpec, "cse_negative_stores", "negative store", "Add or weigh negatives."),
+    RecordKind(LossSpec, "cse_losses", "loss", "Minimise this; several are summed."),
+    RecordKind(BranchSpec, "cse_branches", "branch", "Encode views with a copy of the encoder."),
+    RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
+    RecordKind(AdapterSpec, "cse_adapters", "adapter", "Train only some weights of the encoder."),
     RecordKind(RecipeSpec, "cse_recipes", "recipe"),
     RecordKind(EncoderSpec, "cse_encoders", "encoder"),
     RecordKind(DatasetSpec, "cse_datasets", "data set"),

@@ -17,6 +17,7 @@ from cse_cli.options.signatures import described, parameters, with_flags
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError, did_you_mean
+from cse_core.records import RECORD_KINDS
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
@@ -183,27 +184,9 @@ def _option(*names: str, panel: str = RUN, **about: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **about)
 
 
-_WHAT_PARTS_DO = {
-    "aug": "Change the input of a view.",
-    "pool": "Make one vector of token states.",
-    "transform": "Change the vectors of a batch.",
-    "positives": "Find more positives.",
-    "negatives": "Add or weigh negatives.",
-    "loss": "Minimise this; several are summed.",
-    "branch": "Encode views with a copy of the encoder.",
-    "metric": "Compute a number on dev sets.",
-    "adapter": "Train only some weights of the encoder.",
-}
-
-
-def _part_flag(kind: Any) -> Any:
-    about = _option(
-        f"--{kind}",
-        metavar="NAME",
-        help=_WHAT_PARTS_DO[kind],
-        panel=PARTS,
-        autocompletion=complete_part(kind),
-    )
+def _part_flag(kind: Any, help: str) -> Any:
+    complete = complete_part(kind)
+    about = _option(f"--{kind}", metavar="NAME", help=help, panel=PARTS, autocompletion=complete)
     return Annotated[list[str] | None, about]
 
 
@@ -213,7 +196,11 @@ _CHOICE: dict[str, Any] = {
         _option("--recipe", "-r", metavar="NAME|FILE", help="Recipe, TOML file, or run to repeat.",
                 panel=PARTS, autocompletion=complete_recipe),
     ],
-    **{kind: _part_flag(kind) for kind in PART_FLAGS},
+    **{
+        kind: _part_flag(kind, of.help)
+        for of in RECORD_KINDS
+        if (kind := of.record.kind) in PART_FLAGS
+    },
     "model": Annotated[
         str | None,
         _option("--model", "-m", metavar="MODEL", help="Encoder, folder, run, or hub name.",
