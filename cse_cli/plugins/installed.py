@@ -74,7 +74,7 @@ class Installed:
 
         return Registry.from_plugins(self.manager.infos, known_parts())
 
-    @property
+    @cached_property
     def datasets(self) -> dict[str, DatasetSpec]:
         """Return the installed data sets by name."""
         return {found.name: found.spec for found in self.registry.datasets()}

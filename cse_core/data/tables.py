@@ -232,13 +232,12 @@ def _plain_rows(
     """Yield rows of texts with their places."""
     for number, (place, value) in enumerate(records, 1):
         record = as_object(place, value)
-        if is_article(record):
-            reading.articles = True
-            parts: Iterable[dict[str, Any]] = unfold(record, unit, number=number, where=place)
-        else:
-            parts = (record,)
+        plain = set(map(type, record.values())) == {str}  # as nearly all are: nothing to change
+        article = not plain and is_article(record)
+        reading.articles |= article
+        parts = unfold(record, unit, number=number, where=place) if article else (record,)
         for part in parts:
-            yield place, {name: _cell(name, cell, reading) for name, cell in part.items()}
+            yield place, part if plain else {n: _cell(n, v, reading) for n, v in part.items()}
 
 
 def _cell(name: str, value: object, reading: Reading) -> Cell:
