@@ -88,7 +88,7 @@ class RecordSuite(Suite):
         assert fine, f"{factory} is not a subclass of cse_core.parts.{names}"
 
 
-STEPS = 4
+STEPS = 3
 """Steps of a watched run."""
 
 
@@ -114,7 +114,7 @@ class Trial:
         self.composition = self.needed.compose(self.corpus, *suite.sets)
         self.path = f"{kind}.{name.rpartition('/')[2]}"
         self.planned = next(each for each in self.composition.parts if each.path == self.path)
-        self.rig = self.fresh(watch=True)
+        self.rig = self.watched()
         self.error: Exception | None = None
         try:
             self.rig.step(STEPS)
@@ -133,11 +133,21 @@ class Trial:
         rig.step(2)
         return rig
 
+    def state(self, rig: Rig) -> dict[str, Any]:
+        """Return what the part of a run keeps."""
+        return dict(rig.session.parts[self.path].state_dict())
+
     def calls(self, method: str | None = None) -> list[Call]:
         """Return the part's calls in the watched run, of one method where it is named."""
         return self.rig.watch.of(self.path, method)
 
-    def fresh(self, *sets: str, watch: bool = False) -> Rig:
+    def watched(self) -> Rig:
+        """Return a new run whose part is watched; the others have suites of their own."""
+        rig = self.fresh()
+        rig.watch.see([rig.session.parts[self.path]], rig.session.encoder())
+        return rig
+
+    def fresh(self, *sets: str) -> Rig:
         """Return a new run of the same composition, with other settings where given.
 
         Raises:
@@ -146,7 +156,7 @@ class Trial:
         composition = self.composition
         if sets:
             composition = self.needed.compose(self.corpus, *self.suite.sets, *sets)
-        return Rig(composition, self.plugins, watch=watch)
+        return Rig(composition, self.plugins)
 
 
 class PartSuite(RecordSuite):
@@ -297,8 +307,8 @@ class PartSuite(RecordSuite):
             first.session.checkpoint(folder)
             second = Rig(open_run(folder, plugins=trial.plugins))
             second.session.prepare()
-        one, other = (rig.session.parts[trial.path].state_dict() for rig in (first, second))
-        same("state_dict does not restore", snapshot(dict(one)), snapshot(dict(other)))
+        one, other = (snapshot(trial.state(rig)) for rig in (first, second))
+        same("state_dict does not restore", one, other)
         second.step(STEPS - 2)
         again = [*first.losses[:2], *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
@@ -308,8 +318,9 @@ class PartSuite(RecordSuite):
             assert wanted == found, (
                 f"{why} (step {number + 1}: {found}, and {wanted} in the first run)"
             )
-        before, after = snapshot(trial.rig.weights()), snapshot(second.weights())
-        same("resumed after step 2, other weights", before, after)
+        for what, left in (("weights", Rig.weights), ("state", trial.state)):
+            before, after = (snapshot(left(rig)) for rig in (trial.rig, second))
+            same(f"resumed after step 2, other {what}", before, after)
 
     def promise_trains_with_finite_numbers_and_its_parameters_move(self) -> None:
         """In fp32 and bf16 losses, gradients and weights are finite, also with a batch of one row.
@@ -319,10 +330,10 @@ class PartSuite(RecordSuite):
         rig = self.trial().second
         trained = self._trained(rig.session.parts[self.trial().path])
         known = {id(each) for each in rig.session.trained.values()}
-        for precision in ("fp32", "bf16"):
+        before: Mapping[str, torch.Tensor] = self._trained(self.trial().part)  # by other steps
+        for precision, steps in (("fp32", 0), ("bf16", 1)):
             rig.session = rig.session.with_precision(precision)
-            before = {name: each.detach().clone() for name, each in trained.items()}
-            rig.step(2)
+            rig.step(steps)
             rig.step(1, rows=1)
             assert not (bad := rig.not_finite()), f"{precision}: {bad}"
             lost = [name for name, each in trained.items() if id(each) not in known]
@@ -332,8 +343,9 @@ class PartSuite(RecordSuite):
             )
             still = [name for name, each in trained.items() if torch.equal(each, before[name])]
             assert not still, (
-                f"three steps leave {', '.join(still[:3])} as they were: no gradient reaches them"
+                f"steps leave {', '.join(still[:3])} as they were: no gradient reaches them"
             )
+            before = {name: each.detach().clone() for name, each in trained.items()}
 
     def promise_leaves_the_online_encoder_as_it_is(self) -> None:
         """Its dropout, mode and ``requires_grad`` are those of a run without the part."""
@@ -357,8 +369,8 @@ class PartSuite(RecordSuite):
             trial.fresh(*sets).without_dropout()
             for sets in ((plain,), (plain, "train.chunk_size=1"))
         )
-        whole.step(2)
-        cut.step(2)
+        for rig in (whole, cut):
+            rig.step(2, rows=3)
         once, chunks = torch.tensor(whole.losses), torch.tensor(cut.losses)
         assert bool(chunks.isfinite().all()), f"in chunks the losses are {cut.losses}"
         drawn = any(call.drawn for call in trial.calls())

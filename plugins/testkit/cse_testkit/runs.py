@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from cse import Composition, Session, StepResult, StoredRun
 from cse_cli.api import Installed, Registry, resolve
@@ -177,10 +178,10 @@ class Rig:
         return self
 
     def _check_gradients(self) -> None:
-        for name, parameter in self.session.trained.items():
-            gradient = parameter.grad
-            if gradient is not None and not bool(torch.isfinite(gradient).all()):
-                self.bad_gradients.add(name)
+        trained = self.session.trained.items()
+        found = {name: each.grad for name, each in trained if each.grad is not None}
+        if not get_total_norm(found.values()).isfinite():
+            self.bad_gradients |= {n for n, each in found.items() if not each.isfinite().all()}
 
 
 def run_steps(
