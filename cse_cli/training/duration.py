@@ -71,7 +71,7 @@ def _speed(hidden: int, threads: int | None) -> float:
     """Return how many operations a second a product of matrices makes."""
     import numpy as np
 
-    rows, matrix = np.ones((2048, hidden), np.float32), np.ones((hidden, 4 * hidden), np.float32)
+    rows, matrix = np.ones((512, hidden), np.float32), np.ones((hidden, 4 * hidden), np.float32)
     best = float("inf")
     for _ in range(4):
         began = time.perf_counter()

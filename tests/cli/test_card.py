@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cse_study.results.table import Table
+from cse_testkit import shared_encoder
 from huggingface_hub import ModelCard
 
 from cse_cli.cards.card import encoder_source, text_source
@@ -51,6 +52,7 @@ def test_a_card_from_training_to_evaluation(
         assert str(sentences.parent) not in file.read_text()
     recipe = tomllib.loads((run / "model/recipe.toml").read_text())
     assert recipe["data"]["path"] == [sentences.name] and recipe["train"]["dev"] == ["own.tsv"]
+    assert recipe["model"]["name"] == "starter"
 
     monkeypatch.chdir(tmp_path)
     text = re.sub(r"(?m)^lr = (.*)$", 'lr = "rate"', (run / "model/recipe.toml").read_text())
@@ -88,8 +90,8 @@ def test_a_card_that_cannot_be_written_costs_a_warning(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cse_cli.cards.card.atomic_write", full)
-    seen = cse("train", "--data", str(sentences), "--dev", "none", *SHORT[:-1], "--out",
-               str(tmp_path / "run"))  # fmt: skip
+    seen = cse("train", "--model", str(shared_encoder()), "--data", str(sentences), "--dev", "none",
+               *SHORT[:-1], "--out", str(tmp_path / "run"))  # fmt: skip
     assert seen.code == 0 and "saved without its card: OSError" in seen.err
     for words in ("24 rows", "1 blank", "each step encodes online: anchor + positive"):
         assert words in seen.err

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cse_testkit import shared_encoder
 
 from cse_cli.models.processes import check_launch
 from cse_cli.terminal.progress import LineReporter
@@ -19,6 +20,11 @@ from tests.fixtures.tiny import metrics
 
 QUICK = ("--train.batch_size", "6", "--train.max_steps", "4", "--train.log_steps", "1",
          "--train.lr", "1e-3", "--model.max_length", "16", "--train.device", "cpu")  # fmt: skip
+
+
+def training(data: Path | str, *words: str, model: Path | None = None) -> tuple[str, ...]:
+    """Return what trains a tiny encoder."""
+    return ("train", "--data", str(data), "--model", str(model or shared_encoder()), *words)
 
 
 def stopped_after(cse: Cse, patch: pytest.MonkeyPatch, step: int, *words: str) -> None:
@@ -40,8 +46,8 @@ def pairs(sentences: Path) -> Path:
 def test_losses_go_on_as_if_nothing_had_happened(
     cse: Cse, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("train", "--data", str(pairs), "--dev", "none", *QUICK, "--recipe", "mocose",
-             "--train.precision", "auto", "--out")  # fmt: skip
+    words = training(pairs, "--dev", "none", *QUICK, "--recipe", "mocose",
+                     "--train.precision", "auto", "--out")  # fmt: skip
     whole, halted, again = (tmp_path / name for name in ("whole", "halted", "again"))
     assert cse(*words, str(whole)).code == 0
     assert 'precision = "auto"' not in (whole / "run.toml").read_text(encoding="utf-8")
@@ -54,17 +60,18 @@ def test_losses_go_on_as_if_nothing_had_happened(
 
 
 def test_what_a_run_reads_may_not_change(
-    cse: Cse, sentences: Path, starter_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dev, run = tmp_path / "dev.tsv", str(tmp_path / "run")
+    model = Path(shutil.copytree(shared_encoder(), tmp_path / "encoder"))
     dev.write_text("sentence1\tsentence2\tscore\na dog\ta boat\t1\na\tb\t2\nc\tc\t3\n")
-    words = ("train", "--data", str(sentences), "--dev", str(dev), "--model", str(starter_copy))
-    stopped_after(cse, monkeypatch, 2, *words, *QUICK, "--out", run)
+    words = training(sentences, "--dev", str(dev), *QUICK, "--out", run, model=model)
+    stopped_after(cse, monkeypatch, 2, *words)
     for file, where in (
         (sentences, "data.path"),
         (dev, "train.dev: dev.tsv"),
-        (starter_copy / "tokenizer.json", "model.name: tokenizer.json"),
-        (starter_copy / "config.json", "model.name: config.json"),
+        (model / "tokenizer.json", "model.name: tokenizer.json"),
+        (model / "config.json", "model.name: config.json"),
     ):
         before = file.read_text(encoding="utf-8")
         file.write_text(before.replace("boat", "moat").replace("{", "{ ", 1), encoding="utf-8")
@@ -77,7 +84,7 @@ def test_one_command_begins_goes_on_and_ends(
     cse: Cse, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "my run"
-    words = ("train", "--data", str(sentences), "--dev", "none", *QUICK, "--resume", "auto")
+    words = training(sentences, "--dev", "none", *QUICK, "--resume", "auto")
     refused(cse(*words), "--resume", "--out")
     words = (*words, "--out", str(run))
     stopped_after(cse, monkeypatch, 2, *words)
@@ -146,7 +153,7 @@ def test_a_signal_leaves_no_unfinished_file(
 def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     dev, run = tmp_path / "dev.tsv", tmp_path / "run"
     dev.write_text("sentence1\tsentence2\tscore\na\ta\t1\na\ta\t2\na\ta\t3\n")
-    said = cse("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--out", str(run))
+    said = cse(*training(sentences, "--dev", str(dev), *QUICK, "--out", str(run)))
     assert said.code == 0 and "kept: step 4, the last" in said.out
     assert f"  cse index {run} " in said.out and "cse eval" not in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
@@ -158,7 +165,7 @@ def test_the_end_compares_the_chosen_score_with_the_start(
 ) -> None:
     dev, run = tmp_path / "dev.tsv", tmp_path / "run"
     dev.write_text("sentence1\tsentence2\tscore\na dog\ta cat\t1\nb\tb c\t2\nd\te\t3\n")
-    words = ("train", "--data", str(sentences), "--dev", str(dev), *QUICK, "--train.lr", "0")
+    words = training(sentences, "--dev", str(dev), *QUICK, "--train.lr", "0")
     said = cse(*words, "--out", str(run))
     assert "step 0: dev.spearman" in said.err
     assert ", the same as the start\n" in said.out
@@ -169,19 +176,12 @@ def test_the_end_compares_the_chosen_score_with_the_start(
     assert beside_start(70.0, None) == ""
 
 
-SHORT = ("--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32")
-
-
-def short(sentences: Path, out: Path, *more: str) -> tuple[str, ...]:
-    return ("train", "--data", str(sentences), "--dev", "none", "--out", str(out), *SHORT, *more)
-
-
 def test_what_quiet_and_json_print(
     cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On synthetic texts, which are called so, into folders named by recipe and time."""
     monkeypatch.chdir(tmp_path)
-    words = ("train", "-r", "simcse", "--data.limit", "24", "--dev", "none", *SHORT)
+    words = training("starter", "-r", "simcse", "--data.limit", "24", "--dev", "none", *QUICK)
     said = cse(*words, "--train.max_steps", "1", "--quiet")
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith("runs/simcse-") and said.out.count("\n") == 1
@@ -200,10 +200,10 @@ def test_an_interrupted_run(
 ) -> None:
     """It says how to go on, leaves no model, and begins again where its checkpoint is cut short."""
     out = tmp_path / "run"
-    words = short(sentences, out, "--train.save_steps", "1")
+    words = training(sentences, "--dev", "none", *QUICK, "--train.save_steps", "1")
     with monkeypatch.context() as patch:
         patch.setattr(LineReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
-        said = cse(*words)
+        said = cse(*words, "--out", str(out))
     assert (said.code, said.out) == (130, "")
     last = f"stopped after step 1; continue with `cse train --resume {out}`"
     assert said.errors[-1] == last and not (out / "model").exists()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cse_testkit.tiny import tiny_encoder
 
 from cse_cli.main import run as cse_run
 from tests.fixtures.command_line import Cse, refused
@@ -18,14 +19,15 @@ SHORT = ("--train.max_steps", "2", "--train.batch_size", "8", "--train.save_step
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a finished run whose files were named by relative paths."""
     folder = tmp_path_factory.mktemp("trained")
+    tiny_encoder(folder / "encoder")
     texts = [f"the {thing} is {how}" for thing in ("dog", "boat", "goal") for how in "abcdefgh"]
     (folder / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     rows = [f"the dog {n}\tthe boat {m}\t{n * m % 5}" for n in range(5) for m in range(5)]
     (folder / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        words = ("--data", "texts.txt", "--dev", "pairs.tsv", "--out", "runs/one", "-q")
-        assert cse_run(["train", *words, *SHORT]) == 0
+        words = ("--model", "./encoder", "--data", "texts.txt", "--dev", "pairs.tsv", *SHORT)
+        assert cse_run(["train", *words, "--out", "runs/one", "-q"]) == 0
         yield folder
 
 
@@ -41,7 +43,7 @@ def test_a_run_goes_on_from_anywhere(cse: Cse, trained: Path, run: Path, tmp_pat
     recipe = tomllib.loads((run / "run.toml").read_text(encoding="utf-8"))
     assert recipe["data"]["path"] == [str(trained / "texts.txt")]
     assert recipe["train"]["dev"] == [str(trained / "pairs.tsv")]
-    assert recipe["model"]["name"] == "starter"
+    assert recipe["model"]["name"] == str(trained / "encoder")
     assert (trained / "runs/latest").readlink() == Path("one")
     assert cse("train", "--recipe", "run", "--out", "again", "-q").code == 0
     assert not (tmp_path / "latest").exists()
@@ -71,6 +73,9 @@ def test_a_run_is_replaced_by_force_alone(cse: Cse, run: Path, tmp_path: Path) -
     refused(cse(*words, "--train.device", "cuda:99", "--force"), "cuda")
     assert (run / "model/model.safetensors").read_bytes() == before
     (run / "notes.txt").write_text("mine")
+    manifest = (run / "model/cse.json").read_text().replace('"origin": null', '"origin": "starter"')
+    (run / "model/cse.json").write_text(manifest)
+    (run / "model/checksums.json").unlink()
     assert cse(*words, "--force", "--model", "run").code == 0
     assert json.loads((run / "model/cse.json").read_text())["origin"] == "starter"
     assert (run / "model/model.safetensors").read_bytes() != before

@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 import numpy as np
 import pytest
+from cse_testkit import shared_encoder
 from nbclient import NotebookClient
 
 import cse
@@ -47,10 +48,11 @@ def test_every_name_is_there_and_importing_it_imports_nothing_heavy() -> None:
 
 
 def test_plans_and_options(cse_command: Cse, sentences: Path) -> None:
+    model = str(shared_encoder())
     chosen: Any = {"aug": "fgsm", "negatives": ["queue"], "loss": "+twins", "seed": 7}
-    plan = cse.plan("simcse", data=sentences, options=SHORT, **chosen)
-    words = ["train", "-r", "simcse", "--aug", "fgsm", "--negatives", "queue", "--loss", "+twins",
-             "--seed", "7", "--data", str(sentences), *FLAGS, "--dry-run"]  # fmt: skip
+    plan = cse.plan("simcse", model=model, data=sentences, options=SHORT, **chosen)
+    typed = "train -r simcse --aug fgsm --negatives queue --loss +twins --seed 7 --dry-run"
+    words = [*typed.split(), "--model", model, "--data", str(sentences), *FLAGS]
     assert str(plan).split("\n") == cse_command(*words).out.rstrip("\n").split("\n")
     assert plan.to_dict() == json.loads(cse_command(*words, "--json").out)
     given: tuple[dict[str, Any], ...] = (
@@ -103,14 +105,16 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
 def test_a_run_is_that_of_the_command(
     cse_command: Cse, sentences: Path, tmp_path: Path, pairs: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = cse.train("simcse", data=sentences, options=SHORT, dev=pairs, out=tmp_path / "here")
+    texts: Any = {"model": shared_encoder(), "data": sentences}
+    run = cse.train("simcse", options=SHORT, dev=pairs, out=tmp_path / "here", **texts)
     assert "3 steps" in capfd.readouterr().err
     quiet = tmp_path / "quiet"
     once = {**SHORT, "train.max_steps": 1}
-    cse.train("simcse", data=sentences, options=once, dev="none", out=quiet, quiet=True)
+    cse.train("simcse", options=once, dev="none", out=quiet, quiet=True, **texts)
     assert capfd.readouterr() == ("", "")
-    words = ["--data", str(sentences), *FLAGS, "--dev", pairs, "--out", str(tmp_path / "there")]
-    done = cse_command("train", "-r", "simcse", *words, "--json")
+    words = [*FLAGS, "--dev", pairs, "--out", str(tmp_path / "there"), "--json"]
+    words += ["--model", str(shared_encoder()), "--data", str(sentences)]
+    done = cse_command("train", "-r", "simcse", *words)
     there = json.loads(done.out)
     weights = [
         (at / "model/model.safetensors").read_bytes()
@@ -124,7 +128,7 @@ def test_a_run_is_that_of_the_command(
 
     model = run.load(device="cpu")
     vectors = model.encode(["a boat", "green tea"])
-    assert vectors.shape == (2, 256) and vectors.dtype == np.float32
+    assert vectors.shape == (2, 32) and vectors.dtype == np.float32
     assert np.allclose(vectors[0], model.encode("a boat"), atol=1e-6)
     assert np.allclose(
         np.linalg.norm(model.encode(["a boat"], normalize=True), axis=1), 1, atol=1e-6
@@ -143,7 +147,7 @@ def test_an_interrupted_run_goes_on(
     out = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as stopped:
         patch.setattr(SilentReporter, "step", lambda self, step: signal.raise_signal(signal.SIGINT))
-        texts: Any = {"data": sentences, "dev": pairs}
+        texts: Any = {"model": shared_encoder(), "data": sentences, "dev": pairs}
         cse.train("simcse", options=SHORT, out=out, report="csv", quiet=True, **texts)
     assert f"resume with cse.resume('{out}')" in str(stopped.value)
     again: Any = {"options": SHORT, "out": out, "report": "csv", "resume": "auto", **texts}

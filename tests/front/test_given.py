@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from cse_testkit import shared_encoder
 from IPython.core.interactiveshell import InteractiveShell
 
 import cse
@@ -70,7 +71,8 @@ def test_what_is_given_is_read_or_refused() -> None:
 
 
 def test_a_run_of_a_table_is_opened_and_repeated(tmp_path: Path) -> None:
-    run = cse.train("pairs", data=FRAME, dev="none", out=tmp_path / "one", quiet=True)
+    model = shared_encoder()
+    run = cse.train("pairs", model=model, data=FRAME, dev="none", out=tmp_path / "one", quiet=True)
     corpus = cse.open_run(run.folder).corpus
     assert list(corpus.column("positive")) == TEXTS[::-1]
     again = cse.train(tmp_path / "one", out=tmp_path / "two", quiet=True)
