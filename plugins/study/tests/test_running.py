@@ -4,13 +4,12 @@ import gzip
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -90,31 +89,32 @@ def test_checkpoints_of_a_run_that_has_not_ended_stay(tmp_path: Path) -> None:
     assert not checkpoint.exists()
 
 
-def test_two_processes_never_make_one_run(tmp_path: Path) -> None:
+def test_two_processes_never_make_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second waits until the first, and the child that it started, have let go."""
+    monkeypatch.setattr(runs, "_WAIT", 0.02)
     folder = StudyFolder(tmp_path)
     code = (
         "import subprocess, sys, os\n"
         "from pathlib import Path\n"
         "from cse_study.execution.folder import StudyFolder\n"
         "with StudyFolder(Path(sys.argv[1])).locked('k', lambda: None) as lock:\n"
-        "    subprocess.Popen(['sleep', '2'], pass_fds=(lock.fileno(),))\n"
+        "    subprocess.Popen(['cat'], pass_fds=(lock.fileno(),))\n"
         "    print('held', flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
         other.wait()
-        waited: list[float] = []
-        with folder.locked("k", lambda: waited.append(time.monotonic())):
-            pass
-    assert waited, "the child of a killed process still held the lock"
+        with folder.locked("k", other.stdin.close):  # the child reads to the end of what it is told
+            assert other.stdin.closed, "the child of a killed process still held the lock"
 
 
-def test_waiting_for_a_lock_ends_when_the_study_is_stopped(tmp_path: Path) -> None:
+def test_waiting_for_a_lock_ends_when_the_study_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "_WAIT", 0.02)
     folder = StudyFolder(tmp_path)
     jobs.stopping.clear()
     with folder.locked("k", lambda: None), ThreadPoolExecutor(1) as pool:
@@ -131,11 +131,11 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     begun: list[str] = []
-    go = threading.Event()
 
     def make(job: Job) -> Done:
         begun.append(job.key)
-        go.wait(0.5)
+        if len(begun) > 1:
+            jobs.stopping.wait(60)
         return Done(job.key, "stopped" if jobs.stopping.is_set() else "done")
 
     wanted = work(tmp_path, {key: () for key in "abcd"})
@@ -158,30 +158,41 @@ def test_a_function_is_called_in_a_process_and_its_mistake_is_a_line(tmp_path: P
     assert output.read_text().strip() == '{"value": 2.5}'
 
 
+def soon(true: Callable[[], bool]) -> bool:
+    return any(true() or time.sleep(0.02) for _ in range(1000))
+
+
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """It is reading what nobody writes."""
+    pipe, ends = tmp_path / "pipe", list[int]()
+    os.mkfifo(pipe)
+
+    def read() -> bool:
+        with suppress(OSError):  # while nobody reads
+            ends.append(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        return bool(ends)
+
+    def ended() -> bool:
+        with suppress(OSError):
+            return ") Z " in Path(f"/proc/{number}/stat").read_text()
+        return True
+
     code = (
         "import subprocess, sys\n"
         "from cse_study.execution import child\n"
-        "words = child.function('time:sleep', sys.argv[1], sys.argv[2])\n"
+        "words = child.function('linecache:getlines', sys.argv[1], sys.argv[2])\n"
         "print(subprocess.Popen(words).pid, flush=True)\n"
         "import time; time.sleep(60)\n"
     )
-    (tmp_path / "given.json").write_text("60")
+    (tmp_path / "given.json").write_text(json.dumps(str(pipe)))
     words = [sys.executable, "-c", code, str(tmp_path / "given.json"), str(tmp_path / "out.json")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         number = int(parent.stdout.readline())
-        time.sleep(1.5)
+        assert soon(read) and not ended()
         parent.kill()
-    for _ in range(100):
-        try:
-            if Path(f"/proc/{number}/stat").read_text().split(") ")[1][0] == "Z":
-                return
-        except OSError:
-            return
-        time.sleep(0.1)
-    os.kill(number, signal.SIGKILL)
-    raise AssertionError("the child lived on")
+    assert soon(ended)
+    os.close(*ends)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What ``run.toml`` says is the whole composition: nothing is derived again on a resume."""
 
+import json
 from itertools import combinations
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from cse_core.recipes import compose
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.composition import Composition
 from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.training.recipe_file import dump_recipe
+from cse_core.training.recipe_file import as_recipe, dump_recipe
 from tests.fixtures.tiny import Known
 
 OPTIONAL = ("positive", "negative", "fraternal")
@@ -30,10 +31,10 @@ def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_pat
                 first = resolve(registry, recipe=recipe, lookup=lambda _, c=columns: Known(c, 60))
             except CseError:
                 continue  # the recipe needs another column, or a model that is not here
-            if (text := dump_recipe(first)) not in read:
-                record.write_text(text, encoding="utf-8")
-                read[text] = resolve(registry, recipe=record)
-            again = read[text]
+            if (content := json.dumps(as_recipe(first), default=str)) not in read:
+                record.write_text(dump_recipe(first), encoding="utf-8")
+                read[content] = resolve(registry, recipe=record)
+            again = read[content]
             what = f"{recipe} with columns {columns}"
             for name in (*CORE_OPTIONS, "params", "parts", "views", "passes", "inference_pool"):
                 assert getattr(again, name) == getattr(first, name), (what, name)

@@ -97,28 +97,28 @@ def dev() -> Scorer:
 
 
 def test_the_same_seed_is_the_same_run_and_a_resumed_one_too(encoder: str, folder: Path) -> None:
-    sets = ["train.chunk_size=5", "train.epochs=2", "train.log_steps=3"]
-    whole, _ = begin(encoder, folder, EVERYTHING, "whole", *sets)
+    sets = ["train.chunk_size=5", "train.epochs=2", "train.log_steps=2"]
+    whole, _ = begin(encoder, folder, EVERYTHING, "whole", *sets, rows=28)
     whole.run()
-    again, _ = begin(encoder, folder, EVERYTHING, "again", *sets)
-    stop_after(again, 7)
+    again, _ = begin(encoder, folder, EVERYTHING, "again", *sets, rows=28)
+    stop_after(again, 3)
     with pytest.raises(Stopped):
         again.run()
     found = again.folder.checkpoints()[-1]
-    assert found.name == "step-7"
+    assert found.name == "step-3"
     assert any(name.startswith("gradient.") for name in Checkpoint.read(found).tensors)
     with (folder / "again" / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps({"step": 9, "round": 0}) + '\n{"step": 1')
-    resumed, _ = begin(encoder, folder, EVERYTHING, "again", *sets)
+        file.write(json.dumps({"step": 4, "round": 0}) + '\n{"step": 1')
+    resumed, _ = begin(encoder, folder, EVERYTHING, "again", *sets, rows=28)
     outcome = resumed.run(Checkpoint.read(found))
     same(whole, resumed)
-    assert outcome.steps == 16
+    assert outcome.steps == 8
     one, other = (metrics(folder / name) for name in ("whole", "again"))
-    assert [line["step"] for line in other] == [3, 6, 9, 12, 15, 16]
+    assert [line["step"] for line in other] == [2, 4, 6, 8]
     assert one == other
     ema, mine = (run.assembly.parts["branch.ema"].state_dict() for run in (whole, resumed))
     assert all(torch.equal(value, mine[name]) for name, value in ema.items())
-    different, _ = begin(encoder, folder, EVERYTHING, "other", *sets, "train.seed=1")
+    different, _ = begin(encoder, folder, EVERYTHING, "other", *sets, "train.seed=1", rows=28)
     different.run()
     with pytest.raises(AssertionError):
         same(whole, different)
@@ -153,11 +153,14 @@ def test_two_rounds(encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_resumed_round_mines_once(
     encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, _ = begin(encoder, folder, ROUNDS, "whole", "train.log_steps=1", scorer=dev())
+    def begun(out: str) -> Trainer:
+        return begin(encoder, folder, ROUNDS, out, "train.log_steps=1", rows=28, scorer=dev())[0]
+
+    whole = begun("whole")
     whole.run()
-    for where in ((1, 3), (2, 5), (2, 8)):
+    for where in ((1, 2), (2, 3), (2, 4)):
         out = f"halted-{where}"
-        halted, _ = begin(encoder, folder, ROUNDS, out, "train.log_steps=1", scorer=dev())
+        halted = begun(out)
         seen: list[int] = []
 
         def step_done(done: int, seen: list[int] = seen, where: tuple[int, int] = where) -> None:
@@ -169,7 +172,7 @@ def test_a_resumed_round_mines_once(
         with pytest.raises(Stopped):
             halted.run()
         monkeypatch.setattr(TwoRounds, "mined", 0)
-        resumed, _ = begin(encoder, folder, ROUNDS, out, "train.log_steps=1", scorer=dev())
+        resumed = begun(out)
         resumed.run(Checkpoint.read(halted.folder.checkpoints()[-1]))
         assert TwoRounds.mined == 3 - where[0]
         same(whole, resumed)

@@ -38,12 +38,13 @@ def main(arguments: Sequence[str]) -> int:
         sys.argv = ["cse", *words]
         script.load()()
         return 0
-    from cse_cli.api import fail
     from cse_core.errors import CseError
 
     try:
         _call(*words)
     except CseError as error:
+        from cse_cli.api import fail
+
         fail(error)
         return 2
     return 0
