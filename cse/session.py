@@ -19,7 +19,6 @@ from cse_cli.training.collapse import attach_callbacks
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_out
-from cse_core.encoders.encoder import PackedEncoder
 from cse_core.engine.step import Engine, StepResult
 from cse_core.errors import CseError
 from cse_core.recipes.composition import Composition
@@ -118,15 +117,15 @@ class Session:
             words = None if run is None else run.get("added_tokens", ())
             return Prepared(alone, plugins.registry, self._reporter, self._read, words)
 
-    def _read(self, folder: str, **how: Any) -> Any:
-        """Read an encoder and its tokenizer, or copy those that another session read."""
+    def _read(self, load: Callable[..., Any], folder: str, **how: Any) -> Any:
+        """Read a model, or copy one that another session read in this way."""
         if self._models is None:
-            return PackedEncoder.load_with_tokenizer(folder, **how)
+            return load(folder, **how)
         files = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
         stamps = [(path, path.stat().st_mtime_ns, path.stat().st_size) for path in files]
-        key = (folder, *stamps, *sorted(how.items()))
+        key = (load, folder, *stamps, *sorted(how.items()))
         if key not in self._models:
-            self._models[key] = PackedEncoder.load_with_tokenizer(folder, **how)
+            self._models[key] = load(folder, **how)
         return deepcopy(self._models[key])
 
     @cached_property

@@ -19,13 +19,14 @@ from cse_core.options import models_named
 from cse_core.protocols import Corpus
 from cse_core.records import Kind
 from cse_core.run_info import RunInfo
+from cse_testkit.copies import Models
 from cse_testkit.promises import installed_registry, plugins_of
 from cse_testkit.tiny import TEACHER, data_file, shared_encoder, tiny_corpus
 from cse_testkit.watching import Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
-MODELS: dict[Any, Any] = {}
+MODELS = Models()
 """What runs of this process read of models: a run has copies, which it may change."""
 SETTINGS = (
     *(f"train.batch_size={BATCH}", "train.lr=0.001", "train.max_steps=10", "data.shuffle=false"),
