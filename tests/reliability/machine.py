@@ -201,7 +201,8 @@ def tried(trouble: Trouble, server: Server) -> tuple[Outcome, Answer, str]:
         here.mkdir()
         os.chmod(name, 0o755)
         (here / "ok.txt").write_text(TEXTS)
-        (here / "letters.txt").write_text("die Bäume 木 ☂\n" * 20, encoding="utf-8")
+        letters = "".join(f"die Bäume 木 ☂ {n}\n" for n in range(20))
+        (here / "letters.txt").write_text(letters, encoding="utf-8")
         (here / "pairs.tsv").write_text(PAIRS)
         run = here / "run"
         if trouble.words[0] == "resume":

@@ -1,24 +1,26 @@
 """Runs many commands fast: a process that has imported everything forks once for each.
 
-The command runs ``cse_cli.main.main``, which is what the installed ``cse`` runs, in a process, a
-session and a working folder of its own, with nothing left from the command before it.
+It is itself a fork of the test kit's fork server, which has imported torch. The command runs
+``cse_cli.main.main``, which is what the installed ``cse`` runs, in a process, a session and a
+working folder of its own, with nothing left from the command before it.
 """
 
 import atexit
 import gc
-import json
 import os
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from tests.reliability.outcomes import Answer
 
 IMPORTED = (
     "torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
+    "encodings.utf_8_sig", "rich.console",
     "cse_cli.commands.train", "cse_cli.main", "cse_cli.terminal.progress",
     "cse_cli.training.choosing", "cse_core.training.run", "cse_cli.models.saved_model",
 )  # fmt: skip
@@ -44,11 +47,13 @@ class Server:
     """A process that forks for each command."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.reliability.server"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **ENVIRONMENT},
-        )  # fmt: skip
+        import cse_testkit.processes  # noqa: F401  # which says what the fork server imports
+
+        context = get_context("forkserver")
+        self._jobs, jobs = context.Pipe()
+        self._process = context.Process(target=main, args=(jobs,), daemon=True)
+        self._process.start()
+        jobs.close()
 
     def call(
         self,
@@ -77,7 +82,6 @@ class Server:
             gone: Whether the working folder is removed before it begins.
             umask: The umask of the process.
         """
-        assert self._process.stdin is not None and self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "0").write_bytes(given)
             job = {
@@ -86,8 +90,8 @@ class Server:
                 "fault": fault and fault.model_dump(), "user": user, "gone": gone,
                 "umask": umask,
             }  # fmt: skip
-            print(json.dumps(job), file=self._process.stdin, flush=True)
-            done = json.loads(self._process.stdout.readline())
+            self._jobs.send(job)
+            done = self._jobs.recv()
             out, err = (
                 (Path(folder) / name).read_bytes().decode(errors="backslashreplace")
                 for name in ("1", "2")
@@ -99,7 +103,8 @@ class Server:
         return int(status[0]) * resource.getpagesize()
 
     def close(self) -> None:
-        self._process.communicate()
+        self._jobs.close()
+        self._process.join()
 
 
 @cache
@@ -181,18 +186,17 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"code": code, "hung": hung, "seconds": time.monotonic() - began}
 
 
-def main() -> None:
-    """Answer jobs, a line of JSON each, until stdin ends."""
+def main(jobs: Connection) -> None:
+    """Answer jobs until none comes."""
+    os.environ.update(ENVIRONMENT)
     for name in IMPORTED:
         import_module(name)
     for point in entry_points(group="cse"):
         point.load()
+    import_module("huggingface_hub.constants").HF_HUB_OFFLINE = True
+    import_module("torch").set_num_threads(1)
+    import_module("cse").load("starter")  # the first model that a process loads takes longer
     gc.freeze()
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        print(json.dumps(_answer(json.loads(line))), file=replies, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    with suppress(EOFError):
+        while True:
+            jobs.send(_answer(jobs.recv()))
