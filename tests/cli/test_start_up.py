@@ -3,41 +3,32 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping
+from multiprocessing import get_context
 from pathlib import Path
 
 from cse_testkit import PluginSuite
 from cse_testkit.plugins import TOOLKIT, heavy_imports
 from cse_testkit.promises import plugins_of
 
+from cse_cli.main import run
 from cse_cli.plugins.installed import OWN_COMMANDS
-from tests.fixtures.command_line import Cse
+from tests.fixtures.command_line import CSE, Cse
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
-LIGHT = [
-    ["--help"],
-    ["--version"],
-    ["list-plugins"],
-    ["train", "--help"],
-    ["bench", "--help"],
-    ["eval", "--help"],
-    ["train", "--dry-run", "--data", "{texts}", "--dev", "{pairs}"],
-    ["train", "--dry-run", "--data", "{texts}", "--json", "--loss", "infonce", "--pool", "mean"],
-    ["data", "list"],
-    ["data", "stats", "{texts}", "--model", "starter"],
-]
+LIGHT = (
+    "--help", "--version", "list-plugins", "train --help", "bench --help", "eval --help",
+    "train --dry-run --data {texts} --dev {pairs}",
+    "train --dry-run --data {texts} --json --loss infonce --pool mean",
+    "data list", "data stats {texts} --model starter",
+)  # fmt: skip
+LISTINGS = ("list-plugins", "list-plugins --json", "show-plugin mocose",
+            "show-plugin mocose --json", "list-recipes", "list-recipes --json")  # fmt: skip
+PLAIN = ("--help", "--version", *(words for words in LISTINGS if words.startswith("list")))
+"""What needs no options: they, and pydantic, took two fifths of its time."""
 TRAIN = ("train --recipe simcse --model starter --data {texts} --train.max_steps 1 "
          "--train.batch_size 2 --quiet --out {out}")  # fmt: skip
-LISTINGS = [
-    ["list-plugins"],
-    ["list-plugins", "--json"],
-    ["show-plugin", "mocose"],
-    ["show-plugin", "mocose", "--json"],
-    ["list-recipes"],
-    ["list-recipes", "--json"],
-]
-PLAIN = [["--help"], ["--version"], *(words for words in LISTINGS if words[0].startswith("list"))]
-"""What needs no options: they, and pydantic, took two fifths of its time."""
 SCRIPT = """
 import json, os, sys
 from cse_cli.main import run
@@ -51,35 +42,51 @@ for words, names in json.loads(sys.argv[1]):
 """
 
 
-def loaded(asked: Sequence[tuple[list[str], list[str]]], cwd: Path) -> list[list[str]]:
+def loaded(asked: Mapping[str, list[str]], cwd: Path) -> dict[str, list[str]]:
     """Return which of some modules each command imports, in a process that has imported none."""
-    command = [sys.executable, "-c", SCRIPT, json.dumps(asked)]
+    given = [(words.split(), names) for words, names in asked.items()]
+    command = [sys.executable, "-c", SCRIPT, json.dumps(given)]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.strip(), done.stderr
     assert list(cwd.iterdir()) == [], "a command that only looks writes nothing"
     answers = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
     assert [code for code, _ in answers] == [0] * len(asked), done.stderr
-    return [found for _, found in answers]
+    return {words: found for words, (_, found) in zip(asked, answers, strict=True)}
 
 
 def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
-    """A listing imports what it prints with alone, the others no torch, a run what it needs."""
+    """A listing imports what it prints with alone, the others no torch."""
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("sentence1\tsentence2\tscore\na b\ta c\t1\na d\tb c\t3\n")
     (empty := tmp_path / "empty").mkdir()
     own = [name for name in OWN_COMMANDS if " " not in name]
     modules = {name: f"cse_cli.commands.{name.replace('-', '_')}" for name in own}
     unused = [*modules.values(), "packaging", "rich._emoji_codes"]
-    light = [[word.format(texts=sentences, pairs=pairs) for word in words] for words in LIGHT]
-    asked = [(words, list(HEAVY)) for words in light]
-    asked += [(words, [*unused, *["rich"] * (words[-1] == "--json")]) for words in LISTINGS]
-    asked += [(words, ["pydantic", "cse_mocose.options"]) for words in PLAIN]
-    run = TRAIN.format(texts=sentences, out=tmp_path / "run").split()
-    asked.append((run, ["pandas", "datasets", "sklearn", "sentence_transformers"]))
-    wanted: list[list[str]] = [[] for _ in LIGHT]
-    wanted += [*([modules[words[0]]] for words in LISTINGS), *([] for _ in PLAIN), []]
-    found = loaded(asked, empty)
-    assert found == wanted, list(zip(asked, found, strict=True))
+    asked = defaultdict[str, list[str]](list)
+    for words in LIGHT:
+        asked[words.format(texts=sentences, pairs=pairs)] += HEAVY
+    for words in LISTINGS:
+        asked[words] += [*unused, *["rich"] * words.endswith("--json")]
+    for words in PLAIN:
+        asked[words] += ["pydantic", "cse_mocose.options"]
+    wanted = {words: [modules[words.split()[0]]] if words in LISTINGS else [] for words in asked}
+    assert loaded(asked, empty) == wanted
+
+
+def test_a_run_imports_what_it_needs(sentences: Path, tmp_path: Path) -> None:
+    """In a fork of the test kit's fork server, which has imported torch and none of these."""
+    import cse_testkit.processes  # noqa: F401  # which says what the fork server imports
+
+    words = TRAIN.format(texts=sentences, out=tmp_path / "run").split()
+    process = get_context("forkserver").Process(target=trains_without, args=(words,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def trains_without(words: list[str]) -> None:
+    assert run(words) == 0
+    assert not {"pandas", "datasets", "sklearn", "sentence_transformers"} & {*sys.modules}
 
 
 def test_no_distribution_imports_what_is_heavy_and_each_command_has_a_help(cse: Cse) -> None:
@@ -95,7 +102,8 @@ def test_no_distribution_imports_what_is_heavy_and_each_command_has_a_help(cse: 
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
-    command = f"{Path(sys.executable).with_name('cse')} data show starter --rows 2000 | head -1"
+    (tmp_path / "t.txt").write_text("a boat near the harbour of the old town\n" * 2000)
+    command = f"{CSE} data show t.txt --rows 2000 | head -1"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "row 1\n"
     assert "Traceback" not in done.stderr
