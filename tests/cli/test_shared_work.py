@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from cse_testkit import shared_encoder
 
 from cse_core.training.checkpoint import Checkpoint
 from tests.fixtures.command_line import Cse, refused
@@ -115,9 +116,11 @@ def test_a_killed_process_ends_the_other_and_leaves_nothing_half_written(
         assert not list(tmp_path.glob(".vectors*"))
 
 
-def test_an_error_in_one_ends_all(texts: Path, tmp_path: Path, two_processes: TwoProcesses) -> None:
+def test_an_error_in_one_ends_all(
+    sentences: Path, tmp_path: Path, two_processes: TwoProcesses
+) -> None:
     for failing in (0, 1):
-        both = two_processes(COMMAND, str(tmp_path), (*ENCODE, str(texts)), 0, failing)
+        both = two_processes(COMMAND, str(tmp_path), (*ENCODE, str(sentences)), 0, failing)
         assert [code for code, *_ in both] == [2, 2], both
         lines = [err for _, _, err, _ in both]
         assert lines[failing] == "error: test: this process was made to fail\n"
@@ -141,7 +144,8 @@ def test_processes_that_cannot_meet_say_how_to_start_them(
 
 def test_two_processes_stop(sentences: Path, tmp_path: Path, two_processes: TwoProcesses) -> None:
     words = (
-        "train", "-r", "simcse", "-d", str(sentences), "--dev", "none",
+        "train", "-r", "simcse", "--model", str(shared_encoder()), "-d", str(sentences),
+        "--dev", "none",
         "--train.batch_size", "8", "--train.device", "cpu", "--train.precision", "fp32",
         "--train.max_steps", "100000", "--set", "train.save_steps=2",
     )  # fmt: skip
