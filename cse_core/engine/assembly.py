@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import call
 from pathlib import Path
 from typing import Any, cast
 
@@ -102,11 +103,6 @@ def freeze(model: PreTrainedModel, options: ModelOptions) -> None:
         embedding_layer(model).requires_grad_(False)
 
 
-def read_model(load: Callable[..., Any], folder: str, **how: Any) -> Any:
-    """Read a model of a folder by a function that does."""
-    return load(folder, **how)
-
-
 def build(
     composition: Composition,
     *,
@@ -115,19 +111,18 @@ def build(
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
     words: tuple[str, ...] = (),
-    read: Callable[..., Any] = read_model,
+    read: Callable[..., Any] = call,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
-    ``resolve_model`` turns a model's name into a folder, which ``read`` reads; ``total_steps`` are
+    ``resolve_model`` turns a model's name into a folder, which ``read`` loads; ``total_steps`` are
     the optimiser steps of the first round; ``words`` become tokens of the run's own model.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
 
     def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        by = PackedEncoder.load_with_tokenizer
-        loaded, own = read(by, resolve_model(name), seed=seed, **how)
+        loaded, own = read(PackedEncoder.load_with_tokenizer, resolve_model(name), seed=seed, **how)
         loaded.to(device).use_dropout(source)
         return loaded, own
 
@@ -158,13 +153,9 @@ def build(
 
     def load_headed(name: str | None) -> WithHead:
         """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
-        folder = resolve_model(model.name if name is None else name)
-        loaded, head, own = read(
-            load_masked_lm,
-            folder,
-            seed=derive_seed(train.seed, "masked-lm"),
-            words=words if name is None else (),
-        )
+        folder, added = (model.name, words) if name is None else (name, ())
+        seed = derive_seed(train.seed, "masked-lm")
+        loaded, head, own = read(load_masked_lm, resolve_model(folder), seed=seed, words=added)
         loaded.to(device).use_dropout(source)
         return loaded, head.to(device), own
 

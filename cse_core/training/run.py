@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from operator import call
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from cse_core.data import Corpus, Data, read_data
 from cse_core.encoders.architecture import count_own, count_trained
 from cse_core.encoders.pretrained import load_tokenizer
-from cse_core.engine.assembly import build, read_model
+from cse_core.engine.assembly import build
 from cse_core.errors import CseError, raise_all
 from cse_core.evaluation.dev_sets import dev_sets
 from cse_core.files import RUN_FILE
@@ -173,7 +174,7 @@ class Prepared:
         composition: Composition,
         registry: Registry,
         reporter: Reporter,
-        read: Callable[..., Any] = read_model,
+        read: Callable[..., Any] = call,
         words: Sequence[str] | None = None,
     ) -> None:
         """Read it; ``words`` are those that were added before, None has them chosen."""

@@ -426,7 +426,7 @@ class MinerSuite(PartSuite):
         if not cast(MinerSpec, self.found().spec).rounds:
             raise NotMeant("it mines inside the step")
         trial = self.trial()
-        again = trial.watched()
+        again = trial.fresh(watch=trial.path)
         again.session.prepare()
         one, other = (
             next((call.result for call in rig.watch.of(trial.path, "next_round")), None)

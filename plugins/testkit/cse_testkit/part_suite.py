@@ -114,7 +114,7 @@ class Trial:
         self.composition = self.needed.compose(self.corpus, *suite.sets)
         self.path = f"{kind}.{name.rpartition('/')[2]}"
         self.planned = next(each for each in self.composition.parts if each.path == self.path)
-        self.rig = self.watched()
+        self.rig = self.fresh(watch=self.path)
         self.error: Exception | None = None
         try:
             self.rig.step(STEPS)
@@ -133,21 +133,11 @@ class Trial:
         rig.step(2)
         return rig
 
-    def state(self, rig: Rig) -> dict[str, Any]:
-        """Return what the part of a run keeps."""
-        return dict(rig.session.parts[self.path].state_dict())
-
     def calls(self, method: str | None = None) -> list[Call]:
         """Return the part's calls in the watched run, of one method where it is named."""
         return self.rig.watch.of(self.path, method)
 
-    def watched(self) -> Rig:
-        """Return a new run whose part is watched; the others have suites of their own."""
-        rig = self.fresh()
-        rig.watch.see([rig.session.parts[self.path]], rig.session.encoder())
-        return rig
-
-    def fresh(self, *sets: str) -> Rig:
+    def fresh(self, *sets: str, watch: str = "") -> Rig:
         """Return a new run of the same composition, with other settings where given.
 
         Raises:
@@ -156,7 +146,7 @@ class Trial:
         composition = self.composition
         if sets:
             composition = self.needed.compose(self.corpus, *self.suite.sets, *sets)
-        return Rig(composition, self.plugins)
+        return Rig(composition, self.plugins, watch=watch)
 
 
 class PartSuite(RecordSuite):
@@ -307,8 +297,8 @@ class PartSuite(RecordSuite):
             first.session.checkpoint(folder)
             second = Rig(open_run(folder, plugins=trial.plugins))
             second.session.prepare()
-        one, other = (snapshot(trial.state(rig)) for rig in (first, second))
-        same("state_dict does not restore", one, other)
+        one, other = (rig.session.parts[trial.path].state_dict() for rig in (first, second))
+        same("state_dict does not restore", snapshot(dict(one)), snapshot(dict(other)))
         second.step(STEPS - 2)
         again = [*first.losses[:2], *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
@@ -318,9 +308,11 @@ class PartSuite(RecordSuite):
             assert wanted == found, (
                 f"{why} (step {number + 1}: {found}, and {wanted} in the first run)"
             )
-        for what, left in (("weights", Rig.weights), ("state", trial.state)):
-            before, after = (snapshot(left(rig)) for rig in (trial.rig, second))
-            same(f"resumed after step 2, other {what}", before, after)
+        before, after = (
+            snapshot({**rig.weights(), "state": rig.session.parts[trial.path].state_dict()})
+            for rig in (trial.rig, second)
+        )
+        same("resumed after step 2, other weights", before, after)
 
     def promise_trains_with_finite_numbers_and_its_parameters_move(self) -> None:
         """In fp32 and bf16 losses, gradients and weights are finite, also with a batch of one row.

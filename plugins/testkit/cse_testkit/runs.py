@@ -99,7 +99,7 @@ class Rig:
     Args:
         made_of: What ``compose`` returned, or a stored run, which goes on.
         plugins: The installed plugins of a composition.
-        watch: Whether the parts' methods are called twice and compared.
+        watch: Whether the parts' methods are called twice and compared; a path for one part's.
 
     Attributes:
         session: The run: ``session.parts["loss.NAME"]`` is a part, ``session.encoder()`` the
@@ -114,12 +114,13 @@ class Rig:
         made_of: Composition | StoredRun,
         plugins: Installed | None = None,
         *,
-        watch: bool = False,
+        watch: bool | str = False,
     ) -> None:
         self.session = Session(made_of, plugins=plugins or plugins_of(), models=MODELS)
         self.watch = Watch()
         if watch:
-            self.watch.see(self.session.parts.values(), self.session.encoder())
+            seen = [part for path, part in self.session.parts.items() if watch in (True, path)]
+            self.watch.see(seen, self.session.encoder())
         self.results: list[StepResult] = []
         self.bad_gradients: set[str] = set()
 
