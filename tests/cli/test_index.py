@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cse_testkit import shared_encoder
 from safetensors.numpy import load_file, save_file
 
 import cse as api
@@ -151,9 +152,10 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
     texts = ["the bell rang", "a lamp", "the lamp of the garden", "judges speak", ""]
     table, index = tmp_path / "texts.txt", tmp_path / "index"
     table.write_text("\n".join(texts))
-    assert cse("index", "starter", str(table), "--out", str(index)).code == 0
-    words = ("search", "starter", "garden bell lamp", "nothing known", "--top", "9", "--json")
-    model = api.load("starter")
+    encoder = str(shared_encoder())
+    assert cse("index", encoder, str(table), "--out", str(index)).code == 0
+    words = ("search", encoder, "garden bell lamp", "nothing known", "--top", "9", "--json")
+    model = api.load(encoder)
 
     def order(share: float, *source: str) -> list[list[str]]:
         said = cse(*words, "--bm25", str(share), *source)
@@ -181,20 +183,21 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
         (index / "words" / name).write_bytes(kept[: len(kept) // 2])
         refused(cse(*words, *by_index, "--bm25", "1"), "words", "is damaged")
         (index / "words" / name).write_bytes(kept)
-    assert cse("index", "starter", "--out", str(index)).code == 0
+    assert cse("index", encoder, "--out", str(index)).code == 0
     assert not (index / "words").exists()
     refused(cse(*words, *by_data, "--bm25", "1.5"), "--bm25", "from 0 to 1")
 
 
-def test_a_model_that_changed_is_noticed(cse: Cse, starter_copy: Path, tmp_path: Path) -> None:
+def test_a_model_that_changed_is_noticed(cse: Cse, tmp_path: Path) -> None:
     index, texts = tmp_path / "index", tmp_path / "t.txt"
     texts.write_text("a boat\na lamp\n")
-    words = (str(starter_copy), str(texts), "--out", str(index))
+    model = shutil.copytree(shared_encoder(), tmp_path / "encoder")
+    words = (str(model), str(texts), "--out", str(index))
     assert cse("index", *words).code == 0
-    weights = starter_copy / "model.safetensors"
+    weights = model / "model.safetensors"
     tensors = {name: value * np.float16(0.9) for name, value in load_file(weights).items()}
     save_file(tensors, weights, metadata={"format": "pt"})
-    search = ("search", str(starter_copy), "x", "--index", str(index))
+    search = ("search", str(model), "x", "--index", str(index))
     refused(cse(*search), "the model has changed since this index was made")
     said = cse("index", *words)
     assert said.code == 0 and "all texts are encoded again" in said.err
@@ -214,11 +217,11 @@ def test_what_an_index_refuses(cse: Cse, tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-def test_an_index_lies_in_its_run(cse: Cse, starter_copy: Path, tmp_path: Path) -> None:
+def test_an_index_lies_in_its_run(cse: Cse, tmp_path: Path) -> None:
     run, texts = tmp_path / "run", tmp_path / "t.txt"
     texts.write_text("a boat\na lamp\n")
     run.mkdir()
-    shutil.move(starter_copy, run / "model")
+    shutil.copytree(shared_encoder(), run / "model")
     (run / "run.toml").write_text("")
     assert cse("index", str(run), str(texts)).code == 0
     assert (run / "index" / "index.json").is_file()
