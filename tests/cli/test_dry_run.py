@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cse_lora.options import LoraOptions
+from cse_testkit import shared_encoder
 
 from cse_cli.options.paths import option_paths
 from cse_cli.plugins.installed import Installed
@@ -175,7 +176,7 @@ def test_evaluation_and_folder_of_the_plan(cse: Cse, sentences: Path, tmp_path: 
     assert said["evaluation"]["times"] == 0 and said["evaluation"]["chosen_by"] is None
     assert said["folder"] == {"path": str(tmp_path / "x"), "default": False}
     train = ["train", "--data", str(sentences), "--train.batch_size", "4", "--dev", str(file)]
-    train += ["--train.eval_steps", "4", "--train.precision", "fp32"]
+    train += ["--model", str(shared_encoder()), "--train.eval_steps", "4"]
     times = json.loads(cse(*train, "--dry-run", "--json").out)["evaluation"]["times"]
     assert cse(*train, "--out", str(tmp_path / "run"), "--quiet").code == 0
     lines = (tmp_path / "run/metrics.jsonl").read_text(encoding="utf-8").splitlines()

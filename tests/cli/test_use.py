@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cse_testkit import shared_encoder
 from torch import Tensor
 
 from cse_cli.models.encoding import TextEncoder, slice_length
@@ -23,7 +24,7 @@ def test_eval_of_a_pair_file(cse: Cse, tmp_path: Path) -> None:
     pairs.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
     def scored(*words: str) -> dict[str, Any]:
-        said = cse("eval", "starter", "--pairs", str(pairs), "--json", *words)
+        said = cse("eval", str(shared_encoder()), "--pairs", str(pairs), "--json", *words)
         assert said.code == 0, said.err
         found: dict[str, Any] = json.loads(said.out)["results"]["mine.test"]
         return found
@@ -184,22 +185,22 @@ def test_data_stats_and_show(cse: Cse, sentences: Path, tmp_path: Path) -> None:
 
 
 def test_texts_that_are_cut_are_counted(cse: Cse, tmp_path: Path) -> None:
-    long = "word " * 40
-    said = cse("encode", "starter", "-t", long, "-t", f"{long} and another end", "-t", "short",
+    long, encode = "the " * 40, ("encode", str(shared_encoder()))
+    said = cse(*encode, "-t", long, "-t", f"{long} and another end", "-t", "short",
                "--max-length", "16")  # fmt: skip
     first, second, _ = (json.loads(line)["vector"] for line in said.out.splitlines())
     assert first == second, "the same after a cut"
     assert "warning: 2 of 3 texts were cut at 16 tokens; --max-length N reads up to 512" in said.err
-    assert "cut" not in cse("encode", "starter", "-t", long).err
+    assert "cut" not in cse(*encode, "-t", long).err
     # Two special tokens: 14 words fit, 15 do not.
     for words, cut in ((14, False), (15, True)):
-        said = cse("encode", "starter", "-t", "the " * words, "--max-length", "16")
+        said = cse(*encode, "-t", "the " * words, "--max-length", "16")
         assert ("were cut" in said.err) is cut
-    whole = cse("encode", "starter", "-t", "word " * 600)
+    whole = cse(*encode, "-t", "the " * 600)
     assert "cut at 512 tokens, which is all that the model takes" in whole.err
     texts = tmp_path / "texts.txt"
     texts.write_text(f"{long}\nshort\n", encoding="utf-8")
-    said = cse("search", "starter", "short", "--data", str(texts), "--max-length", "16")
+    said = cse("search", encode[1], "short", "--data", str(texts), "--max-length", "16")
     assert "1 of 3 texts were cut at 16 tokens" in said.err
 
 
