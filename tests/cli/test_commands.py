@@ -150,7 +150,7 @@ def test_listed_and_completed(bring: Bring, cse: Cse, monkeypatch: pytest.Monkey
 
 def test_the_suite_of_a_command(bring: Bring, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that breaks nothing is in docs/authors.md."""
-    bring("cse-heavy", "weigh", record="import torch\n" + RECORD)
+    bring("cse-heavy", "weigh", record="import scipy\n" + RECORD)
     bring("cse-shapeless", "bend", record="COUNT = 'a command'")
     monkeypatch.setenv("PYTHONPATH", sys.path[0])
     for distribution, promise in (
