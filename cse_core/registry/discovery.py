@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from email import message_from_string
 from functools import lru_cache
-from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
-from typing import NoReturn
+from importlib.metadata import Distribution, EntryPoint, distributions
+from typing import Any, NoReturn
 
 from cse_core import __version__
 from cse_core.hookspecs import GROUP
@@ -19,6 +20,7 @@ DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
 """Environment variable with plugins to leave out, separated by commas."""
 ALL = "all"
 """Leaves out every plugin but the built-ins."""
+_parsed = lru_cache(message_from_string)
 
 
 def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
@@ -47,10 +49,9 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
                     yield point
 
 
-@lru_cache
-def _metadata(dist: Distribution) -> PackageMetadata:
+def _metadata(dist: Distribution) -> Any:
     """Return what a distribution says of itself, parsed once: it holds a whole readme."""
-    return dist.metadata
+    return _parsed(dist.read_text("METADATA") or dist.read_text("PKG-INFO") or "")
 
 
 class _Unreadable(EntryPoint):
@@ -99,8 +100,7 @@ def is_meant(info: PluginInfo, name: str) -> bool:
 
 def blocked(info: PluginInfo, origin: str) -> PluginInfo:
     """Return a plugin that is left out, with what left it out."""
-    variable = origin.startswith(DISABLE_VARIABLE)
-    fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {origin}"
+    fix = f"unset {DISABLE_VARIABLE}" if DISABLE_VARIABLE in origin else f"run without {origin}"
     return replace(info, status="blocked", reason=f"left out by {origin}", fix=fix)
 
 

@@ -54,6 +54,7 @@ def registry() -> Registry:
     return Registry.from_plugins(load_plugins().infos)
 
 
+@cache
 def load(path: str | None, unit: str = "sentence") -> Corpus:
     """Return the rows of any file that ``cse train --data`` takes, or the starter's."""
     from cse_core.data import load_corpus

@@ -3,6 +3,7 @@
 import statistics
 import tempfile
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -68,8 +69,7 @@ def values(setting: Setting, family: str, direction: str, about: dict[str, Any])
         return [states.detach().double().cpu(), *(each.double().cpu() for each in given)]
 
     def by_transformers(*batches: Sequence[Tensor], **how: Any) -> list[Tensor]:
-        there = make(family, direction, **SIZES)[1].to(**how)
-        there.load_state_dict(plain.state_dict())
+        there = deepcopy(plain).to(**how)
         states = [padded_states(there.eval(), batch)[-1] for batch in batches]
         return found(torch.cat(states), there)
 

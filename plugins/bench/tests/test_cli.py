@@ -52,7 +52,7 @@ def test_json_is_one_object(cse: Cse, sentences: Path, encoder: str) -> None:
     assert found["auto"] in ("fp32", "bf16")
 
 
-def test_mistakes(cse: Cse, tmp_path: Path) -> None:
+def test_mistakes(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     before = everything(tmp_path)
     for typed, *words in (
         ("--precision fp8", "fp8", "fp32", "--precision"),
@@ -66,7 +66,7 @@ def test_mistakes(cse: Cse, tmp_path: Path) -> None:
         ("--lr 3", "--lr", "--train.lr"),
         ("--dev none", "--dev"),
     ):
-        refused(cse("bench", *typed.split()), *words)
+        refused(cse("bench", "--data", str(sentences), *typed.split()), *words)
     assert everything(tmp_path) == before
 
 

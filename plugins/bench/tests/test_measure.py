@@ -88,7 +88,7 @@ def test_two_precisions_in_turn(
 def test_any_composition_is_measured(encoder: str, tmp_path: Path) -> None:
     for number, (recipe, sets) in enumerate(
         (
-            (EVERYTHING, ("train.chunk_size=3",)),
+            (EVERYTHING, ("train.batch_size=4", "train.chunk_size=3")),
             (ROUNDS, ("model.attention=padded", "train.batch_size=100", "model.dropout=0")),
         )
     ):

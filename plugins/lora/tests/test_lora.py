@@ -82,10 +82,11 @@ def test_the_plan_and_the_run_say_how_much_is_trained(run: cse.Run, encoder: str
     total = sum(each.numel() for each in model.parameters()) + added
     said = f"{added:,} of {total:,} parameters of the encoder"
     assert f"adapter.lora trains {said}" in run.messages
-    plan = cse.plan("simcse", model=encoder, adapter="lora")
+    few = {"data.limit": 64}
+    plan = cse.plan("simcse", model=encoder, adapter="lora", options=few)
     assert f"adapter: {said} train" in str(plan).splitlines()
     assert plan.to_dict()["adapter"] == {"trained": added, "all": total}
-    assert cse.plan("simcse", model=encoder).to_dict()["adapter"] is None
+    assert cse.plan("simcse", model=encoder, options=few).to_dict()["adapter"] is None
 
 
 def test_only_its_matrices_have_moments_and_a_resumed_run_writes_the_same(
@@ -108,7 +109,7 @@ def test_only_its_matrices_have_moments_and_a_resumed_run_writes_the_same(
 
 def refused(encoder: str, options: dict[str, Any]) -> str:
     with pytest.raises(cse.CseError) as caught:
-        cse.plan("simcse", model=encoder, adapter="lora", options=options)
+        cse.plan("simcse", model=encoder, adapter="lora", options={"data.limit": 64, **options})
     line = str(caught.value)
     assert "\n" not in line
     return line

@@ -323,7 +323,10 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(
             planned(TUNED.replace('dev = "@dev"', dev), Wish())
 
 
-def test_settings_of_a_recipe_for_encoders_that_are_not_there() -> None:
+def test_settings_of_a_recipe_for_encoders_that_are_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cse.plans.Installed", lambda left_out: plugins())  # texts are read once
     point = {
         "recipe": "is-cse",
         "options": ["train.batch_size", "train.lr", "loss.smoothed.weight"],

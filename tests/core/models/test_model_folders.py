@@ -42,7 +42,8 @@ def saved(
     def save(folder: Path) -> None:
         first = modules.Transformer(str(base or shared_encoder()))
         first.max_seq_length = length
-        st.SentenceTransformer(modules=[first, *layers], device="cpu", **settings).save(str(folder))
+        made = st.SentenceTransformer(modules=[first, *layers], device="cpu", **settings)
+        made.save(str(folder), create_model_card=False)
 
     return save
 
