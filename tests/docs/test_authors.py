@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cse_testkit import PluginSuite, ReporterSuite, SuiteSuite, failures, suite_of
+from cse_testkit import PluginSuite, ReporterSuite, SuiteSuite, failures, shared_encoder, suite_of
 from cse_testkit.promises import plugins_of
 
 from cse_cli.main import run
@@ -88,6 +88,7 @@ def run_commands(hook: str) -> None:
             continue
         if words[1] == "train":
             words = [*words, *CHEAP, *(() if "--data" in words else SHORT)]
+            words += () if "--model" in words else ("--model", str(shared_encoder()))
             words = words if "--out" in words else [*words, "--out", f"runs/{number}"]
         assert run(words[1:]) == 0, words
 

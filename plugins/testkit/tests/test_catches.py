@@ -26,7 +26,7 @@ def test_a_broken_promise_is_found_with_its_file(shape: str) -> None:
     for each in WRONG:
         if each.part != shape:
             continue
-        asked = list(of_record(each.record(), INFO, REGISTRY))
+        asked = list(of_record(each.record, INFO, REGISTRY))
         broken = [promise for promise in asked if promise.status == "broken"]
         fine = [promise.name for promise in broken] == [each.promise]
         after = asked[asked.index(broken[0]) + 1 :] if broken else []

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -81,8 +82,9 @@ class Wrong:
     found: str
     fields: Mapping[str, Any] = field(default_factory=dict)
 
+    @cached_property
     def record(self) -> Any:
-        """Return its record; the class is in a module of its own."""
+        """Its record; the class is in a module of its own."""
         made = inspect.getsource(getattr(sound, self.part))
         assert not self.old or made.count(self.old) == 1, f"{self.name}: {self.old}"
         path = Path(sound.__file__)
@@ -293,6 +295,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@cache
 def made_registry() -> Registry:
     """Return the built-in parts, the wrong ones and the sound ones."""
     own: list[Record] = [
@@ -300,7 +303,7 @@ def made_registry() -> Registry:
     ]  # fmt: skip
     brought = {
         "cse-toolkit": own,
-        "cse-wrong": [each.record() for each in WRONG],
+        "cse-wrong": [each.record for each in WRONG],
         "cse-sound": [*sound.RECORDS.values()],
     }
     return Registry.from_plugins(
