@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from multiprocessing import get_context
 from pathlib import Path
 
 from cse_testkit import PluginSuite
@@ -14,7 +13,7 @@ from cse_testkit.promises import plugins_of
 
 from cse_cli.main import run
 from cse_cli.plugins.installed import OWN_COMMANDS
-from tests.fixtures.command_line import CSE, Cse
+from tests.fixtures.command_line import CSE, Cse, forked
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
 LIGHT = (
@@ -74,17 +73,11 @@ def test_nothing_heavy_is_imported(sentences: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_imports_what_it_needs(sentences: Path, tmp_path: Path) -> None:
-    """In a fork of the test kit's fork server, which has imported torch and none of these."""
-    import cse_testkit.processes  # noqa: F401  # which says what the fork server imports
-
     words = TRAIN.format(texts=sentences, out=tmp_path / "run").split()
-    process = get_context("forkserver").Process(target=trains_without, args=(words,))
-    process.start()
-    process.join()
-    assert process.exitcode == 0
+    assert forked(trains_without_pandas, words) == 0
 
 
-def trains_without(words: list[str]) -> None:
+def trains_without_pandas(words: list[str]) -> None:
     assert run(words) == 0
     assert not {"pandas", "datasets", "sklearn", "sentence_transformers"} & {*sys.modules}
 

@@ -8,7 +8,6 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing import get_context
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,6 +15,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from docs.packages import ROOT
+from tests.fixtures.command_line import forked
 from tests.fixtures.tiny import make_encoder
 
 PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
@@ -44,16 +44,8 @@ class Environment:
             },
         )  # fmt: skip
 
-    def train(self, *words: str) -> int | None:
-        """Train in a fork of the test kit's fork server: only our packages are imported anew."""
-        import cse_testkit.processes  # noqa: F401  # which says what the fork server imports
-
-        process = get_context("forkserver").Process(target=self._train, args=(words,))
-        process.start()
-        process.join()
-        return process.exitcode
-
-    def _train(self, words: Sequence[str]) -> None:
+    def train(self, *words: str) -> None:
+        """Train in this process, which imports our packages anew."""
         for name in [name for name in sys.modules if name.startswith("cse")]:
             del sys.modules[name]
         plain = (p for p in sys.path if "-packages" not in p and not Path(p).is_relative_to(ROOT))
@@ -118,7 +110,7 @@ def test_the_core_alone_lists_plans_trains_and_says_what_is_missing(core: Enviro
     assert planned.returncode == 0, planned.stderr
     assert "loss.infonce (cse-toolkit" in planned.stdout
     words = ("--model", "encoder", "--data", "texts.txt", "--train.max_steps", "2", "--out", "run")
-    assert core.train(*words) == 0
+    assert forked(core.train, *words) == 0
     assert (core.folder / "run/model/model.safetensors").is_file()
     for words, wanted in (
         ("train --aug fgsm --model encoder --data texts.txt --dry-run", "cse-mocose"),
