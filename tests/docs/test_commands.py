@@ -78,7 +78,8 @@ def test_quickstart_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
             (folder / words[3] / "result.json").unlink()
         elif words[1] == "train":
             own = () if {"--dev", "--help-all"} & {*words} else ("--dev", "none")
-            words = [*words, *CHEAP, *own]
+            tiny = ("--model", str(shared_encoder())) if "--data" in words else ()
+            words = [*words, *CHEAP, *own, *tiny]
         code = run(words[1:])
         printed = capsys.readouterr()
         assert code == 0, f"{' '.join(words)}\n{printed.out}{printed.err}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from cse_testkit.tiny import shared_encoder
 from hatchling.builders.wheel import WheelBuilder
 
 from cse_cli.main import run
@@ -37,6 +38,7 @@ def test_its_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     said: dict[str, str] = {}
     for words in (words for words in COMMANDS if words[0] == "cse"):
         cheap = CHEAP if words[1] == "train" and "--dry-run" not in words else ()
+        cheap += ("--model", str(shared_encoder())) if cheap else ()
         assert run([*words[1:], *cheap]) == 0, capsys.readouterr()
         said[" ".join(words[1:5])] = capsys.readouterr().out
     (shown,) = (block.text for block in PAGE.blocks() if block.kind == "text")
