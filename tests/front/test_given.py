@@ -49,7 +49,7 @@ GIVEN: dict[str, tuple[Any, tuple[str, ...] | str]] = {
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded_once: None) -> None:
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "cache"))
 
 

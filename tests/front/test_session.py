@@ -19,7 +19,7 @@ OPTIONS = {"train.batch_size": 4, "train.max_steps": 6, "train.log_steps": 1, "t
 
 
 @pytest.fixture
-def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded_once: None) -> dict[str, Any]:
     (tmp_path / "temporary").mkdir()
     model = shared_encoder()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
