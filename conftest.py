@@ -3,7 +3,6 @@
 import gc
 import os
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
@@ -32,20 +31,12 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoProce
     pair.close()
 
 
-@cache
-def _manager() -> object:
-    from cse_cli.plugins.installed import Installed
-
-    return Installed().manager
-
-
 @pytest.fixture(autouse=True)
-def _loaded_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commands and plans of tests that ask nothing about loading share loaded plugins."""
+def _loaded_once(request: pytest.FixtureRequest) -> None:
     asking = ("plugins/testkit/", "tests/core/registry/")
     node = request.node.nodeid
     if node.startswith(("plugins/", "tests/core/")) and not node.startswith(asking):
-        monkeypatch.setattr("cse_cli.plugins.installed.Installed.manager", _manager())
+        request.getfixturevalue("loaded_once")
 
 
 ASKED_OF_ALL = {

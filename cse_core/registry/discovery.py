@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from email import message_from_string
 from functools import lru_cache
-from importlib.metadata import Distribution, EntryPoint, distributions
-from typing import Any, NoReturn
+from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
+from typing import NoReturn
 
 from cse_core import __version__
 from cse_core.hookspecs import GROUP
@@ -20,7 +19,6 @@ DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
 """Environment variable with plugins to leave out, separated by commas."""
 ALL = "all"
 """Leaves out every plugin but the built-ins."""
-_parsed = lru_cache(message_from_string)
 
 
 def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
@@ -49,9 +47,10 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
                     yield point
 
 
-def _metadata(dist: Distribution) -> Any:
+@lru_cache
+def _metadata(dist: Distribution) -> PackageMetadata:
     """Return what a distribution says of itself, parsed once: it holds a whole readme."""
-    return _parsed(dist.read_text("METADATA") or dist.read_text("PKG-INFO") or "")
+    return dist.metadata
 
 
 class _Unreadable(EntryPoint):
@@ -100,7 +99,8 @@ def is_meant(info: PluginInfo, name: str) -> bool:
 
 def blocked(info: PluginInfo, origin: str) -> PluginInfo:
     """Return a plugin that is left out, with what left it out."""
-    fix = f"unset {DISABLE_VARIABLE}" if DISABLE_VARIABLE in origin else f"run without {origin}"
+    variable = origin.startswith(DISABLE_VARIABLE)
+    fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {origin}"
     return replace(info, status="blocked", reason=f"left out by {origin}", fix=fix)
 
 

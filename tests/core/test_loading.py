@@ -55,24 +55,16 @@ def test_package_path_finds_files_and_folders_without_import(package: Path) -> N
 
 
 def test_records_of_files_are_called_after_them_and_say_what_they_begin_with(package: Path) -> None:
-    folder = package / "studies"
-    folder.mkdir()
-    for number in (10, 2):
-        text = f'# Lee (2024)\nsummary = "Table {number}"\n\nx = 1\n'
-        (folder / f"table-{number}.toml").write_text(text)
-    (folder / "words.tsv").touch()
-    made = records_of_files(StudySpec, "loading_example:studies", prefix="lee/", paper="Lee")
-    assert made == [
-        StudySpec(
-            name=f"lee/table-{number}",
-            summary=f"Table {number}",
-            path=f"loading_example:studies/table-{number}.toml",
-            paper="Lee",
-        )
-        for number in (2, 10)
+    places = [f"table-{number}" for number in (2, 10)]
+    for name in places:
+        (package / f"{name}.toml").write_text(f'# Lee (2024)\nsummary = "{name}"\n\nx = 1\n')
+    found = [
+        StudySpec(name=f"lee/{n}", summary=n, path=f"loading_example:./{n}.toml", paper="Lee")
+        for n in places
     ]
-    (one,) = records_of_files(StudySpec, "loading_example:studies", "table-10", prefix="lee/")
-    assert one.name == "lee/table-10" and one.paper == ""
+    about = {"prefix": "lee/", "paper": "Lee"}
+    assert records_of_files(StudySpec, "loading_example:.", **about) == found
+    assert records_of_files(StudySpec, "loading_example:.", "table-10", **about) == found[1:]
     for names, message in (
         ((), 'a.toml: does not say what it is; begin it with summary = "..."'),
         (["b"], "package loading_example has no recipes/b.toml"),

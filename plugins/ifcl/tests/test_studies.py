@@ -1,21 +1,12 @@
 """Functions behind the paper's studies."""
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 from cse_ifcl import changed
 from cse_ifcl.changed import scores
 
-import cse
 from tests.fixtures.studies import definition
-
-LOADED = cache(cse.load)
-
-
-@pytest.fixture(autouse=True)
-def _loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cse, "load", LOADED)
 
 
 def test_second_sentences_are_changed(monkeypatch: pytest.MonkeyPatch) -> None:

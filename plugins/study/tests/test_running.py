@@ -107,7 +107,7 @@ def test_two_processes_never_make_one_run(tmp_path: Path, monkeypatch: pytest.Mo
         assert other.stdin is not None and other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         other.wait()
-        with folder.locked("k", other.stdin.close):  # the child reads to the end of what it is told
+        with folder.locked("k", other.stdin.close):  # the child reads to the end of its input
             assert other.stdin.closed, "the child of a killed process still held the lock"
 
 
