@@ -45,7 +45,7 @@ class Environment:
         )  # fmt: skip
 
     def train(self, *words: str) -> None:
-        """Train in this process, which imports our packages anew."""
+        """Train in this process, which imports our packages again."""
         for name in [name for name in sys.modules if name.startswith("cse")]:
             del sys.modules[name]
         plain = (p for p in sys.path if "-packages" not in p and not Path(p).is_relative_to(ROOT))
