@@ -1,11 +1,11 @@
-"""Steps of every installed part on a pretended device and on the CPU; a line of JSON a run.
+"""Steps of every installed part on a pretended device and on the CPU, in a process of its own.
 
-``python -m tests.device.steps``, in a process of its own. Parts that may stand together share a
-run: what a part waits for is known by its line of the code.
+Parts that may stand together share a run: what a part waits for is known by its line of the code.
 """
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -94,14 +94,10 @@ def lines(run: list[Case], registry: Registry) -> Iterator[dict[str, Any]]:
         yield {"run": name, "cpu": here, "there": there, "drawn": drawn, "waits": WAITS}
 
 
-def main() -> None:
+def write(path: Path) -> None:
+    """Write what every run came to, a line of JSON each."""
     torch.set_num_threads(1)
     registry = installed_registry()
-    with cpu_generators():
+    with cpu_generators(), path.open("w") as out:
         for run in runs(registry):
-            for line in lines(run, registry):
-                print(json.dumps(line), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            out.writelines(f"{json.dumps(line)}\n" for line in lines(run, registry))

@@ -15,8 +15,8 @@ from cse_core.errors import CseError
 from cse_core.records import Kind
 from tests.pairwise.covering import covering
 
-PARTS_OF_A_RUN = 20
-MAX_RUNS = 40
+PARTS_OF_A_RUN = 40
+MAX_RUNS = 30
 OPTIONS: dict[tuple[Kind, str], dict[str, Any]] = {("positives", "mined"): {"margin": -1.0}}
 """An encoder that was never trained has no text far enough below a positive."""
 ALLOWED = float(os.environ.get("CSE_PAIR_SECONDS", "0.5"))
