@@ -50,13 +50,6 @@ the loss takes the rows that both have, and only the keys on the device say how 
 loss hides by draws on the device: the head, over the whole vocabulary, sees no others."""
 
 
-def write_steps(path: Path) -> None:
-    """Write the steps of every case, in a process that may import the device that is none."""
-    from tests.device.steps import write
-
-    write(path)
-
-
 def named(case: Case) -> str:
     kind, name, sets = case
     return " ".join((f"{kind}.{name}", *sets))

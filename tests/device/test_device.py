@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.device.cases import CASES, JOINED, named, write_steps
+from tests.device.cases import CASES, JOINED, named
 from tests.fixtures.command_line import forked
+
+
+def write_steps(path: Path) -> None:
+    """Write the steps of every case, in a process that may import the device that is none."""
+    from tests.device.steps import write
+
+    write(path)
 
 
 def test_parts_compute_there_what_they_compute_here_and_wait_for_nothing(tmp_path: Path) -> None:
