@@ -144,9 +144,7 @@ class LossSuite(PartSuite):
             if name != "anchor"
         }
         turned = {
-            name: Positives(
-                group.vectors[order], None if group.weights is None else group.weights[order]
-            )
+            name: Positives(group.vectors[order], _rows(group.weights, order))
             for name, group in batch.targets.items()
         }
         own = {name: getattr(batch, name)[order] for name in ("anchors", "owner", "slot")}
@@ -322,9 +320,7 @@ class StoreSuite(PartSuite):
         for number in range(len(batch.anchors)):
             some = slice(number, number + 1)
             targets = {
-                name: replace(
-                    group, vectors=group.vectors[some], weights=_rows(group.weights, some)
-                )
+                name: Positives(group.vectors[some], _rows(group.weights, some))
                 for name, group in batch.targets.items()
             }
             keys = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
@@ -382,7 +378,7 @@ class StoreSuite(PartSuite):
         )
 
 
-def _rows(weights: Tensor | None, some: slice) -> Tensor | None:
+def _rows(weights: Tensor | None, some: slice | Tensor) -> Tensor | None:
     return None if weights is None else weights[some]
 
 

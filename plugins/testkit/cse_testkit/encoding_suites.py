@@ -134,15 +134,11 @@ class TokenLossSuite(PartSuite):
         views, ctx = call.arguments
         none = {name: _no_rows(view) for name, view in views.items()}
         content = tiny_tokenizer().content([])
-        ctx = replace(ctx, texts=_none, values=_none, tokens=lambda column: content)
+        ctx = replace(ctx, texts=lambda _: [], values=lambda _: [], tokens=lambda _: content)
         found = self.trial().part.sums(none, ctx)
         assert not float(found.total.detach()), f"the total of no rows is {float(found.total)}"
         assert not float(found.count), f"the count of no rows is {float(found.count)}"
         assert found.parts.keys() == call.result.parts.keys(), "has other parts for no rows"
-
-
-def _none(column: str) -> Any:
-    return []
 
 
 def _no_rows(view: TokenStates) -> TokenStates:

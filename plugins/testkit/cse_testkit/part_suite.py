@@ -334,9 +334,7 @@ class PartSuite(RecordSuite):
                 "the part an nn.Module that holds them"
             )
             still = [name for name, each in trained.items() if torch.equal(each, before[name])]
-            assert not still, (
-                f"steps leave {', '.join(still[:3])} as they were: no gradient reaches them"
-            )
+            assert not still, f"steps leave {', '.join(still[:3])} as they were: no gradient"
             before = {name: each.detach().clone() for name, each in trained.items()}
 
     def promise_leaves_the_online_encoder_as_it_is(self) -> None:

@@ -155,11 +155,8 @@ class RecipeSuite(Suite):
 @cache
 def _read_in(registry: Registry) -> list[str]:
     """Return the columns that installed parts read by default."""
-    read = list[str]()
-    for part in registry.parts():
-        options = part.spec.default_options()
-        read += () if options is None else part.spec.declared("reads", options)
-    return read
+    made = [(part.spec, part.spec.default_options()) for part in registry.parts()]
+    return [name for spec, of in made if of is not None for name in spec.declared("reads", of)]
 
 
 def settings_of(composition: Composition) -> Settings:

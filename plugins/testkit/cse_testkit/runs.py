@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
 
 from cse import Composition, Session, StepResult, StoredRun
 from cse_cli.api import Installed, Registry, resolve
@@ -19,14 +18,13 @@ from cse_core.options import models_named
 from cse_core.protocols import Corpus
 from cse_core.records import Kind
 from cse_core.run_info import RunInfo
-from cse_testkit.copies import Models
 from cse_testkit.promises import installed_registry, plugins_of
 from cse_testkit.tiny import TEACHER, data_file, shared_encoder, tiny_corpus
 from cse_testkit.watching import Watch
 
 BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
-MODELS = Models()
+MODELS: dict[Any, Any] = {}
 """What runs of this process read of models: a run has copies, which it may change."""
 SETTINGS = (
     *(f"train.batch_size={BATCH}", "train.lr=0.001", "train.max_steps=10", "data.shuffle=false"),
@@ -180,9 +178,8 @@ class Rig:
         return self
 
     def _check_gradients(self) -> None:
-        trained = self.session.trained.items()
-        found = {name: each.grad for name, each in trained if each.grad is not None}
-        if not get_total_norm(found.values()).isfinite():
+        found = {n: each.grad for n, each in self.session.trained.items() if each.grad is not None}
+        if not nn.utils.get_total_norm(found.values()).isfinite():
             self.bad_gradients |= {n for n, each in found.items() if not each.isfinite().all()}
 
 
