@@ -12,6 +12,7 @@ OPTIONS = {
     "negatives.queue": {"size": 6, "first_fill": 2, "update": "latest"},
     "positives.knn-smoothing": {"size": 6, "k": 3},
     "positives.kmeans-smoothing": {"size": 6, "clusters": 3},
+    "positives.mined": {"margin": -1.0},  # an encoder that was never trained has nothing farther
 }
 
 
