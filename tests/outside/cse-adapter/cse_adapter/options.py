@@ -1,4 +1,4 @@
-"""Options of both parts."""
+"""Options of the branch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cse_core.options import AugmenterOptions, BranchOptions
+from cse_core.options import BranchOptions
 
 
 class AdapterOptions(BranchOptions):
@@ -20,12 +20,3 @@ class AdapterOptions(BranchOptions):
     """The heads are the online ones."""
     embeddings: Literal["copied"] = "copied"
     """The word embeddings are those of the start too."""
-
-
-class FrequentWordsOptions(AugmenterOptions):
-    """Options of ``frequent-words``."""
-
-    threshold: float = Field(default=1e-3, gt=0, lt=1)
-    """Share of the corpus above which a word may be left out."""
-    most: float = Field(default=0.5, ge=0, le=1)
-    """Highest probability with which a word is left out."""

@@ -1,11 +1,11 @@
-"""The records of the branch, the augmenter and the recipe; imports neither torch nor pydantic."""
+"""The records of the branch and the recipe; imports neither torch nor pydantic."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import AugmenterSpec, BranchSpec, RecipeSpec
+from cse_core.records import BranchSpec, RecipeSpec
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -41,25 +41,11 @@ def cse_branches() -> list[BranchSpec]:
 
 
 @hookimpl
-def cse_augmenters() -> list[AugmenterSpec]:
-    return [
-        AugmenterSpec(
-            name="frequent-words",
-            summary="leaves words out, the more frequent the likelier",
-            factory="cse_adapter.frequent_words:FrequentWords",
-            options="cse_adapter.options:FrequentWordsOptions",
-            point="text",
-            paper="Mikolov et al.: Distributed Representations of Words and Phrases, NIPS 2013",
-        )
-    ]
-
-
-@hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     return [
         RecipeSpec(
             name="adapter",
-            summary="positives of an adapted frozen encoder, without some frequent words",
+            summary="positives of an adapted frozen encoder",
             path="cse_adapter:recipes/adapter.toml",
         )
     ]
