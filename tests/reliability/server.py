@@ -195,7 +195,6 @@ def main(jobs: Connection) -> None:
         point.load()
     import_module("huggingface_hub.constants").HF_HUB_OFFLINE = True
     import_module("torch").set_num_threads(1)
-    import_module("cse").load("starter")  # the first model that a process loads takes longer
     gc.freeze()
     with suppress(EOFError):
         while True:
