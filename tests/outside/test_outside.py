@@ -4,8 +4,6 @@ It stands for plugins that nobody here can fix: where a change breaks it, it bre
 edited only where the interface was changed on purpose.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

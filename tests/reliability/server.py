@@ -19,11 +19,11 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.fixtures.processes import fork_server
 from tests.reliability.faults import Fault
 from tests.reliability.outcomes import Answer
 
@@ -47,9 +47,7 @@ class Server:
     """A process that forks for each command."""
 
     def __init__(self) -> None:
-        import cse_testkit.processes  # noqa: F401  # which says what the fork server imports
-
-        context = get_context("forkserver")
+        context = fork_server()
         self._jobs, jobs = context.Pipe()
         self._process = context.Process(target=main, args=(jobs,), daemon=True)
         self._process.start()
