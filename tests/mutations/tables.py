@@ -1,15 +1,15 @@
 """The mutations of core, command line and plugins, read from tables.
 
 A table is ``plugins/NAME/tests/mutations.toml`` or ``core.toml`` and ``cli.toml`` beside this file.
-A mutation replaces a text of a file by another::
+A mutation replaces a text of a file by another; those of a file stand below its name::
 
-    [[mutation]]
-    file = "cse_hicl/recipes/hicl.toml"
-    old = "alpha = 0.15"
-    new = "alpha = 0.5"
+    [["cse_hicl/recipes/hicl.toml"]]
     test = "test_plugin.py"
+    wrong = [
+        ["alpha = 0.15", "alpha = 0.5"],
+    ]
 
-``test`` is the file of tests that sees it, run first; where nothing can, ``argued`` says why.
+``test`` is the file of tests that sees them, run first; where nothing can, ``argued`` says why.
 """
 
 import tomllib
@@ -80,7 +80,9 @@ def mutations(names: list[str] | None = None) -> list[Mutation]:
     if unknown:
         raise ValueError(f"no table of mutations: {', '.join(unknown)}; known: {', '.join(tables)}")
     return [
-        Mutation(owner=name, **row)
+        Mutation(name, file, old, new, group.get("test", ""), group.get("argued", ""))
         for name in names or tables
-        for row in tomllib.loads(tables[name].read_text(encoding="utf-8"))["mutation"]
+        for file, groups in tomllib.loads(tables[name].read_text(encoding="utf-8")).items()
+        for group in groups
+        for old, new in group["wrong"]
     ]

@@ -6,17 +6,21 @@ A case of ``inputs/*.toml``::
     words = "train --data ok.txt --train.lr -1"
     says = ["train.lr", "-1"]
 
-``words`` is read as a shell would, a list is taken as it is. ``expect`` is ``clear`` (default) or
-``accepted``. ``files`` holds texts by name, ``made`` names makers (``"fifo as texts.txt"``),
-``changed`` new values in a JSON file of these, ``stdin`` a text, ``env`` variables; in words, files
-and stdin ``<9*5000>`` is 5,000 nines. In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
+``words`` is read as a shell would. ``expect`` is ``clear`` (default) or ``accepted``. ``files`` holds
+texts by name, ``made`` names a maker (``"fifo as texts.txt"``), ``changed`` new values in a JSON file
+of these, ``stdin`` a text, ``env`` variables; in words, files and stdin ``<9*5000>`` is 5,000 nines.
+In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
+
+Lists of ``words``, ``made``, ``files`` and ``changed`` are alternatives: each combination is a case.
+``[default]`` is what a table's cases have in common.
 """
 
 import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +32,7 @@ from tests.reliability.outcomes import Answer, Outcome, classify
 from tests.reliability.server import SECONDS, Server
 
 TABLES = Path(__file__).with_name("inputs")
+ALTERNATIVES = ("words", "made", "files", "changed")
 TEXTS = "".join(f"the {thing} is {how}\n" for thing in ("dog", "boat", "judge", "goal", "train")
                 for how in ("old", "near", "green", "late"))  # fmt: skip
 PAIRS = "sentence1\tsentence2\tscore\n" + "".join(
@@ -42,12 +47,12 @@ class InputCase(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    words: str | tuple[str, ...]
+    words: str
     table: str = ""
     says: tuple[str, ...] = ()
     expect: Outcome = Outcome.CLEAR
     files: dict[str, str] = {}
-    made: tuple[str, ...] = ()
+    made: str = ""
     changed: dict[str, dict[str, Any]] = {}
     stdin: str = ""
     env: dict[str, str] = {}
@@ -55,20 +60,19 @@ class InputCase(BaseModel):
 
     @property
     def typed(self) -> list[str]:
-        words = shlex.split(self.words) if isinstance(self.words, str) else self.words
-        return [repeated(word) for word in words]
+        return [repeated(word) for word in shlex.split(self.words)]
 
     @property
     def label(self) -> str:
         words = " ".join(self.typed).encode("ascii", "backslashreplace").decode()
         changes = (f"{name} {list(values)}" for name, values in self.changed.items())
-        made = ", ".join((*self.made, *self.files, *changes))
+        made = ", ".join(filter(None, (self.made, *self.files, *changes)))
         return f"{self.table}: {words[:90]}{f' [{made[:80]}]' if made else ''}"
 
     def lay_out(self, folder: Path) -> None:
         (folder / "folder").mkdir()
-        for made in self.made:
-            name, _, target = made.partition(" as ")
+        if self.made:
+            name, _, target = self.made.partition(" as ")
             path = folder / (target or name)
             path.parent.mkdir(parents=True, exist_ok=True)
             MAKERS[name](path)
@@ -85,12 +89,20 @@ def repeated(text: str) -> str:
     return re.sub(r"<([^<>]+?)\*([0-9]+)>", lambda found: found[1] * int(found[2]), text)
 
 
-def input_cases(*tables: str) -> list[InputCase]:
+def alternatives(case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a case for each combination of what has a list."""
+    lists = {name: case[name] for name in ALTERNATIVES if isinstance(case.get(name), list)}
+    for chosen in product(*lists.values()):
+        yield {**case, **dict(zip(lists, chosen, strict=True))}
+
+
+def input_cases() -> list[InputCase]:
     found = []
     for path in sorted(TABLES.glob("*.toml")):
-        if not tables or path.stem in tables:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-            found += [InputCase(table=path.stem, **case) for case in content["case"]]
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        for case in content["case"]:
+            every = alternatives({**content.get("default", {}), **case})
+            found += [InputCase(table=path.stem, **each) for each in every]
     return found
 
 
