@@ -1,6 +1,7 @@
 """The starter corpus: synthetic documents with titles, parallel German, and graded pairs.
 
-``tools/make_texts.py`` of this project's repository wrote the three files, by a seeded grammar.
+``plugins/starter/tools/make_texts.py`` of commit e18b07cc of this project's repository wrote the
+three files, by a seeded grammar.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""The seeded grammar that the starter texts were made by."""
