@@ -57,7 +57,6 @@ class Collection:
         name: ``cranfield.test``: its folder, and the split of its judgements.
         documents: Title and text of each document, by id.
         queries: Text of each query that has a relevant document, by id.
-        judgements: Of these queries.
         counts: What was left out or stands twice, by what it is; no zeros.
     """
 
@@ -166,18 +165,12 @@ def is_collection(path: str | os.PathLike[str]) -> bool:
 
 
 def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS) -> Collection:
-    """Read a test collection.
+    """Read a test collection from its folder, or from one of its files of judgements.
 
-    Ids are compared as text. Where an id stands twice in a file, or a pair of query and document,
-    its last row counts, as in BEIR's reader. Relevant documents that the collection does not have
-    count as not found, as in trec_eval.
-
-    Args:
-        path: Its folder, or one of its files of judgements.
-        splits: Which judgements of a folder are taken: the first that are there.
-
-    Raises:
-        CseError: If the folder is not a collection, a file is broken, or no query is left.
+    Of a folder the judgements of the first split that is there are taken. Ids are compared as text.
+    Where an id stands twice in a file, or a pair of query and document, its last row counts, as in
+    BEIR's reader. Relevant documents that the collection does not have count as not found, as in
+    trec_eval.
     """
     folder, qrels = Path(path).expanduser(), None
     if folder.is_file():
@@ -216,16 +209,6 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
         raise CseError("a query without a text", where=str(files.queries), value=blank)
     name = f"{folder.resolve().name}.{split}"
     return Collection(name, documents, {qid: queries[qid] for qid in kept}, kept, counts)
-
-
-def read_collections(folder: str | os.PathLike[str]) -> list[Collection]:
-    """Return the collection of a path as ``read_collection``, or all that a folder holds.
-
-    Raises:
-        CseError: As that does.
-    """
-    inside = find_collections(Path(folder).expanduser())
-    return [read_collection(each) for each in inside.values()] or [read_collection(folder)]
 
 
 def no_collection(folder: Path) -> CseError:

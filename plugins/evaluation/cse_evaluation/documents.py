@@ -27,7 +27,7 @@ class DocumentSet:
 
     Attributes:
         name: ``bbc_news.all``; of a file ``news.test.jsonl`` it is ``news.test``.
-        titles: The distinct titles of the documents.
+        titles: The distinct titles of the documents, two at least.
         gold: ``[N]`` which title each document has.
         offsets: ``[N + 1]`` where each document's sentences begin in ``rows``.
         rows: ``[S]`` places of the sentences in ``sentences``, document by document.
@@ -79,12 +79,7 @@ def is_document_file(path: str | os.PathLike[str]) -> bool:
 def read_documents(path: str | os.PathLike[str], plugins: Installed | None = None) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
 
-    Args:
-        path: The file, or the name of a data set.
-        plugins: The installed plugins, whose data sets may be named.
-
-    Raises:
-        CseError: If it is not such a file, or fewer than two documents have a title.
+    With ``plugins`` the path may be the name of an installed data set.
     """
     where = Path(path).name
     corpus = load_texts(os.fspath(path), plugins)

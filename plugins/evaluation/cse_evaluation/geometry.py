@@ -55,6 +55,16 @@ def uniformity(vectors: NDArray[np.float64]) -> float | None:
     return math.log(total / (count * (count - 1) / 2))
 
 
+def spread_of(vectors: NDArray[np.float64]) -> dict[str, float]:
+    """Return ``mean_cosine`` and ``effective_rank`` of unit vectors ``[N, D]``.
+
+    The mean cosine of a single vector is left out.
+    """
+    cosine = mean_cosine(vectors)
+    known = {} if cosine is None else {"mean_cosine": cosine}
+    return known | {"effective_rank": effective_rank(singular_values(vectors))}
+
+
 def measure(
     pairs: PairSet,
     first: NDArray[np.float64],

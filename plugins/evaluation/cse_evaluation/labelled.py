@@ -31,14 +31,9 @@ _OTHER_NAMES_OF_DEV = ("valid", "validation", "val")
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """A file of labelled texts.
+    """A file of labelled texts or pairs; its name is without endings, ``sst2.test``.
 
-    Attributes:
-        name: File name without its endings, ``sst2.test``.
-        path: Where it was read from.
-        labels: The label of each row, as text.
-        texts: The text of each row, or its first sentence.
-        seconds: The second sentence of each row, None where rows are single texts.
+    ``texts`` has the first sentences of pairs; ``seconds`` is None where rows are single texts.
     """
 
     name: str
@@ -54,13 +49,10 @@ class LabelledSet:
 
 @dataclass(frozen=True)
 class Task:
-    """Texts to classify.
+    """Texts to classify, ``mr`` or ``yelp``.
 
-    Attributes:
-        name: ``mr``, ``yelp``.
-        train: The training part, or the whole task without a test part.
-        dev: The part that chooses the regularisation; None where folds of train do.
-        test: The test part; None where the score is by cross-validation.
+    Without a test part ``train`` is the whole task, and the score is by cross-validation. Without a
+    dev part folds of ``train`` choose the regularisation.
     """
 
     name: str
@@ -116,11 +108,7 @@ def _columns(columns: Sequence[str]) -> tuple[str | None, tuple[str, ...], bool]
 
 
 def is_labelled_file(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a table file holds labelled texts, pairs or articles, by its columns.
-
-    Raises:
-        CseError: If its head cannot be read.
-    """
+    """Tell whether a table file holds labelled texts, pairs or articles, by its columns."""
     label, texts, articles = _columns(read_table(path)[0])
     return label is not None and (bool(texts) or articles)
 
@@ -131,10 +119,6 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     The columns may stand in any order, under any name of ``LABEL_COLUMNS`` and ``TEXT_COLUMNS``
     (or of ``SENTENCE_COLUMNS`` for pairs); others are ignored. Articles (``paras``, ``sections``)
     are one text each.
-
-    Raises:
-        CseError: If the file cannot be read as a table, a column is missing, a text is empty, a
-            label is empty or not a plain value, or no row is left.
     """
     where = os.fspath(path)
     columns, rows = read_table(path)
@@ -182,11 +166,7 @@ def _label(row: Mapping[str, Any], column: str, place: str) -> str:
 
 
 def read_tasks(files: Sequence[str | os.PathLike[str]]) -> list[Task]:
-    """Make tasks of files by their names: ``NAME.train``, ``NAME.test`` and ``NAME.dev``, or one.
-
-    Raises:
-        CseError: If a part lacks or is there twice, or a file is broken.
-    """
+    """Make tasks of files by their names: ``NAME.train``, ``NAME.test``, ``NAME.dev``, or one."""
     tasks: dict[str, dict[str, str | os.PathLike[str]]] = {}
     for file in files:
         name, part = name_and_part(table_name(file))

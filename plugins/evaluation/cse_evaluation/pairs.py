@@ -110,10 +110,6 @@ class PairSet:
         return digest.hexdigest()[:12]
 
 
-class NoPairs(NoDevSet):
-    """A table without the columns of graded pairs."""
-
-
 def read_pairs(path: str | os.PathLike[str]) -> PairSet:
     """Read graded pairs from a tsv, csv, jsonl or parquet file, gzipped or not.
 
@@ -122,21 +118,14 @@ def read_pairs(path: str | os.PathLike[str]) -> PairSet:
     else the smallest of 0-1, 0-5, 0-10, 0-100 and -1-1 that holds every score.
 
     Raises:
-        CseError: If the file cannot be read as a table, a column is missing (``NoPairs``), a
-            sentence is empty, a score is not a number, or Spearman's correlation would be
-            undefined.
+        NoDevSet: If a column is missing.
     """
-    where = os.fspath(path)
     columns, rows = read_table(path)
-    return _pair_set(table_name(path), Path(path), where, columns, rows)
+    return _pair_set(table_name(path), Path(path), os.fspath(path), columns, rows)
 
 
 def find_pairs(name: str) -> PairSet:
-    """Read graded pairs from a file, or of a data set of the hub; there of the split ``test``.
-
-    Raises:
-        CseError: As ``read_pairs``, or if the data set cannot be had or has no such split.
-    """
+    """Read graded pairs from a file, or of a data set of the hub; there of the split ``test``."""
     on_hub = hub_name(name)
     if on_hub is None:
         return read_pairs(name)
@@ -145,11 +134,7 @@ def find_pairs(name: str) -> PairSet:
 
 
 def pairs_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> PairSet:
-    """Make a set of rows such as a ``DatasetSpec`` factory's ``pairs(split)`` gives.
-
-    Raises:
-        CseError: As ``read_pairs``.
-    """
+    """Make a set of rows such as a ``DatasetSpec`` factory's ``pairs(split)`` gives."""
     if not rows:
         raise CseError("there are no pairs", where=name)
     placed = ((f"{name}, row {n}", dict(row)) for n, row in enumerate(rows, start=1))
@@ -202,7 +187,7 @@ def _columns(names: Mapping[str, str], where: str) -> tuple[str, str, str]:
     if not score:
         missing.append(SCORE_COLUMNS[0])
     shown = ", ".join(f"{name[:40]!r}" for name in reversed(list(names.values())))
-    raise NoPairs(
+    raise NoDevSet(
         f"no column {', '.join(missing)}; the columns are {shown}",
         where=where,
         hint="it needs columns score, sentence1 and sentence2 (subset if there is one)",
@@ -210,11 +195,7 @@ def _columns(names: Mapping[str, str], where: str) -> tuple[str, str, str]:
 
 
 def text_of(row: Mapping[str, Any], column: str, place: str) -> str:
-    """Return the text in a column of a row.
-
-    Raises:
-        CseError: If there is none, it is empty, or no text.
-    """
+    """Return the text in a column of a row; refuse a blank one."""
     value = row.get(column)
     if value is None or (isinstance(value, str) and not value.strip()):
         raise CseError(f"no text in the column {column!r}", where=place)

@@ -50,10 +50,8 @@ Features = Callable[[Rows], Any]
 class Split:
     """Rows of a task by what they are for.
 
-    Attributes:
-        train: Rows to train on.
-        dev: Rows that choose C, None where folds of ``train`` do.
-        test: Rows to score, None where the folds of a cross-validation are scored.
+    Without ``dev`` folds of ``train`` choose C; without ``test`` the folds of a cross-validation
+    are scored.
     """
 
     train: Rows
@@ -85,8 +83,8 @@ class Fitted:
     Attributes:
         rows: Rows that were scored.
         predicted: Class of each of them ``[len(rows)]``.
-        chosen: The chosen C.
-        dev_accuracy: In [0, 1], of the chosen C on what chose it; the mean over folds.
+        chosen: The chosen C, or weight decay.
+        dev_accuracy: In [0, 1], on what chose it; the mean over folds.
         converged: Whether the final fit reached its optimum.
     """
 
@@ -156,7 +154,7 @@ def _folds(rows: Rows, classes: Classes, seed: int) -> tuple[tuple[Rows, Rows], 
 
 def logistic_regression(choice: Choice, classes: Classes, seed: int) -> Fitted:
     """Fit logistic regression; it draws nothing."""
-    with _one_thread_each(), ThreadPoolExecutor(_cores()) as pool:
+    with _one_thread_each(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         found = pool.map(lambda rows: _path(choice, classes, *rows), choice.held_out)
         means = np.mean(list(found), axis=0)
         chosen = choice.grid[int(np.argmax(means))]
@@ -193,8 +191,3 @@ def _one_thread_each() -> Iterator[None]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

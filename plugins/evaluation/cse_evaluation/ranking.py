@@ -14,18 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import (
-    Bm25,
-    effective_rank,
-    fuse,
-    mean_cosine,
-    similarities,
-    singular_values,
-    unit,
-    units_of,
-)
+from cse import Bm25, fuse, similarities, unit, units_of
 from cse_core.suites import DevSet, Encode, Progress, in_role, similarity_of
 from cse_evaluation.collections import Collection
+from cse_evaluation.geometry import spread_of
 from cse_evaluation.results import Baseline, Result, rounded
 from cse_evaluation.vectors import EncodedTexts
 
@@ -39,11 +31,7 @@ _TEXTS, _CELLS, _SAMPLE = 2048, 2**25, 1000
 
 
 class Ranker:
-    """Ranks the documents of a collection by scores, and measures the rankings.
-
-    Args:
-        collection: The documents and judged queries.
-    """
+    """Ranks the documents of a collection by scores, and measures the rankings."""
 
     def __init__(self, collection: Collection) -> None:
         self.queries, self._judgements = list(collection.queries), collection.judgements
@@ -57,9 +45,8 @@ class Ranker:
     def measure(self, scores: Iterator[NDArray[np.floating]]) -> NDArray[np.float64]:
         """Return ``MEASURES`` of each query ``[Q, 5]``.
 
-        Args:
-            scores: For blocks of the queries, the score ``[block, texts]`` of each distinct text;
-                one that is not above minus infinity is not ranked.
+        ``scores`` has for blocks of the queries the score ``[block, texts]`` of each distinct text;
+        one that is not above minus infinity is not ranked.
         """
         from pytrec_eval import RelevanceEvaluator
 
@@ -95,11 +82,7 @@ class Ranker:
 def query_vectors(
     encode: Encode, collection: Collection, ranker: Ranker, progress: Progress | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the vectors of the queries ``[Q, D]`` and of the ranker's texts ``[N, D]``.
-
-    Raises:
-        CseError: If they are not finite.
-    """
+    """Return the vectors of the queries ``[Q, D]`` and of the ranker's texts ``[N, D]``."""
     read = in_role(encode, "document")
     blocks = []
     for start in range(0, len(ranker.texts), _TEXTS):
@@ -114,39 +97,30 @@ def query_vectors(
 
 
 def measure_vectors(
-    kind: Any, asked: NDArray[np.float32], read: NDArray[np.float32], ranker: Ranker
-) -> NDArray[np.float64]:
-    """Return ``MEASURES`` of each query ``[Q, 5]`` by the similarity of vectors."""
-    return ranker.measure(near for _, near in _near(kind, asked, read))
-
-
-def measure_fused(
     kind: Any,
     asked: NDArray[np.float32],
     read: NDArray[np.float32],
     ranker: Ranker,
-    collection: Collection,
+    fused: Collection | None = None,
 ) -> NDArray[np.float64]:
-    """Return ``MEASURES`` of each query ``[Q, 5]`` by vectors and BM25 together."""
-    queries = list(collection.queries.values())
+    """Return ``MEASURES`` of each query ``[Q, 5]`` by the similarity of vectors.
 
-    def scores() -> Iterator[NDArray[np.floating]]:
-        for start, near in _near(kind, asked, read):
-            own = queries[start : start + len(near)]
-            yield fuse(near, collection.words.of_queries(own), SHARE)
-
-    return ranker.measure(scores())
-
-
-def _near(
-    kind: Any, asked: NDArray[np.float32], read: NDArray[np.float32]
-) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield blocks of similarities ``[block, texts]`` with the number of their first query."""
+    ``asked`` are those of the queries ``[Q, D]``, ``read`` those of the ranker's texts ``[N, D]``.
+    With ``fused`` BM25 of this collection has its share in the ranking.
+    """
     if kind == "cosine":
         kind, asked, read = "dot", *(unit(each).astype(np.float32) for each in (asked, read))
     step = max(1, _CELLS // len(read))
-    for start in range(0, len(asked), step):
-        yield start, similarities(kind, asked[start : start + step], read)
+
+    def scores() -> Iterator[NDArray[np.floating]]:
+        for start in range(0, len(asked), step):
+            near: NDArray[np.floating] = similarities(kind, asked[start : start + step], read)
+            if fused is not None:
+                queries = list(fused.queries.values())[start : start + step]
+                near = fuse(near, fused.words.of_queries(queries), SHARE)
+            yield near
+
+    return ranker.measure(scores())
 
 
 def mean_scores(measured: NDArray[np.float64]) -> dict[str, float]:
@@ -163,16 +137,8 @@ def score_collection(
     """Score an encoder on a test collection; the items are ``MEASURES`` of each query.
 
     Documents are title and text, cut where the model ends. Queries and documents have the
-    model's prompts for them, and are compared as the model says.
-
-    Args:
-        encode: The encoder.
-        collection: Documents and judged queries.
-        words: What ``score_words`` returned for it; the model is then fused with BM25, too.
-        progress: Hears how many documents are encoded.
-
-    Raises:
-        CseError: If the encoder's vectors are not finite.
+    model's prompts for them, and are compared as the model says. With ``words``, what
+    ``score_words`` returned for the collection, the model is fused with BM25, too.
     """
     ranker, kind = Ranker(collection), similarity_of(encode)
     asked, read = query_vectors(encode, collection, ranker, progress)
@@ -184,7 +150,7 @@ def score_collection(
         "fingerprint": collection.fingerprint,
     }
     if words is not None:
-        fused = measure_fused(kind, asked, read, ranker, collection)
+        fused = measure_vectors(kind, asked, read, ranker, collection)
         facts["with_bm25"] = {"share": SHARE, **rounded(mean_scores(fused))}
     return Result.of(
         collection.name,
@@ -223,15 +189,8 @@ class CollectionDevSet(DevSet):
         return cls(collection.name, MEASURES, len(collection.documents), collection)
 
     def score(self, encode: Encode) -> dict[str, float]:
-        """Return ``MEASURES`` (x100), and ``mean_cosine`` and ``effective_rank`` of some documents.
-
-        Raises:
-            CseError: If the encoder's vectors are not finite.
-        """
+        """Return ``MEASURES`` (x100), ``mean_cosine`` and ``effective_rank`` of some documents."""
         ranker = Ranker(self.collection)
         asked, read = query_vectors(encode, self.collection, ranker)
         scores = mean_scores(measure_vectors(similarity_of(encode), asked, read, ranker))
-        some = unit(read[:_SAMPLE])
-        if (cosine := mean_cosine(some)) is not None:
-            scores["mean_cosine"] = cosine
-        return scores | {"effective_rank": effective_rank(singular_values(some))}
+        return scores | spread_of(unit(read[:_SAMPLE]))

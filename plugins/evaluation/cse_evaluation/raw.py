@@ -34,11 +34,7 @@ def lines_of(content: bytes) -> list[str]:
 
 
 def file_of(raw: Raw, *endings: str) -> bytes:
-    """Return the one file whose name ends so.
-
-    Raises:
-        CseError: If there is none.
-    """
+    """Return the one file whose name ends so."""
     for name in sorted(raw):
         base = name.rpartition("/")[2]
         if base in endings and not name.startswith("__MACOSX"):

@@ -21,9 +21,8 @@ counted, as ``--json`` shows it."""
 class Result(SuiteScore):
     """The scores of one set, or their mean over several.
 
-    Attributes:
-        items: What they are made of: the cosine of each pair, whether each text's label was
-            predicted, or how many titles stand before each document's own ``[N]``.
+    ``items`` are what they are made of: the cosine of each pair, whether each text's label was
+    predicted, or how many titles stand before each document's own ``[N]``.
     """
 
     items: NDArray[Any] | None = field(default=None, repr=False, compare=False)
@@ -59,15 +58,10 @@ def mean_of(
 ) -> list[Result]:
     """Return the mean over the test sets of a suite, none where fewer than two are there.
 
-    Every number that all of them have is averaged; one that any has undefined is undefined.
-
-    Args:
-        results: Results of any sets.
-        tests: Names of all test sets of the suite.
-        prefix: What stands before ``mean`` (over all of them) or ``mean-of-4`` in its name.
-        key: What lists the sets in its JSON.
-        sums: Names of the facts that are added up.
-        about: Its split and setting.
+    Every number that all of them have is averaged; one that any has undefined is undefined. Facts
+    that ``sums`` names are added up. ``prefix`` stands before ``mean`` (over all ``tests``) or
+    ``mean-of-4`` in its name; ``key`` lists the sets in its JSON; ``about`` is its split and
+    setting.
     """
     found = [each for each in results if each.name in tests]
     if len(found) < 2:
@@ -94,11 +88,7 @@ def rounded(value: Any, places: int = 4) -> Any:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse two sets of one name, of which results could show one alone.
-
-    Raises:
-        CseError: If there are.
-    """
+    """Refuse two sets of one name, of which results could show one alone."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         hint = "rename a file, or evaluate them one by one"

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import effective_rank, mean_cosine, singular_values, unit, units_of
+from cse import unit, units_of
 from cse_core.suites import DevSet, Encode, Progress
 from cse_evaluation.documents import DocumentSet
-from cse_evaluation.results import Baseline, Result
+from cse_evaluation.geometry import spread_of
+from cse_evaluation.results import Baseline, Result, rounded
 from cse_evaluation.vectors import EncodedTexts
 
 CUTS = (5, 10, 20)
@@ -92,17 +93,11 @@ class DocumentDevSet(DevSet):
         Returns:
             ``recall@5``, ``@10`` and ``@20`` (x100), and ``mean_cosine`` and ``effective_rank`` of
             the first documents' vectors.
-
-        Raises:
-            CseError: If the encoder's vectors are not finite.
         """
         vectors = unit(document_vectors(encode, self.documents))
         titles = EncodedTexts(encode, self.documents.titles).unit(self.documents.titles)
-        some = vectors[:_SAMPLE]
         scores = recall_of(titles_before(vectors, titles, self.documents.gold))
-        if (cosine := mean_cosine(some)) is not None:
-            scores["mean_cosine"] = cosine
-        return scores | {"effective_rank": effective_rank(singular_values(some))}
+        return scores | spread_of(vectors[:_SAMPLE])
 
 
 def score_documents(
@@ -113,14 +108,7 @@ def score_documents(
 ) -> Result:
     """Score an encoder on a set of documents; the items are what ``titles_before`` returns.
 
-    Args:
-        encode: The encoder.
-        documents: The documents.
-        words: What ``score_words`` returned for them.
-        progress: Hears how many sentences are encoded.
-
-    Raises:
-        CseError: If the encoder's vectors are not finite.
+    ``words`` is what ``score_words`` returned for them.
     """
     vectors = unit(document_vectors(encode, documents, progress))
     titles = EncodedTexts(encode, documents.titles).unit(documents.titles)
@@ -161,5 +149,5 @@ def score_words(documents: DocumentSet) -> Baseline:
     rows = csr_array(weigh.fit_transform(whole))
     titles = csr_array(weigh.transform(documents.titles))
     before = titles_before(rows, titles, documents.gold)  # type: ignore[arg-type]
-    tfidf = {name: round(value, 4) for name, value in recall_of(before).items()}
-    return {"tfidf": tfidf, "lexical": {"idf": "the documents", "units": named}}
+    lexical = {"idf": "the documents", "units": named}
+    return {"tfidf": rounded(recall_of(before)), "lexical": lexical}

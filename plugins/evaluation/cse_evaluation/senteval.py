@@ -83,14 +83,10 @@ def senteval_layer(choice: Choice, classes: NDArray[np.int64], seed: int) -> Fit
 
 
 def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -> list[Layer]:
-    """Return the layer of each fit at its best look.
+    """Return the layer of each fit at its best look, for features ``[N, F]`` and classes ``[N]``.
 
-    Args:
-        features: ``[N, F]``.
-        classes: ``[N]``.
-        fits: Rows and decays.
-        seed: Of each fit's weights at the start and of the order of its rows, whatever is fitted
-            beside it.
+    The seed is that of each fit's weights at the start and of the order of its rows, whatever is
+    fitted beside it.
     """
     by_steps: dict[int, list[int]] = defaultdict(list)
     for place, fit in enumerate(fits):
@@ -157,11 +153,8 @@ def _kept(optimizer: torch.optim.Adam, rows: Sequence[int]) -> torch.optim.Adam:
 def _set_gradients(
     weight: Tensor, bias: Tensor, features: Tensor, classes: Tensor, rows: Tensor, share: Tensor
 ) -> None:
-    """Set the gradients of the cross-entropy, ``softmax - true class`` by the logits.
-
-    Classes come before rows in all products: matrices of few columns cost five times as much as
-    those of few rows.
-    """
+    """Set the gradients of the cross-entropy, ``softmax - true class`` by the logits."""
+    # Classes before rows in all products: matrices of few columns cost five times as much.
     batch = features.index_select(0, rows.flatten()).view(*rows.shape, -1)  # [K, BATCH, F]
     logits = torch.baddbmm(bias, weight, batch.transpose(1, 2))  # [K, C, BATCH]
     wrong = logits.softmax(dim=1)

@@ -43,19 +43,13 @@ STS_TESTS = (
 def score_pairs(
     encode: Encode, sets: Sequence[PairSet], words: Mapping[str, Baseline] | None = None
 ) -> list[Result]:
-    """Score an encoder on sets of graded pairs.
+    """Score an encoder on sets of graded pairs; it is called once, with all distinct sentences.
 
-    Args:
-        encode: The encoder; called once, with the distinct sentences of all sets.
-        sets: The sets.
-        words: What ``score_words`` gave for each set.
+    ``words`` is what ``score_words`` gave for each set.
 
     Returns:
         One result for each set, in order; then, where several test sets of the suite are among
         them, their mean. Its items are the cosines.
-
-    Raises:
-        CseError: If two sets have one name, or the encoder's vectors are not finite.
     """
     check_names([pairs.name for pairs in sets])
     encoded = EncodedTexts(encode, (text for pairs in sets for text in pairs.texts))
@@ -120,8 +114,7 @@ def score_words(pairs: PairSet) -> Baseline:
     found: dict[str, Any] = {name: spearman(pairs.gold, own) for name, own in values.items()}
     found["lexical"] = {"idf": f"the sentences of {pairs.file}", "units": units_of(pairs.texts)[1]}
     if is_binary(pairs.gold):
-        binary = {name: binary_scores(pairs.gold, own) for name, own in values.items()}
-        found["binary"] = binary
+        found["binary"] = {name: binary_scores(pairs.gold, own) for name, own in values.items()}
     return found
 
 
@@ -134,8 +127,7 @@ class PairDevSet(DevSet):
     @classmethod
     def of(cls, pairs: PairSet) -> PairDevSet:
         """Return the dev set of a file of pairs."""
-        more = ("average_precision",) if is_binary(pairs.gold) else ()
-        choices = ("spearman", *more)
+        choices = ("spearman", "average_precision") if is_binary(pairs.gold) else ("spearman",)
         return cls(pairs.name, choices, len(pairs.texts), pairs)
 
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
@@ -155,9 +147,6 @@ class PairDevSet(DevSet):
             ``effective_rank`` and of pairs labelled 0 and 1 ``average_precision``; one that is not
             defined (Spearman where all cosines are equal, alignment without a pair above the
             threshold) is left out.
-
-        Raises:
-            CseError: If the encoder's vectors are not finite.
         """
         encoded = EncodedTexts(encode, self.pairs.texts)
         first, second = encoded.pair_vectors(self.pairs)

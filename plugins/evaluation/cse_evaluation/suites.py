@@ -41,12 +41,8 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
     """Look through folders for tables that fit; one that is broken hides none of the others.
 
     Where one name stands there several times, the first place and the first of ``TABLE_SUFFIXES``
-    whose table fits is taken, and the rest is not looked at.
-
-    Args:
-        places: The folders, the preferred ones first; one that is not there holds nothing.
-        fits: Tells by its columns whether a table fits.
-        nothing: The name of what is missing where none fits.
+    whose table fits is taken, and the rest is not looked at. A folder that is not there holds
+    nothing. Where no table fits, what is missing is called ``nothing``.
     """
     files: dict[str, Path | None] = {}
     broken: list[CseError] = []
@@ -67,16 +63,6 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
 def _preference(path: Path) -> list[int]:
     """Return the place of a file's ending among ``TABLE_SUFFIXES``, none where it has another."""
     return [n for n, end in enumerate(TABLE_SUFFIXES) if path.name.lower().endswith(end)][:1]
-
-
-class OfFolder:
-    """A suite of all tables of a folder that fit.
-
-    Attributes:
-        option: The option of ``cse eval`` that names single files in their place.
-    """
-
-    option: ClassVar[str]
 
 
 class Graded(Suite):
@@ -150,7 +136,7 @@ class Labelled(Suite):
         return score_tasks(encode, read, progress=progress)
 
 
-class Classify(OfFolder, Labelled):
+class Classify(Labelled):
     """Every table with a label and a text."""
 
     option, long_texts = "labelled", "slice"
@@ -196,7 +182,7 @@ class Transfer(Labelled):
         return SuiteFiles(files)
 
 
-class Retrieval(OfFolder, Suite):
+class Retrieval(Suite):
     """Every file of documents with titles."""
 
     option = "documents"
@@ -227,7 +213,7 @@ class Retrieval(OfFolder, Suite):
         return DocumentDevSet.of(read_documents(path)) if is_document_file(path) else None
 
 
-class Collections(OfFolder, Suite):
+class Collections(Suite):
     """Every test collection: documents, queries and judgements."""
 
     option = "collections"

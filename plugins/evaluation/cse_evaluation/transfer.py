@@ -45,24 +45,15 @@ def score_tasks(
 ) -> list[Result]:
     """Score an encoder's vectors, as they are, by a linear classifier on each task.
 
-    The features are those of SentEval: u of a text; ``|u - v|`` and ``u * v`` of a pair.
-
-    Args:
-        encode: The encoder; called once, with the distinct texts of all tasks.
-        tasks: The tasks.
-        texts: What ``encode`` does with long texts, for the report.
-        words: What ``score_words`` gave for each task.
-        classifier: ``exact`` or ``senteval``, as ``CLASSIFIERS`` says.
-        seed: Of the folds.
-        progress: Hears how far it is.
+    The features are those of SentEval: u of a text; ``|u - v|`` and ``u * v`` of a pair. The
+    encoder is called once, with the distinct texts of all tasks; what it does with long ones is in
+    ``texts``, for the report. ``words`` is what ``score_words`` gave for each task, ``classifier``
+    a name in ``CLASSIFIERS``.
 
     Returns:
         One result for each task, in order; then, where several transfer tasks are among them,
         their mean. Its items tell whether the label of each scored row was predicted ``[test]``,
         in the order of the rows.
-
-    Raises:
-        CseError: If two tasks have one name, or the encoder's vectors are not finite.
     """
     check_names([task.name for task in tasks])
     encoded = EncodedTexts(encode, (text for t in tasks for text in (*t.texts, *t.seconds)))
@@ -184,15 +175,12 @@ def _accuracies(fits: Sequence[Fitted], classes: Classes) -> list[float]:
 
 
 def _scores(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, float]:
-    """Return the ``accuracy`` x100, of a cross-validation the mean of folds, and ``f1`` of pairs.
-
-    F1 is that of label 1 over all rows that were scored, of pairs labelled 0 and 1.
-    """
+    """Return the ``accuracy`` x100, in a cross-validation its mean, and the ``f1`` of pairs."""
     from sklearn.metrics import f1_score
 
     scores = {"accuracy": fmean(_accuracies(fits, classes))}
     if task.pairs and set(task.labels) == {"0", "1"}:
-        scored, predicted = _predicted(fits)
+        scored, predicted = _predicted(fits)  # of all folds together
         scores["f1"] = 100 * float(f1_score(classes[scored], predicted, zero_division=0))
     return scores
 

@@ -17,9 +17,7 @@ from cse_evaluation.pairs import PairSet
 class EncodedTexts:
     """An encoder that encodes some texts once, when it is first asked for one of them.
 
-    Args:
-        encode: The encoder.
-        texts: Texts that are asked for again, repeated ones too; encoded in one call.
+    One call encodes all of them; a text may be given several times.
     """
 
     def __init__(self, encode: Encode, texts: Iterable[str]) -> None:

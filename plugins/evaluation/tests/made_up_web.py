@@ -5,14 +5,13 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urlsplit
 
 import cse_evaluation
 
 from cse_cli.texts.fetching import SourceFile, read_sources
+from tests.fixtures.serving import Quiet, serving
 
 TABLES = Path(cse_evaluation.__file__).parent / "sources"
 TOPICS = ("dog", "boat", "violin", "judge", "garden", "goal", "planet")
@@ -153,7 +152,7 @@ def served(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
     """Serve files by their paths; yields the address and the paths that were asked for."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:  # noqa: N802  # the name is the library's
             asked.append(self.path)
             content = files.get(self.path)
@@ -161,13 +160,5 @@ def served(files: Mapping[str, bytes]) -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
             self.wfile.write(content or b"")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as address:
+        yield address, asked

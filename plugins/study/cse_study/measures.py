@@ -91,9 +91,6 @@ def settings(point: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         The options by path. The values of a list are numbered, ``train.betas.1``; one with a unit
         has it in its name, ``"train.patience, steps"``; one that nothing sets is None.
-
-    Raises:
-        CseError: If the recipe cannot be composed, or has no such option.
     """
     from cse import plan
     from cse_cli.api import CORE_OPTIONS

@@ -26,8 +26,8 @@ from cse_core.files import writable_folder
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of
-from cse_study.planning.composing import Composer
-from cse_study.planning.plan import Plan, Wish, plan_study, roles_of
+from cse_study.planning.composing import Composer, Wish
+from cse_study.planning.plan import Plan, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
 from cse_study.results.rows import FILE, Row, rows_of, write_rows
 from cse_study.results.table import Results, paper_number
@@ -50,12 +50,7 @@ class State(NamedTuple):
 class Session:
     """A study with what was asked for beside its file.
 
-    Attributes:
-        definition: The study.
-        wish: Seeds, points, steps, rows, names for roles, and sets in place of the study's.
-        plugins: The installed plugins.
-        out: Folder of all studies.
-        workers: How many runs at a time.
+    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time.
     """
 
     definition: Definition
@@ -72,16 +67,12 @@ class Session:
     @cached_property
     def _composer(self) -> Composer:
         """Return what composes; a plan made again when trials have ended reads nothing twice."""
-        return Composer(self.wish.inputs, self.wish.steps, self.wish.rows, self.plugins)
+        return Composer(self.wish, self.plugins)
 
     @cached_property
     def plan(self) -> Plan:
-        """Return the plan; every point of it can be composed.
-
-        Raises:
-            CseError: If one cannot: all such at once.
-        """
-        return plan_study(self.definition, self.wish, self._composer, self.folder)
+        """Return the plan; points that cannot be composed are refused all at once."""
+        return plan_study(self.definition, self._composer, self.folder)
 
     @cached_property
     def scoring(self) -> Scoring | None:
@@ -110,12 +101,7 @@ class Session:
         return self.scoring.notes if self.scoring is not None else ()
 
     def show_plan(self, *, json: bool) -> None:
-        """Print the plan; nothing is written.
-
-        Raises:
-            CseError: If a point cannot be composed, runs could not be scored, or the folder could
-                not be made.
-        """
+        """Print the plan, or refuse what a run would refuse; nothing is written."""
         check_out_folder(self.out)
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
@@ -138,7 +124,6 @@ class Session:
         Where trials choose, the runs with the other seeds follow when they have ended.
 
         Raises:
-            CseError: If a point cannot be composed, or the folder cannot be written to.
             KeyboardInterrupt: If it was interrupted; what was made is kept.
         """
         # Trials that failed in an earlier session are tried again, and choose again.

@@ -13,11 +13,11 @@ import pytest
 from cse_study.definition.reading import read_study
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
-from cse_study.planning.plan import Wish, plan_study
 from cse_study.results.rows import Row, rows_of
 from cse_study.results.table import Line, Results
 
 from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.studies import plan_of
 
 pytest.importorskip("matplotlib", reason="pages need matplotlib; pip install matplotlib")
 from cse_study.pages.figures import (
@@ -111,7 +111,8 @@ def test_what_pictures_show() -> None:
     names = [Series("", ["mean", "cls"], [1.0, 2.0]), Series("b", ["cls", "last"], [1.0, 2.0])]
     picture = lines_picture("Pools", {"sts": names}, "pool")
     assert picture is not None and words_of(picture.svg)[:3] == ["mean", "cls", "last"]
-    assert spectrum_picture({"x.test": {"run": [1.0, 0.5, 0.0]}}) is not None
+    spectrum = {"results": {"x.test": {"singular_values": {"values": [1.0, 0.5, 0.0]}}}}
+    assert spectrum_picture([("run", spectrum)]) is not None
     points = [(float(n), 2.0 * n, "") for n in range(40)]
     many = scatter_picture("Many", {"x": points}, "a", "b")
     assert many is not None and many.alt == "Many: b from 0 to 78 by a, x"
@@ -227,7 +228,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     place = tmp_path_factory.mktemp("study")
     (place / "batches.toml").write_text(STUDY)
     definition = read_study(place / "batches.toml")
-    plan = plan_study(definition, Wish())
+    plan = plan_of(definition)
     folder, scoring = StudyFolder(place / "studies"), Scoring("s" * 16)
     for cell in plan.cells:
         level = 40.0 + cell.point.number + cell.seed / 4

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from cse_study.measures import settings
-from cse_study.planning.plan import Wish
 from cse_study.plugin import cse_studies
 from cse_testkit import PluginSuite
 
@@ -24,7 +23,7 @@ def test_hook_cse_studies() -> None:
     studies = plugins().studies
     for spec in cse_studies():
         assert studies[spec.name][1].distribution == "cse-study"
-        plan = planned(spec.name, Wish(seeds=1))
+        plan = planned(spec.name, seeds=1)
         points = {point.number for point in plan.definition.points}
         assert {cell.point.number for cell in plan.cells} == points
         assert len(plan.runs) >= len(plan.cells) - 3
@@ -34,7 +33,7 @@ def test_hook_cse_studies() -> None:
 def test_every_study_is_planned(paper: str) -> None:
     assert len(names(paper)) == COUNTS[paper]
     for name in names(paper):
-        plan = planned(name, Wish(seeds=1))
+        plan = planned(name, seeds=1)
         study = plan.definition.study
         assert plan.points and plan.cells, name
         printed = study.paper
@@ -70,7 +69,7 @@ def test_numbers_of_a_study_with_trials_are_of_its_methods() -> None:
 
 def test_is_cse_is_compared_with_dclr_that_lacks_the_smoothing_alone() -> None:
     for name in ("iscse/table-1", "cse/equal-footing"):
-        plan = planned(name, Wish(seeds=1))
+        plan = planned(name, seeds=1)
         (claim,) = (each for each in plan.definition.study.claims if "over DCLR" in each.says)
         recipes = {cell.point.labels["method"]: cell.run.recipe for cell in plan.cells}
         own, base = ({**recipes[label], "name": ""} for label in (claim.better, claim.than))

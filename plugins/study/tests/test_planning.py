@@ -10,15 +10,15 @@ from cse_study.definition.schema import Scores
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.measures import by_gold, settings
 from cse_study.planning import composing
-from cse_study.planning.composing import Composer, Inputs
-from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.planning.composing import Composer, Inputs, Wish
+from cse_study.planning.plan import Plan, plan_study
 from cse_study.planning.scoring import plan_scoring, showing
 from cse_study.results.rows import rows_of
 from cse_study.results.table import Results
 
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse
-from tests.fixtures.studies import plugins
+from tests.fixtures.studies import plan_of, plugins
 
 STUDY = """
 summary = "x"
@@ -63,7 +63,7 @@ def planned(tmp_path: Path, texts: Path) -> Planned:
         file = tmp_path / "mine.toml"
         file.write_text(text, encoding="utf-8")
         given = Inputs(data={"": [str(texts)]}, dev=["none"])
-        return plan_study(read_study(file), wish or Wish(inputs=given))
+        return plan_of(read_study(file), wish or Wish(inputs=given))
 
     return make
 
@@ -112,7 +112,7 @@ def test_an_option_that_is_new_leaves_keys_as_they_were(
     monkeypatch.setattr(composing, "_data", lambda *_: {})
     file = tmp_path / "study.toml"
     file.write_text('summary = "One run"\nseeds = [1]\n[settings]\nrecipe = "simcse"\n')
-    plan = plan_study(find_study(str(file), plugins()), Wish())
+    plan = plan_of(find_study(str(file), plugins()))
     assert list(plan.runs) == ["9637f3e3f1f64781"]
 
 
@@ -283,11 +283,12 @@ def test_the_plan_is_shown_and_nothing_is_written(
 def test_all_seeds_follow_for_the_best_trial_of_each_method(
     planned: Planned, tmp_path: Path
 ) -> None:
-    file, folder, composer = tmp_path / "mine.toml", StudyFolder(tmp_path), Composer(Inputs())
+    file, folder = tmp_path / "mine.toml", StudyFolder(tmp_path)
+    composer = Composer(Wish(), plugins())
     file.write_text(TUNED)
 
     def plan() -> Plan:
-        return plan_study(read_study(file), Wish(), composer, folder)
+        return plan_study(read_study(file), composer, folder)
 
     def end(number: int, score: float | None) -> None:
         for cell in plan().cells:

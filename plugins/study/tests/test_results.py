@@ -12,13 +12,15 @@ from cse_study.definition.schema import Claim, PaperNumbers
 from cse_study.execution.folder import StudyFolder, write_json
 from cse_study.execution.jobs import Scoring
 from cse_study.pages.study_page import study_page
-from cse_study.planning.composing import Inputs
-from cse_study.planning.plan import Plan, Wish, plan_study
+from cse_study.planning.composing import Inputs, Wish
+from cse_study.planning.plan import Plan
 from cse_study.results import bootstrap
 from cse_study.results.bootstrap import compared, draws_of, holm, spearman
 from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
 from cse_study.results.table import NOT_SHOWN, Results, caption
 from scipy.stats import spearmanr
+
+from tests.fixtures.studies import plan_of
 
 RESULTS: dict[str, Any] = {
     "sts12.test": {"spearman": 60.5, "pairs": 10, "alignment": {"value": 0.4}, "subsets": {}},
@@ -100,7 +102,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     (folder / "texts.txt").write_text("".join(f"the {n} of them\n" for n in range(40)))
     (folder / "mine.toml").write_text(STUDY, encoding="utf-8")
     inputs = Inputs(data={"": [str(folder / "texts.txt")]}, dev=["none"])
-    return plan_study(read_study(folder / "mine.toml"), Wish(inputs=inputs))
+    return plan_of(read_study(folder / "mine.toml"), Wish(inputs=inputs))
 
 
 @pytest.fixture

@@ -37,7 +37,9 @@ def work(folder: Path, needs: Mapping[str, tuple[str, ...]]) -> dict[str, Job]:
             for key, each in needs.items()}  # fmt: skip
 
 
-def test_runs_are_made_once_those_first_that_others_start_from(tmp_path: Path) -> None:
+def test_runs_are_made_once_those_first_that_others_start_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def statuses(ended: Mapping[str, Done]) -> dict[str, str]:
         return {key: done.status for key, done in ended.items()}
 
@@ -47,11 +49,12 @@ def test_runs_are_made_once_those_first_that_others_start_from(tmp_path: Path) -
         order.append(job.key)
         return Done(job.key, "failed" if job.key == "x" else "done", "too hot")
 
+    monkeypatch.setattr(jobs, "make", make)
     needs = {"c": ("b",), "b": ("a",), "a": (), "there": (), "x": (), "y": ("x",)}
     wanted = work(tmp_path, needs)
     heard: list[Done] = []
     StudyFolder(tmp_path).beside("there", "output.json").write_text('{"x": 1}')
-    ended = carry_out(wanted, 2, heard.append, function=make)
+    ended = carry_out(wanted, 2, heard.append)
     expected = {"a": "done", "b": "done", "c": "done", "x": "failed", "y": "failed"}
     assert statuses(ended) == expected
     assert order.index("a") < order.index("b") < order.index("c")
@@ -59,7 +62,7 @@ def test_runs_are_made_once_those_first_that_others_start_from(tmp_path: Path) -
     assert len(heard) == 5 and "y" not in order and "there" not in order
     # What failed in an earlier pass is not tried again.
     order.clear()
-    again = carry_out(wanted, 2, heard.append, {"x": ended["x"]}, function=make)
+    again = carry_out(wanted, 2, heard.append, {"x": ended["x"]})
     assert statuses(again) == expected and "x" not in order
 
 
@@ -126,7 +129,9 @@ def test_waiting_for_a_lock_ends_when_the_study_is_stopped(
     jobs.stopping.clear()
 
 
-def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
+def test_an_interrupt_cancels_what_has_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(done: Done) -> None:
         raise KeyboardInterrupt
 
@@ -138,9 +143,10 @@ def test_an_interrupt_cancels_what_has_not_begun(tmp_path: Path) -> None:
             jobs.stopping.wait(60)
         return Done(job.key, "stopped" if jobs.stopping.is_set() else "done")
 
+    monkeypatch.setattr(jobs, "make", make)
     wanted = work(tmp_path, {key: () for key in "abcd"})
     with pytest.raises(KeyboardInterrupt):
-        carry_out(wanted, 1, interrupted, function=make)
+        carry_out(wanted, 1, interrupted)
     assert jobs.stopping.is_set() and len(begun) < 4
     jobs.stopping.clear()
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import tomlkit
 from cse_study.pages.runs import (
+    Run,
     called,
     different_settings,
     find_runs,
     groups_of,
     over_steps,
-    read_run,
     scores_beside,
 )
 
@@ -82,13 +82,13 @@ def append(file: Path, *lines: object) -> None:
 
 
 def test_a_run_says_how_far_it_came(runs: Path) -> None:
-    run = read_run(runs / "c")
+    run = Run(runs / "c")
     assert (run.state, run.steps, run.dev) == ("stopped", 20, ("stsb.dev.spearman", 69.0))
     with (runs / "c/.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert read_run(runs / "c").state == "running"
+        assert Run(runs / "c").state == "running"
     append(runs / "c/metrics.jsonl", '{"step": 30, "ro')
-    assert read_run(runs / "c").steps == 20, "half a line is left out"
+    assert Run(runs / "c").steps == 20, "half a line is left out"
     short = {"dev": "stsb.dev.spearman", "uniformity": "stsb.dev.uniformity", "loss": "loss",
              "queue.age": "infonce.negatives.queue.age", "nothing": None}  # fmt: skip
     for name, key in short.items():
@@ -127,7 +127,7 @@ def test_runs_are_listed_and_sorted(runs: Path, cse: Cse) -> None:
     assert "no run is here" in cse("runs", str(runs / "empty")).out
     refused(cse("runs", str(runs / "none")), "no such folder")
     with pytest.raises(CseError, match="is not a run"):
-        read_run(runs / "empty")
+        Run(runs / "empty")
 
 
 def test_a_damaged_run_is_one_line_and_hides_no_other(runs: Path, cse: Cse) -> None:
@@ -163,7 +163,7 @@ def test_a_damaged_run_is_one_line_and_hides_no_other(runs: Path, cse: Cse) -> N
     (runs / "a/.lock").unlink(missing_ok=True)
     os.mkfifo(runs / "a/.lock")
     append(runs / "a/metrics.jsonl", deep)
-    assert len(read_run(runs / "a").lines) == 2, "a killed process leaves half a line"
+    assert len(Run(runs / "a").lines) == 2, "a killed process leaves half a line"
 
 
 def test_the_test_score_is_the_newest(runs: Path) -> None:
@@ -171,18 +171,18 @@ def test_the_test_score_is_the_newest(runs: Path) -> None:
     line = {"encoder": SETTING, "results": {"stsb.test": {"spearman": 64.0}}}
     dev = {"encoder": SETTING, "results": {"stsb.dev": {"spearman": 70.0}}}
     append(runs / "d/evaluations.jsonl", line, dev)
-    test = read_run(runs / "d").test
+    test = Run(runs / "d").test
     assert test is not None and (test.value, test.setting) == (64.0, SETTING)
 
 
 def test_what_differs(runs: Path) -> None:
-    found = [read_run(runs / name) for name in ("a", "deep/er/b")]
+    found = [Run(runs / name) for name in ("a", "deep/er/b")]
     differ = {"name": ["simcse", "hicl"], "train.lr": [3e-5, 1e-4],
               "aug.cutoff": ["-", "cse-x/cutoff"]}  # fmt: skip
     assert different_settings(found) == differ
     for name in ("a", "c"):
         append(runs / name / "run.toml", f'fingerprint = "sha256:{name}"\n')
-    found = [read_run(runs / name) for name in ("a", "c")]
+    found = [Run(runs / name) for name in ("a", "c")]
     settings, scores = different_settings(found), scores_beside(found)
     assert settings["contents of the texts"] == ["sha256:a", "sha256:c"]
     assert settings["state"] == ["finished", "stopped"]
@@ -190,7 +190,7 @@ def test_what_differs(runs: Path) -> None:
     assert scores["dev so far: stsb.dev.spearman"] == [None, 69.0]
     other = "pooling cls, at most 64 tokens"
     made(runs / "d", test={"stsb.test": 66.0}, setting=other)
-    scores = scores_beside([read_run(runs / name) for name in ("a", "d")])
+    scores = scores_beside([Run(runs / name) for name in ("a", "d")])
     assert scores[f"stsb.test.spearman ({SETTING})"] == [65.0, None]
     assert scores[f"stsb.test.spearman ({other})"] == [None, 66.0]
 
@@ -206,13 +206,13 @@ def test_compare(runs: Path, cse: Cse) -> None:
     refused(cse("compare", str(runs / "a")), "names one run")
     refused(cse("compare", str(runs / "a"), str(runs / "deep/../a")), "names a run twice")
     paths = [made(runs / "one/x"), made(runs / "two/x")]
-    assert called([read_run(path) for path in paths]) == ["one/x", "two/x"]
-    assert called([read_run(paths[0])] * 2) == ["x (1)", "x (2)"]
+    assert called([Run(path) for path in paths]) == ["one/x", "two/x"]
+    assert called([Run(paths[0])] * 2) == ["x (1)", "x (2)"]
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_line(tmp_path: Path) -> None:
     def seeds(*names: str) -> list[tuple[str, int]]:
-        groups = groups_of([read_run(tmp_path / name) for name in names])
+        groups = groups_of([Run(tmp_path / name) for name in names])
         return [(group.label, len(group.runs)) for group in groups]
 
     made(tmp_path / "a-1", report=["csv"])
@@ -221,7 +221,7 @@ def test_runs_that_differ_in_their_seed_alone_are_one_line(tmp_path: Path) -> No
     made(tmp_path / "twin")
     assert seeds("a-1", "a-2", "b-1") == [("a", 2), ("b-1", 1)]
     assert seeds("a-1", "twin") == [("a-1", 1), ("twin", 1)], "one seed twice has no spread"
-    first, second = over_steps(groups_of([read_run(tmp_path / n) for n in ("a-1", "a-2", "b-1")]),
+    first, second = over_steps(groups_of([Run(tmp_path / n) for n in ("a-1", "a-2", "b-1")]),
                                "dev")  # fmt: skip
     assert (first.y[-1], first.seeds[-1], second.spread[-1]) == (69.5, 2, None)
     assert first.spread[-1] == pytest.approx(math.sqrt(0.5))
@@ -230,5 +230,5 @@ def test_runs_that_differ_in_their_seed_alone_are_one_line(tmp_path: Path) -> No
     rounds = [{"step": s, "round": r, "loss": 1.0} for r in (1, 2) for s in (5, 10)]
     (tmp_path / "b-1/metrics.jsonl").unlink()
     append(tmp_path / "b-1/metrics.jsonl", *rounds, '{"step": 15, "round": 2, "loss": NaN}\n')
-    (series,) = over_steps(groups_of([read_run(tmp_path / "b-1")]), "loss")
+    (series,) = over_steps(groups_of([Run(tmp_path / "b-1")]), "loss")
     assert list(series.x) == [5, 10, 15, 20], "rounds follow each other, NaN leaves a gap"

@@ -14,11 +14,12 @@ from cse_cli.api import (
     complete_suite,
     installed,
     model_flags,
+    progress,
     say_json,
     shared,
 )
 from cse_evaluation.cli.report import show
-from cse_evaluation.cli.scoring import score_models, shown_progress
+from cse_evaluation.cli.scoring import score_models
 from cse_evaluation.cli.sources import Request, read_sources, show_sources
 
 
@@ -147,8 +148,8 @@ def evaluate(
     if dry_run:
         show_sources(read_sources(request, installed(context)), json=json)
         return
-    with shown_progress(json) as progress:
-        found = score_models(request, installed(context), progress)
+    with progress(json=json) as reporter:
+        found = score_models(request, installed(context), reporter.progress)
     if json:
         say_json(found.to_dict())
     else:

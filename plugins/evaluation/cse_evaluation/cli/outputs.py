@@ -25,9 +25,6 @@ def write_pairs_out(path: Path, sets: Sequence[PairSet], results: Sequence[Resul
 
     Tabs and line breaks inside sentences become spaces. ``read_pairs`` reads it again. Means that
     follow the results of the sets are left out.
-
-    Raises:
-        CseError: If it cannot be written.
     """
     rows = (
         (pairs.name, repr(pair.score), f"{cosine:.6f}", pair.subset, pair.sentence1, pair.sentence2)
@@ -48,33 +45,22 @@ def write_items_out(
     Its columns are the set's name, the number of the item from 1 or the id of the query, the rank
     of a document's own title from 1, and whether a text's label was predicted, 1 or 0; where
     queries are among them, their measures from 0 to 1. What an item does not have is empty.
-
-    Raises:
-        CseError: If it cannot be written.
     """
-    right = [
-        (task.name, str(number), "", str(int(item)))
-        for task in tasks
-        for number, item in enumerate(_items(task), start=1)
-    ]
-    ranks = [
-        (found.name, str(number), str(int(before) + 1), "")
-        for found in documents
-        for number, before in enumerate(_items(found), start=1)
-    ]
-    if not judged:
-        _write(path, "--items-out", ITEM_COLUMNS, [*right, *ranks])
-        return
     from cse_evaluation.ranking import MEASURES
 
-    empty = ("",) * len(MEASURES)
-    measures = [
-        (collection.name, query, "", "", *(repr(float(value)) for value in row))
-        for collection, found in judged
-        for query, row in zip(collection.queries, _items(found), strict=True)
-    ]
-    others = [(*row, *empty) for row in (*right, *ranks)]
-    _write(path, "--items-out", (*ITEM_COLUMNS, *MEASURES), [*others, *measures])
+    rows: list[dict[str, str]] = []
+    for task in tasks:
+        rows += [{"set": task.name, "item": str(number), "right": str(int(item))}
+                 for number, item in enumerate(_items(task), start=1)]  # fmt: skip
+    for found in documents:
+        rows += [{"set": found.name, "item": str(number), "rank": str(int(before) + 1)}
+                 for number, before in enumerate(_items(found), start=1)]  # fmt: skip
+    for collection, found in judged:
+        for query, own in zip(collection.queries, _items(found), strict=True):
+            measures = {name: repr(float(x)) for name, x in zip(MEASURES, own, strict=True)}
+            rows.append({"set": collection.name, "item": query, **measures})
+    columns = (*ITEM_COLUMNS, *(MEASURES if judged else ()))
+    _write(path, "--items-out", columns, ([row.get(name, "") for name in columns] for row in rows))
 
 
 def _items(result: Result) -> Iterable[Any]:
@@ -94,10 +80,7 @@ def _write(path: Path, flag: str, columns: Sequence[str], rows: Iterable[Sequenc
 def keep(models: Sequence[str], options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Add each model's scores to ``evaluations.jsonl`` of its run; others than runs keep none.
 
-    Args:
-        models: The models as they were named.
-        options: How they were scored, where that is not the default.
-        found: What ``cse eval --json`` prints.
+    ``options`` are those that are not the defaults; ``found`` is what ``cse eval --json`` prints.
     """
     for name, scores in zip(models, found.get("models", [found]), strict=True):
         line = {

@@ -77,16 +77,9 @@ def table(
 ) -> Table:
     """Return a table with a row for each score of a set and a column for each model.
 
-    A split or setting that all sets share, and the name of the only score, stand below it. What
-    does not fit is folded, and no digit is lost.
-
-    Args:
-        models: Names of the models.
-        results: Of each model.
-        numbers_of: Gives the numbers of a result to show.
-        sizes: Names of the facts that say how large a set is.
-        lines: To stand below the table.
-        places: Of each number behind the point.
+    A split or setting that all sets share, the name of the only score, and ``lines`` stand below
+    it. What does not fit is folded, and no digit is lost. ``sizes`` names the facts that say how
+    large a set is; ``places`` are those of each number behind the point.
     """
     from rich.table import Table
 

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cse import Model, TextEncoder, load
 from cse_cli.api import Installed, echo_err, progress, warn
-from cse_core.suites import Progress, SuiteScore
+from cse_core.suites import Encode, Progress, SuiteScore
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.sources import Request, Sources, read_sources
 from cse_evaluation.results import Baseline, Result, check_names
 
 if TYPE_CHECKING:
+    from cse_evaluation.labelled import LongTexts
     from cse_evaluation.vectors import EncodedTexts
+
+CUT_AT = 512
+"""Tokens that texts which are cut may have, where the encoder takes so many and none is named."""
+_BLOCK = 256
+"""Texts between two looks at the clock."""
 
 
 @dataclass
 class Scores:
-    """What one model scored.
+    """What one model scored, ``others`` on each suite of another distribution.
 
-    Attributes:
-        encoder: Its pooling and length in words.
-        pairs: On graded pairs.
-        tasks: On labelled texts.
-        documents: On documents with titles.
-        collections: On judged queries.
-        others: On each suite of another distribution.
+    ``encoder`` is its pooling and length in words.
     """
 
     model: str
@@ -69,30 +71,15 @@ class Evaluation:
 
 
 def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[str, Any]:
-    """Score models from Python: ``cse.evaluate`` calls it.
-
-    Raises:
-        CseError: As :func:`score_models` does, and if an option is unknown.
-    """
+    """Score models from Python: ``cse.evaluate`` calls it."""
     quiet = options.pop("quiet", False)
     request = Request.of(models, options)
-    with shown_progress(quiet) as progress:
-        return score_models(request, plugins, progress).to_dict()
-
-
-@contextmanager
-def shown_progress(json: bool) -> Iterator[Progress]:
-    """Give the function that shows how far the work is: a bar, lines, or nothing for JSON."""
-    with progress(json=json) as reporter:
-        yield reporter.progress
+    with progress(json=quiet) as reporter:
+        return score_models(request, plugins, reporter.progress).to_dict()
 
 
 def score_models(request: Request, plugins: Installed, progress: Progress) -> Evaluation:
-    """Score models on everything that is asked for; what is not there is reported on stderr.
-
-    Raises:
-        CseError: If a model, a file or an option is missing or wrong.
-    """
+    """Score models on everything that is asked for; what is not there is reported on stderr."""
     sources = read_sources(request, plugins)
     found = Evaluation(sources)
     lengths: dict[str, int] = {}
@@ -158,7 +145,6 @@ def _score(
     progress: Progress,
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
-    from cse_evaluation.long_texts import LabelledTexts
     from cse_evaluation.ranking import score_collection
     from cse_evaluation.retrieval import score_documents
     from cse_evaluation.sts import score_pairs
@@ -172,11 +158,11 @@ def _score(
     if request.metric:
         scores.pairs = _with_metrics(scores.pairs, request.metric, model, encode, sources)
     for long_texts, tasks in sources.tasks:
-        reads = LabelledTexts(model, long_texts, request.batch_tokens, request.max_length, progress)
+        reads, treatment = _task_encoder(model, long_texts, request, progress)
         scores.tasks += score_tasks(
             reads,
             tasks,
-            texts=reads.treatment,
+            texts=treatment,
             words=words,
             classifier=request.classifier,
             seed=request.seed,
@@ -189,6 +175,34 @@ def _score(
         scores.collections.append(found)
     scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
     return scores, encoder.note
+
+
+def _task_encoder(
+    model: Model, long_texts: LongTexts, request: Request, progress: Progress
+) -> tuple[Encode, str]:
+    """Return what encodes the texts of tasks, and what becomes of long ones, in words."""
+    longest = None  # a model that slices takes texts of any length
+    if long_texts == "cut" and request.max_length is None:
+        # Where the encoder ends, whatever length it was trained with: models are compared on the
+        # same texts.
+        longest = min(CUT_AT, model.max_positions or CUT_AT)
+    encoder = TextEncoder(
+        model.loaded, request.batch_tokens, max_length=longest, long_texts=long_texts
+    )
+    words = f"cut at {encoder.max_length} tokens"
+    if long_texts == "slice":
+        words = f"mean over slices of {encoder.max_length} tokens, weighted by their length"
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        blocks: list[NDArray[np.float32]] = []
+        done = 0
+        for held, vectors in encoder.blocks(texts, _BLOCK):
+            blocks.append(vectors)
+            done += len(held)
+            progress(done, len(texts), f"texts of {model.name}")
+        return np.concatenate(blocks)
+
+    return encode, words
 
 
 def _with_metrics(

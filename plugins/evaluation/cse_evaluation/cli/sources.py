@@ -70,11 +70,7 @@ class Request:
 
     @classmethod
     def of(cls, models: Sequence[str], options: Mapping[str, Any]) -> Request:
-        """Return a request; in Python one name stands for a list of one.
-
-        Raises:
-            CseError: If an option is unknown, or no model is named.
-        """
+        """Return a request; in Python one name stands for a list of one."""
         known = {each.name: each for each in fields(cls) if each.name != "models"}
         values: dict[str, Any] = {}
         for name, value in options.items():
@@ -127,11 +123,7 @@ class Sources:
     """What a request is scored on.
 
     Attributes:
-        pairs: Sets of graded pairs.
         tasks: Labelled texts, with what becomes of those that are too long.
-        documents: Documents with titles.
-        collections: Test collections, documents with judged queries.
-        others: Suites of other distributions.
         synthetic: Names of the sets that are made up.
         missing: Names of the suites' sets that are not there.
         folder: Where the first suite is.
@@ -150,10 +142,6 @@ class Sources:
     files: list[str | Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def add_tasks(self, tasks: Sequence[Task], long_texts: LongTexts) -> None:
-        """Add tasks whose long texts are treated so."""
-        self.tasks.append((long_texts, list(tasks)))
-
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each set: its name, kind and size; a suite's sets are its own matter."""
         tasks = chain.from_iterable(tasks for _, tasks in self.tasks)
@@ -168,12 +156,8 @@ class Sources:
 
 
 def read_sources(request: Request, plugins: Installed) -> Sources:
-    """Read what a request is scored on, and check the rest of it.
-
-    Raises:
-        CseError: If a model, a file or an option is missing or wrong.
-    """
-    from cse_evaluation.collections import read_collections
+    """Read what a request is scored on, and check the rest of it."""
+    from cse_evaluation.collections import find_collections, read_collection
     from cse_evaluation.documents import read_documents
     from cse_evaluation.labelled import read_tasks
     from cse_evaluation.pairs import find_pairs, pairs_from_rows
@@ -194,14 +178,15 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         if plugins.datasets[name].synthetic:
             found.synthetic.append(f"{name}.test")
     if request.labelled:
-        found.add_tasks(read_tasks(request.labelled), request.long_texts or "slice")
+        found.tasks.append((request.long_texts or "slice", read_tasks(request.labelled)))
     for file in request.documents:
         found.documents.append(read_documents(file, plugins))
         if file in plugins.datasets and plugins.datasets[file].synthetic:
             found.synthetic.append(found.documents[-1].name)
     for folder in request.collections:
         found.files.append(folder)
-        found.collections += read_collections(folder)
+        inside = find_collections(Path(folder).expanduser()).values()
+        found.collections += map(read_collection, inside or [folder])
     found.notes += [each.note for each in found.collections if each.note]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
     _check_outs(request, found)
@@ -266,22 +251,12 @@ def _implied(
 
 
 def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
-    """Read the files of a suite.
-
-    Raises:
-        CseError: If the folder is missing, holds no file of the suite, or one is broken.
-    """
-    from cse_evaluation.suites import (
-        STS_DEVS,
-        Collections,
-        Graded,
-        Labelled,
-        OfFolder,
-        Retrieval,
-    )
+    """Read the files of a suite."""
+    from cse_evaluation.suites import STS_DEVS, Classify, Collections, Graded, Labelled, Retrieval
 
     suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
-    option = suite.option if isinstance(suite, OfFolder) else ""
+    # Those of all files of a folder have an option that names single ones.
+    option = suite.option if isinstance(suite, Classify | Retrieval | Collections) else ""
     if option and getattr(request, option) and request.data_dir is None:
         return  # the files that are named are the suite
     folder, origin = data_folder(request.data_dir)
@@ -305,14 +280,14 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     if isinstance(suite, Graded):
         found.pairs += read
     elif isinstance(suite, Labelled):
-        found.add_tasks(read, request.long_texts or suite.long_texts)
+        found.tasks.append((request.long_texts or suite.long_texts, read))
     elif isinstance(suite, Retrieval):
         found.documents += read
     elif isinstance(suite, Collections):
         found.collections += read
     else:
         found.others.append(OtherSuite(spec, suite, read))
-    if isinstance(suite, Graded | Labelled) and not isinstance(suite, OfFolder):
+    if isinstance(suite, Graded | Labelled) and not option:
         folder = next(iter(files.there.values())).parent
     found.folder = found.folder or folder
     missing = [name for name in files.missing if name not in STS_DEVS]

@@ -96,13 +96,13 @@ def compare(
     Scores that were measured in other settings, or on other texts, stand in rows of their own.
     One seed says little about a difference: cse study compares several, with a test.
     """
-    from cse_study.pages.runs import called, different_settings, read_run, scores_beside
+    from cse_study.pages.runs import Run, called, different_settings, scores_beside
 
     if len({path.resolve() for path in runs}) < max(len(runs), 2):
         what = "names one run" if len(runs) == 1 else "names a run twice"
         hint = "name two runs or more; cse runs lists them"
         raise CseError(what, where="cse compare", value=" ".join(map(str, runs)), hint=hint)
-    found = [read_run(path) for path in runs]
+    found = [Run(path) for path in runs]
     names = called(found)
     settings, scores = different_settings(found), scores_beside(found)
     if json:

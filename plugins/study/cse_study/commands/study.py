@@ -127,8 +127,7 @@ def study(
     from cse_study.definition.reading import find_study
     from cse_study.execution import folder
     from cse_study.pages.page import check_file, check_page
-    from cse_study.planning.composing import Inputs
-    from cse_study.planning.plan import Wish
+    from cse_study.planning.composing import Inputs, Wish
     from cse_study.planning.scoring import showing
     from cse_study.session import Session
 

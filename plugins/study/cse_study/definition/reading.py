@@ -70,21 +70,14 @@ class Point:
 class Definition:
     """A study that was read.
 
-    Attributes:
-        name: ``mocose/table-7``, or the name of the file without its ending.
-        file: Where it was read from.
-        study: Its content.
-        points: Its points, in their order.
-        paper: Citation of the paper; empty for a file of a user.
-        distribution: What brings it; empty for a file of a user.
+    Its name is ``mocose/table-7``, or that of a user's file without the ending; ``paper`` is the
+    citation, empty for such a file.
     """
 
     name: str
-    file: Path
     study: Study
     points: tuple[Point, ...]
     paper: str = ""
-    distribution: str = ""
 
     def place(self, label: str) -> int:
         """Return the place of the paper's numbers of a label, which names no tuned axes."""
@@ -93,16 +86,12 @@ class Definition:
 
 
 def find_study(name: str, plugins: Installed) -> Definition:
-    """Read the study of a name, or a user's own file.
-
-    Raises:
-        CseError: If there is none of this name, or its file has mistakes: all of them at once.
-    """
+    """Read the study of a name, or a user's own file."""
     known = plugins.studies
     if name in known:
-        spec, info = known[name]
+        spec, _ = known[name]
         file = package_path(spec.path, where=f"study {name}")
-        return read_study(file, name=name, paper=spec.paper, distribution=info.distribution)
+        return read_study(file, name=name, paper=spec.paper)
     path = Path(name).expanduser()
     if path.is_dir():
         raise CseError("is a folder", where="study", value=name, hint="name a TOML file")
@@ -116,14 +105,8 @@ def find_study(name: str, plugins: Installed) -> Definition:
     raise CseError("no study of this name is installed", where="study", value=name, hint=hint)
 
 
-def read_study(
-    file: Path, *, name: str = "", paper: str = "", distribution: str = ""
-) -> Definition:
-    """Read a study file.
-
-    Raises:
-        CseError: If it cannot be read, or has mistakes: all of them at once.
-    """
+def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
+    """Read a study file; its mistakes are reported all at once."""
     label = name and f"study {name}" or str(file)
     table = _with_files(read_toml(file, label), file, label)
     try:
@@ -133,15 +116,11 @@ def read_study(
         raise
     points = points_of(study)
     _check(study, points, label)
-    return Definition(name or file.stem, file, study, points, paper, distribution)
+    return Definition(name or file.stem, study, points, paper)
 
 
 def _with_files(value: Any, file: Path, label: str) -> Any:
-    """Return a value of a study file with the paths of files that lie beside it.
-
-    Raises:
-        CseError: If no such file is there.
-    """
+    """Return a value of a study file with the paths of files that lie beside it."""
 
     def path(found: re.Match[str]) -> str:
         beside = file.parent / found[1]
@@ -160,11 +139,7 @@ def _with_files(value: Any, file: Path, label: str) -> Any:
 
 
 def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
-    """Refuse what a file says of its own points and runs and does not fit them.
-
-    Raises:
-        CseError: All such mistakes at once.
-    """
+    """Refuse what a file says of its own points and runs and does not fit them, all at once."""
     labels = [point.label_without(study.tuned) for point in points]
     no_point = "no point has this label"
     named: list[tuple[str, str, Iterable[str], str]] = [
@@ -240,11 +215,7 @@ def _mistake(label: str, details: ErrorDetails) -> CseError:
 
 
 def points_of(study: Study) -> tuple[Point, ...]:
-    """Return the points of a study: one without settings where it has no axes.
-
-    Raises:
-        CseError: If there are too many.
-    """
+    """Return the points of a study: one without settings where it has no axes."""
     check_count("points", prod(axis.size for axis in study.axes), "shorten its axes")
     places = [range(axis.size) for axis in study.axes]
     names = [labels_of(axis) for axis in study.axes]
@@ -263,11 +234,7 @@ def points_of(study: Study) -> tuple[Point, ...]:
 
 
 def check_count(what: str, count: int, hint: str) -> None:
-    """Refuse more points, seeds or runs than a study can have.
-
-    Raises:
-        CseError: If there are more.
-    """
+    """Refuse more points, seeds or runs than a study can have."""
     if count > MAX_RUNS:
         what = f"{count:,} {what}, and a study has at most {MAX_RUNS:,}"
         raise CseError(what, where="cse study", hint=hint)
@@ -293,9 +260,6 @@ def chosen_points(points: Sequence[Point], wanted: Sequence[str]) -> tuple[Point
     """Return the points that ``--points`` chooses: ``k=8,16`` of an axis, or numbers.
 
     Several choices are all met, but numbers, which add to each other.
-
-    Raises:
-        CseError: If an axis or a label is unknown.
     """
     numbers: set[int] = set()
     of_axes: dict[str, set[str]] = {}

@@ -246,9 +246,8 @@ class PaperNumbers(Table):
 class After(BaseModel):
     """A function of a finished run that adds columns to its row; other keys are its arguments.
 
-    Attributes:
-        call: ``"package.module:function"``, called with the other keys, and with the paths ``run``,
-            ``scores`` and ``pairs``: the run, the JSON of ``cse eval``, the cosines behind it.
+    ``call`` is ``"package.module:function"``; it also gets the paths ``run``, ``scores`` and
+    ``pairs``: the run, the JSON of ``cse eval``, the cosines behind it.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -267,7 +266,6 @@ class Claim(Table):
     """A claim that a study decides: one point is better than another one.
 
     Attributes:
-        says: It, in words.
         source: Where it stands.
         better: Label of a point, without the labels of tuned axes.
         than: Label of the other one.
@@ -287,8 +285,6 @@ class Figure(Table):
     """A picture or a table of the page.
 
     Attributes:
-        type: Of what kind it is.
-        title: Above it.
         x: The axis, column or number that it runs along.
         y: Numbers that it shows; by default the shown scores.
         lines: The axis or column that names its lines.
@@ -312,7 +308,6 @@ class Study(Table):
         summary: What it asks, in one line.
         source: The table or figure of the paper.
         kind: ``train``, ``command`` (a command of ``cse`` a point) or ``function``.
-        seeds: Of the runs.
         note: What differs here from the paper.
         baseline: Label of the point that others are compared with, without the labels of tuned
             axes; by default the first one.
@@ -320,16 +315,10 @@ class Study(Table):
             on it, such as the base method that they add to.
         settings: Of every run; of a command or a function under any name.
         axes: What varies; axes are crossed.
-        tune: Which axes hold trials.
         runs: Settings of runs that others start from, by name.
-        scores: What runs are scored on.
         command: Words of a command, ``{axis}`` and ``{setting}`` in braces.
         call: ``"package.module:function"``.
-        after: What is computed of each finished run.
         values: Numbers of a command: the path in its JSON of each, with dots.
-        paper: The paper's numbers.
-        claims: What it decides.
-        figures: What the page shows.
     """
 
     summary: str = Field(min_length=1)

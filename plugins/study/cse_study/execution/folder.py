@@ -21,13 +21,7 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 
 from cse_cli.api import read_json
 from cse_core.errors import CseError
-from cse_core.files import (
-    RESULT,
-    RUN_FILE,
-    atomic_file,
-    atomic_write,
-    disk_errors,
-)
+from cse_core.files import RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
 
 _WAIT = 0.5
 """Seconds between two looks at a lock that another process holds."""
@@ -109,9 +103,7 @@ class StudyFolder:
     def locked(self, key: str, waiting: Callable[[], None]) -> Iterator[IO[str]]:
         """Keep every other process from making a run; a child that inherits the file keeps it too.
 
-        Args:
-            key: Of the run.
-            waiting: Called again and again while another process makes it; raises to give up.
+        ``waiting`` is called again and again while another process makes it; it raises to give up.
         """
         path = self.runs / ".locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,11 +128,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file, an empty one of a missing file.
-
-    Raises:
-        CseError: If it is damaged.
-    """
+    """Return the JSON object of a file, an empty one of a missing file."""
     hint = "remove it, and start the study again"
     found: dict[str, Any] | None = read_json(path, {}, hint)
     return found or {}
@@ -166,9 +154,6 @@ def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
 
     A line has ``key``, ``result``, ``facts`` and ``scores`` by the key of their setting. Vectors,
     models, test sentences and names of folders are left out.
-
-    Raises:
-        CseError: If the file cannot be written.
     """
     found = [line for key in dict.fromkeys(keys) if (line := _packed(folder, key))]
     text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in found)
@@ -203,11 +188,10 @@ def _without_places(value: Any) -> Any:
 def unpack(folder: StudyFolder, file: Path) -> tuple[int, int]:
     """Take the runs of a file that :func:`pack` wrote; one that is there already stays as it is.
 
+    Nothing is taken of a file with something else in it.
+
     Returns:
         How many were taken, and how many the file has.
-
-    Raises:
-        CseError: If it is a file of something else; nothing is taken then.
     """
     lines = list(_read(file))
     taken = 0

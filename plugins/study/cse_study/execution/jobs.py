@@ -62,7 +62,6 @@ class Job:
 
     Attributes:
         place: The folder of all studies.
-        run: The run or call.
         scoring: How the run is scored; None where it is only one to start from, or a call.
         threads: CPU threads of its process; None leaves them.
         drop_checkpoints: Whether the run's checkpoints are deleted at the end; its model stays.
@@ -93,12 +92,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a job.
-
-    Attributes:
-        line: Why it failed, in one line.
-        seconds: How long it took.
-    """
+    """What became of a job; ``line`` says in one line why it failed."""
 
     key: str
     status: Status
@@ -138,19 +132,11 @@ def carry_out(
     workers: int,
     hear: Callable[[Done], object],
     before: Mapping[str, Done] = MappingProxyType({}),
-    *,
-    function: Callable[[Job], Done] | None = None,
 ) -> Mapping[str, Done]:
-    """Make every job that is not there, and return what became of each.
+    """Make every job that is not there, and return what became of each, by key.
 
-    A job that needs one that failed is not begun.
-
-    Args:
-        jobs: The jobs by key.
-        workers: How many at a time.
-        hear: Is called with what became of each when it ends.
-        before: What became of jobs in an earlier pass; those that failed are not tried again.
-        function: What makes one, by default :func:`make`.
+    ``hear`` is called with what became of each when it ends. A job that needs one that failed is
+    not begun, and one that failed in an earlier pass, by ``before``, is not tried again.
 
     Raises:
         KeyboardInterrupt: If it was interrupted; every process was asked to stop and has ended, as
@@ -175,7 +161,7 @@ def carry_out(
                         ended[key] = Done(key, "failed", line)
                         hear(ended[key])
                     else:
-                        running[pool.submit(function or make, job)] = key
+                        running[pool.submit(make, job)] = key
                 finished, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     key = running.pop(future)
@@ -305,20 +291,14 @@ def _placed(job: Job, value: Any) -> Any:
 
 
 def _run(job: Job, lock: int, words: Sequence[str]) -> str:
-    """Run a process to its end, and return what it printed on stdout.
-
-    It inherits the lock: as long as it lives, nobody else makes this run.
-
-    Raises:
-        Stop: If the study was asked to stop.
-        _Failed: If it ended with a mistake.
-    """
+    """Run a process to its end, and return what it printed on stdout."""
     env = dict(os.environ)
     if job.threads is not None:
         env["OMP_NUM_THREADS"] = str(job.threads)
     log = job.place.beside(job.key, "log")
     with log.open("ab") as said:
         start = said.tell()
+        # It inherits the lock: as long as it lives, nobody else makes the run.
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=env,
             pass_fds=(lock,),
@@ -342,11 +322,7 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
 
 
 def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
-    """Have ``cse eval`` read what runs are scored on, before the first of them begins.
-
-    Raises:
-        CseError: If it cannot.
-    """
+    """Have ``cse eval`` read what runs are scored on, before the first of them begins."""
     jobs = list(jobs)
     if scoring is None or all(job.done for job in jobs):
         return

@@ -44,7 +44,6 @@ class Series:
     """Numbers that are drawn together.
 
     Attributes:
-        label: What they are called.
         x: Where they stand: numbers, or names of places.
         y: The numbers; None where one is missing.
         spread: Standard deviation of each over seeds, None where there is one seed.
@@ -67,14 +66,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a page.
-
-    Attributes:
-        title: Above it.
-        svg: The figure, as a file of its own.
-        caption: Below it.
-        alt: What it shows, in words.
-    """
+    """A figure of a page, an SVG file of its own; ``alt`` says in words what it shows."""
 
     title: str
     svg: str
@@ -97,14 +89,9 @@ def draw(
     height: float = _HEIGHT,
     caption: str = "",
 ) -> Picture:
-    """Return a figure.
+    """Return a figure; ``paint`` draws into its panels, which stand below each other.
 
-    Args:
-        title: Above it.
-        paint: Draws into the panels, which stand below each other.
-        panels: How many there are.
-        height: Of a panel, in inches.
-        caption: Below it.
+    ``height`` is that of a panel, in inches.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -144,13 +131,8 @@ def lines_picture(
 ) -> Picture | None:
     """Draw lines, a panel for each quantity; None where there is nothing to draw.
 
-    Args:
-        title: Of the picture.
-        panels: Series by the name of their quantity.
-        xlabel: What the places are.
-        xscale: matplotlib's name of the scale of the places.
-        yscale: Of the quantities.
-        caption: Below the picture.
+    ``panels`` has the series by the name of their quantity. ``xscale`` is matplotlib's name of the
+    scale of the places, ``yscale`` that of the quantities.
     """
     panels = {
         name: known
@@ -190,8 +172,7 @@ def lines_picture(
         words += "; bars are standard deviations over seeds" if counts[-1] > 1 else ""
         caption = f"{caption} ({words})" if caption else words
     height = _HEIGHT if len(panels) == 1 else 2.6
-    return draw(title, paint, panels=len(panels), height=height,
-                caption=caption)  # fmt: skip
+    return draw(title, paint, panels=len(panels), height=height, caption=caption)
 
 
 def _line(axes: Axes, series: Series, style: Mapping[str, Any], numeric: bool) -> None:
@@ -217,15 +198,7 @@ def scatter_picture(
     ylabel: str,
     caption: str = "",
 ) -> Picture | None:
-    """Draw points; a few of them have their names beside them.
-
-    Args:
-        title: Of the picture.
-        groups: x, y and name of each point, by the name of the group.
-        xlabel: What x is.
-        ylabel: What y is.
-        caption: Below the picture.
-    """  # fmt: skip
+    """Draw points, each an x, a y and a name, by group; a few have their names beside them."""
     groups = {name: each for name, each in groups.items() if each}
     if not groups:
         return None
@@ -282,11 +255,8 @@ def graph_picture(
 ) -> Picture | None:
     """Draw a whole graph, and below it the edges that are kept, with their weights.
 
-    Args:
-        title: Of the picture.
-        weights: Of each edge of the whole graph, by its two nodes.
-        kept: The edges that are kept.
-        clusters: The nodes of each cluster, which have one look.
+    ``weights`` has that of each edge of the whole graph, by its two nodes. The nodes of a cluster
+    have one look.
     """
     nodes = [node for each in clusters for node in each]  # kept edges cross no other cluster
     if not nodes:

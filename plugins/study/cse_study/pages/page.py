@@ -18,14 +18,9 @@ _HEAD = b"# "
 
 @dataclass
 class Page:
-    """What stands on a page.
+    """What stands on a page, in the order of its fields.
 
-    Attributes:
-        title: Above it.
-        lead: Paragraphs of Markdown below the title.
-        pictures: Behind these.
-        tables: Behind the pictures.
-        notes: Paragraphs of Markdown at the end.
+    ``lead`` and ``notes`` are paragraphs of Markdown.
     """
 
     title: str
@@ -39,11 +34,7 @@ class Page:
         self.pictures += [picture for picture in pictures if picture is not None]
 
     def write(self, path: Path) -> None:
-        """Write the page and its pictures, each whole or not at all.
-
-        Raises:
-            CseError: If one cannot be written.
-        """
+        """Write the page and its pictures, each whole or not at all."""
         parts = [f"# {plain(self.title)}", *self.lead]
         with disk_errors(path):
             for number, picture in enumerate(self.pictures, 1):
@@ -57,21 +48,13 @@ class Page:
 
 
 def check_file(path: Path, where: str) -> None:
-    """Make the folder of a file, and refuse one that cannot be written before the work for it.
-
-    Raises:
-        CseError: If it cannot be written, or its folder can neither be made nor written to.
-    """
+    """Make the folder of a file, and refuse one that cannot be written before the work for it."""
     writable_folder(path.parent, where)
     check_out_file(path, where)
 
 
 def check_page(path: Path, where: str) -> None:
-    """Check the file of a page, and refuse to replace a file that holds something else.
-
-    Raises:
-        CseError: As :func:`check_file`, if it holds something else, or if matplotlib is missing.
-    """
+    """Check for matplotlib and a page's file; refuse to replace one that holds something else."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

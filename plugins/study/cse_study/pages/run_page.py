@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cse_study.measures import Cosines
 from cse_study.pages.figures import Picture, Series, lines_picture, scatter_picture
 from cse_study.pages.page import Page
 from cse_study.pages.runs import Group, Run, groups_of, over_steps
@@ -33,7 +32,7 @@ def run_page(runs: Sequence[Run]) -> Page:
         lines_picture("Spread of the vectors", spread, "step",
                       caption="Of the dev set that chooses, or of the batch."),
         alignment_picture(groups),
-        spectrum_picture(spectra_of(spectra)),
+        spectrum_picture(spectra),
     )  # fmt: skip
     return page
 
@@ -56,12 +55,14 @@ def alignment_picture(groups: Sequence[Group]) -> Picture | None:
     )  # fmt: skip
 
 
-def spectrum_picture(spectra: Mapping[str, Mapping[str, Sequence[float]]]) -> Picture | None:
-    """Draw singular values, a panel for each set.
-
-    Args:
-        spectra: Singular values by the name of the line, by the name of the set.
-    """
+def spectrum_picture(found: Iterable[tuple[str, Mapping[str, Any]]]) -> Picture | None:
+    """Draw singular values, a panel for each set, given evaluations with the names of the lines."""
+    spectra: dict[str, dict[str, Sequence[float]]] = {}
+    for label, evaluation in found:
+        for name, content in evaluation.get("results", {}).items():
+            values = content.get("singular_values") if isinstance(content, Mapping) else None
+            if isinstance(values, Mapping) and values.get("values"):
+                spectra.setdefault(name, {})[label] = values["values"]
     # Of the sets that most runs were scored on, two: several hardly differ.
     most = max((len(each) for each in spectra.values()), default=0)
     common = [name for name, each in spectra.items() if len(each) == most]
@@ -73,40 +74,3 @@ def spectrum_picture(spectra: Mapping[str, Mapping[str, Sequence[float]]]) -> Pi
     caption = "Singular values of the sentence vectors, the largest put to 1, without those of 0."
     return lines_picture("Spectrum of the vectors", panels, "number of the singular value",
                          yscale="log", caption=caption)  # fmt: skip
-
-
-def spectra_of(found: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return singular values by set and label, given evaluations with their label."""
-    spectra: dict[str, dict[str, Any]] = {}
-    for label, evaluation in found:
-        for name, content in evaluation.get("results", {}).items():
-            values = content.get("singular_values") if isinstance(content, Mapping) else None
-            if isinstance(values, Mapping) and values.get("values"):
-                spectra.setdefault(name, {})[label] = values["values"]
-    return spectra
-
-
-def by_set(found: Iterable[tuple[str, Cosines]]) -> dict[str, Cosines]:
-    """Return gold scores and cosines by set and label, given those of each label by set."""
-    sets: dict[str, dict[str, Any]] = {}
-    for label, cosines in found:
-        for name, values in cosines.items():
-            sets.setdefault(name, {})[label] = values
-    return dict(sets)
-
-
-def gold_scatters(
-    sets: Mapping[str, Cosines], title: str = "", caption: str = ""
-) -> list[Picture | None]:
-    """Draw pairs by gold score and cosine, a picture for each set."""
-    return [
-        scatter_picture(
-            title or f"Cosine by gold score: {name}",
-            {
-                label: [(gold, cosine, "") for gold, cosine in zip(*pairs, strict=True)]
-                for label, pairs in each.items()
-            },
-            "gold score", "cosine", caption,
-        )
-        for name, each in sets.items()
-    ]  # fmt: skip

@@ -8,7 +8,7 @@ import os
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,7 @@ class Score:
     """A number that ``cse eval`` kept of a run.
 
     Attributes:
-        set: Test set.
-        number: What was measured on it.
-        value: The number.
+        number: What was measured on the set.
         setting: The encoder's setting and what else the score depends on.
         texts: Fingerprint of its texts; of a mean, the sets.
     """
@@ -57,12 +55,10 @@ class Score:
         return f"{self.set}.{self.number}"
 
 
-@dataclass(frozen=True)
 class Run:
     """A run.
 
     Attributes:
-        path: Its folder.
         settings: What ``run.toml`` holds.
         result: What it ended with; empty where it has not.
         running: Whether a process trains into it now.
@@ -70,12 +66,12 @@ class Run:
         evaluations: What ``cse eval`` kept, oldest first.
     """
 
-    path: Path
-    settings: Mapping[str, Any]
-    result: Mapping[str, Any] = field(default_factory=dict)
-    running: bool = False
-    lines: Sequence[Mapping[str, float]] = ()
-    evaluations: Sequence[Mapping[str, Any]] = ()
+    def __init__(self, path: Path) -> None:
+        stored = open_run(path)
+        self.path, self.settings, self.result = path, stored.settings, stored.result or {}
+        self.running = _is_locked(path / LOCK)
+        self.lines = [line for line in stored.metrics if line.get("step") is not None]
+        self.evaluations = stored.evaluations
 
     @property
     def name(self) -> str:
@@ -208,32 +204,11 @@ def scores_of(evaluation: Mapping[str, Any]) -> Iterator[Score]:
                 yield Score(name, number, value, "; ".join(filter(None, words)), texts)
 
 
-def read_run(path: Path) -> Run:
-    """Read the folder of a run.
-
-    Raises:
-        CseError: If it holds none, or a file of it is damaged.
-    """
-    run = open_run(path)
-    return Run(
-        path,
-        run.settings,
-        run.result or {},
-        running=_is_locked(path / LOCK),
-        lines=[line for line in run.metrics if line.get("step") is not None],
-        evaluations=run.evaluations,
-    )
-
-
 def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> list[Run]:
     """Return the runs in and below folders, the oldest first, none twice.
 
-    Args:
-        folders: Folders of runs, or above them.
-        failed: Is given the error of each run that cannot be read, if others can be.
-
-    Raises:
-        CseError: If no such folder is there, or no run in them can be read.
+    ``failed`` is given the error of each run that cannot be read, if others can be; else all
+    are raised.
     """
     found: dict[Path, Path] = {}
     for folder in folders:
@@ -245,7 +220,7 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
     for path in found.values():
         # One may be removed while the others are read.
         with suppress(FileNotFoundError), collect_errors(errors):
-            runs.append(((path / RUN_FILE).stat().st_mtime, read_run(path)))
+            runs.append(((path / RUN_FILE).stat().st_mtime, Run(path)))
     if not runs:
         raise_all(errors)
     for error in errors:
@@ -264,15 +239,13 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
 
 def _is_locked(path: Path) -> bool:
     """Tell whether a process holds the lock of a run."""
-    if not path.is_file():
+    if not path.is_file():  # a pipe would wait for its writer
         return False
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:  # others: it cannot be locked here
+        return isinstance(error, BlockingIOError)
     return False
 
 

@@ -11,8 +11,7 @@ from cse_cli.api import code, plain
 from cse_core.errors import CseError
 from cse_study.definition.reading import Point
 from cse_study.definition.schema import Figure
-from cse_study.measures import Cosines, read_cosines
-from cse_study.pages import run_page as pictures
+from cse_study.measures import read_cosines
 from cse_study.pages.figures import (
     Picture,
     Series,
@@ -22,7 +21,8 @@ from cse_study.pages.figures import (
     scatter_picture,
 )
 from cse_study.pages.page import Page
-from cse_study.pages.runs import Group, over_steps, read_run
+from cse_study.pages.run_page import spectrum_picture
+from cse_study.pages.runs import Group, Run, over_steps
 from cse_study.results.rows import Row, at
 from cse_study.results.table import Line, Results, Table, plain_number
 
@@ -69,7 +69,7 @@ def _groups(results: Results, figure: Figure | None = None) -> list[Group]:
         runs = []
         for row in results.of_point(point):
             try:
-                runs.append(read_run(results.folder.run(row.key)))
+                runs.append(Run(results.folder.run(row.key)))
             except CseError:  # untrained, or made elsewhere
                 continue
         label = point.label if figure is None else _label(results, point, figure)
@@ -202,8 +202,7 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
     groups = _groups(results, figure)
     if len(results.points) == 1:
         groups = [Group("", group.runs) for group in groups]
-    names = figure.y or ["loss"]
-    panels = {name: over_steps(groups, name) for name in names}
+    panels = {name: over_steps(groups, name) for name in figure.y or ["loss"]}
     title = figure.title or f"{', '.join(panels)} over steps"
     return [lines_picture(title, panels, "step")]
 
@@ -211,7 +210,7 @@ def _trace(results: Results, figure: Figure) -> list[Picture | None]:
 def _scatter(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw pairs by gold score and cosine, or points by two of their numbers."""
     if (figure.x, figure.y) == ("gold", ["cosine"]):
-        return pictures.gold_scatters(_pairs_by_set(results, figure), figure.title, _FIRST)
+        return _gold_scatters(results, figure)
     groups: dict[str, list[tuple[float, float, str]]] = {}
     ylabel = ""
     for name in figure.y or results.tables:
@@ -246,21 +245,28 @@ def _mean_of(
     return (statistics.fmean(values.values()) if values else None), full
 
 
-def _pairs_by_set(results: Results, figure: Figure) -> dict[str, Cosines]:
-    """Return gold scores and cosines by set and place, of the first seed of each point."""
+def _gold_scatters(results: Results, figure: Figure) -> list[Picture | None]:
+    """Draw the pairs of each set by gold score and cosine, of the first seed of each point."""
     if results.scoring is None:
-        return {}
-    file = f"{results.scoring.key}.tsv"
-    return pictures.by_set(
-        (_label(results, point, figure), read_cosines(results.folder.scores(row.key, file)))
-        for point, row in _first_rows(results)
-    )
+        return []
+    sets: dict[str, dict[str, list[tuple[float, float, str]]]] = {}
+    for point, row in _first_rows(results):
+        file = results.folder.scores(row.key, f"{results.scoring.key}.tsv")
+        for name, (golds, cosines) in read_cosines(file).items():
+            drawn = [(gold, cosine, "") for gold, cosine in zip(golds, cosines, strict=True)]
+            sets.setdefault(name, {})[_label(results, point, figure)] = drawn
+    return [
+        scatter_picture(
+            figure.title or f"Cosine by gold score: {name}", groups, "gold score", "cosine", _FIRST
+        )
+        for name, groups in sets.items()
+    ]
 
 
 def _spectrum(results: Results, figure: Figure) -> list[Picture | None]:
     found = [(_label(results, point, figure), {"results": row.results})
              for point, row in _first_rows(results)]  # fmt: skip
-    return [pictures.spectrum_picture(pictures.spectra_of(found))]
+    return [spectrum_picture(found)]
 
 
 def _graph(results: Results, figure: Figure) -> list[Picture | None]:

@@ -26,7 +26,7 @@ from cse_cli.api import (
     with_absolute_paths,
 )
 from cse_core.errors import CseError, did_you_mean
-from cse_study.definition.reading import RUN
+from cse_study.definition.reading import RUN, check_count
 from cse_study.definition.schema import KINDS, flat
 
 STARTER = "starter"
@@ -68,11 +68,7 @@ class Inputs:
 
     @staticmethod
     def of(models: Sequence[str], data: Sequence[str], dev: Sequence[str]) -> Inputs:
-        """Return what flags name, each ``NAME`` or ``ROLE=NAME``.
-
-        Raises:
-            CseError: If a model is named twice for a role.
-        """
+        """Return what flags name, each ``NAME`` or ``ROLE=NAME``; a role has one model."""
         chosen: dict[str, str] = {}
         for role, name in map(_split, models):
             if role in chosen:
@@ -108,9 +104,7 @@ class Inputs:
     def has(self, text: str, plain: Collection[str]) -> bool:
         """Tell whether something was named for a role, the starter where nothing was named at all.
 
-        Args:
-            text: The role, ``@titles``.
-            plain: Roles for which texts that were named without a role stand too.
+        Texts that were named without a role stand for the roles of ``plain`` too.
         """
         role = text.removeprefix("@")
         if role == "dev" or role.partition(":")[0] == "model":
@@ -118,11 +112,7 @@ class Inputs:
         return not self.data or role in self.data or ("" in self.data and text in plain)
 
     def check(self, roles: Sequence[str]) -> None:
-        """Refuse names for roles that the study does not have.
-
-        Raises:
-            CseError: If there is one.
-        """
+        """Refuse names for roles that the study does not have."""
         models = [role.removeprefix("@model:") for role in roles if role.startswith("@model:")]
         data = [role.removeprefix("@") for role in roles if not role.startswith("@model")]
         for flag, named, known in (("--model", self.models, models), ("--data", self.data, data)):
@@ -135,6 +125,38 @@ class Inputs:
 def _split(text: str) -> tuple[str, str]:
     role, equals, name = text.partition("=")
     return (role.strip().removeprefix("@"), name) if equals else ("", text)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for beside the study's own file.
+
+    Attributes:
+        seeds: How many seeds, or the seeds themselves; None for those of the file.
+        points: Which points, as ``--points`` says it.
+        steps: Steps of every run.
+        suites: Suites of ``cse eval`` in place of what the study is scored on.
+        pairs: Files of graded pairs, in the same place.
+    """
+
+    seeds: int | Sequence[int] | None = None
+    points: Sequence[str] = ()
+    steps: int | None = None
+    rows: int | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+    suites: Sequence[str] = ()
+    pairs: Sequence[str] = ()
+    data_dir: Path | None = None
+
+    def seeds_of(self, own: Sequence[int]) -> tuple[int, ...]:
+        """Return the seeds of a study: its own, and then those that follow its largest one."""
+        if self.seeds is None:
+            return tuple(own)
+        if not isinstance(self.seeds, int):
+            return tuple(self.seeds)
+        check_count("seeds", self.seeds, "write fewer --seeds")
+        more = range(max(own) + 1, max(own) + 1 + self.seeds)
+        return (*own, *more)[: self.seeds]
 
 
 def is_role(value: object) -> bool:
@@ -169,7 +191,6 @@ class PlannedRun:
         recipe: The content of the file that ``cse train --recipe`` takes; its ``model.name`` is
             ``@run:KEY`` where it starts from another run, ``@run:KEY/rounds/2`` from a round of
             it. Empty of a call.
-        seed: Its seed.
         steps: Optimiser steps, None where rounds decide.
         needs: Keys of the runs that it starts from.
         warnings: What its plan warns of.
@@ -204,10 +225,11 @@ def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return every setting of a resolved recipe by its path, ``loss.infonce.temperature``."""
     found: dict[str, Any] = {}
     for table, content in recipe.items():
-        parts = content if isinstance(content, list) else ()
-        for part in parts:
-            found |= flat(part, f"{table}.{part.get('name', part.get('use'))}.")
-        found |= {} if isinstance(content, list) else flat({table: content})
+        if isinstance(content, list):
+            for part in content:
+                found |= flat(part, f"{table}.{part.get('name', part.get('use'))}.")
+        else:
+            found |= flat({table: content})
     return found
 
 
@@ -215,17 +237,11 @@ def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
 class Composer:
     """Composes runs; plugins are loaded and texts read once for all of them.
 
-    Attributes:
-        inputs: What stands for roles.
-        steps: ``train.max_steps`` of every run that is to make steps; None leaves it.
-        rows: ``data.limit`` of every run; None leaves it.
-        plugins: The installed plugins.
+    Of the wish it takes the names for roles, and the steps and rows of every run.
     """
 
-    inputs: Inputs
-    steps: int | None = None
-    rows: int | None = None
-    plugins: Installed = field(default_factory=lambda: Installed([]))
+    wish: Wish
+    plugins: Installed
     _read: dict[str, bool] = field(default_factory=dict)
     _composed: dict[str, Composition] = field(default_factory=dict)
 
@@ -238,14 +254,8 @@ class Composer:
     ) -> list[PlannedRun]:
         """Return the run of some settings, behind those that it starts from.
 
-        Args:
-            settings: Of the run.
-            seed: Its seed.
-            runs: Settings of the runs that it may start from, by name.
-            above: Names of the runs that start from this one.
-
-        Raises:
-            CseError: If it cannot be composed.
+        ``runs`` has the settings of those that it may start from, by name; ``above`` has the names
+        of the runs that start from this one.
         """
         model = settings.get("model")
         before: list[PlannedRun] = []
@@ -265,7 +275,7 @@ class Composer:
         return [*before, self._planned(settings, seed, start)]
 
     def _planned(self, settings: Mapping[str, Any], seed: int, start: str | None) -> PlannedRun:
-        given = {path: filled(value, self.inputs) for path, value in settings.items()}
+        given = {path: filled(value, self.wish.inputs) for path, value in settings.items()}
         untrained = given.get("recipe") == UNTRAINED
         if untrained:
             given = {"model": given["model"]} if "model" in given else {}
@@ -310,10 +320,10 @@ class Composer:
     def _choice(self, settings: Mapping[str, Any]) -> Choice:
         arguments = {name: value for name, value in settings.items() if "." not in name}
         options = {path: value for path, value in settings.items() if "." in path}
-        if self.steps is not None and options.get("train.max_steps") != 0:
-            options["train.max_steps"] = self.steps
-        if self.rows is not None:
-            options["data.limit"] = self.rows
+        if self.wish.steps is not None and options.get("train.max_steps") != 0:
+            options["train.max_steps"] = self.wish.steps
+        if self.wish.rows is not None:
+            options["data.limit"] = self.wish.rows
         recipe, model = arguments.get("recipe"), arguments.get("model")
         return Choice(
             recipe=None if recipe in (None, NONE) else str(recipe),
@@ -347,13 +357,8 @@ def key_of(
     """Return the key of a run.
 
     Files count by their content and not by their place, the starter's texts and every installed
-    encoder too, so that a run of another machine has the same key.
-
-    Args:
-        recipe: The content of its recipe file.
-        composition: The checked composition.
-        plugins: The installed plugins.
-        start: Key of the run whose model it starts from, if there is one.
+    encoder too, so that a run of another machine has the same key. ``recipe`` is the content of its
+    recipe file, ``start`` the key of the run whose model it starts from, if there is one.
     """
     content: dict[str, Any] = {name: table for name, table in recipe.items() if name != "name"}
     train = {name: value for name, value in content["train"].items() if name not in NO_MATTER}
@@ -370,8 +375,7 @@ def key_of(
             name: options.model_dump(exclude_none=True)
             for name, options in composition.view_options.items()
         }
-    text = json.dumps(_by_content(content), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return digest(content)
 
 
 def _as_before(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from cse_cli.api import as_typed
@@ -23,47 +22,12 @@ from cse_study.definition.reading import (
 )
 from cse_study.definition.schema import Study
 from cse_study.execution.folder import StudyFolder, read_table
-from cse_study.planning.composing import Composer, Inputs, PlannedRun, digest, filled, is_role
+from cse_study.planning.composing import Composer, PlannedRun, digest, filled, is_role
 
 _SET = re.compile(r"--set ([\w.]+)=(\w+)")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _FAILED = float("-inf")
 """Score of a trial that failed, or has no score."""
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What was asked for beside the study's own file.
-
-    Attributes:
-        seeds: How many seeds, or the seeds themselves; None for those of the file.
-        points: Which points, as ``--points`` says it.
-        steps: Steps of every run.
-        rows: Rows of the texts.
-        inputs: What stands for roles.
-        suites: Suites of ``cse eval`` in place of what the study is scored on.
-        pairs: Files of graded pairs, in the same place.
-        data_dir: Folder of the suites' files.
-    """
-
-    seeds: int | Sequence[int] | None = None
-    points: Sequence[str] = ()
-    steps: int | None = None
-    rows: int | None = None
-    inputs: Inputs = field(default_factory=Inputs)
-    suites: Sequence[str] = ()
-    pairs: Sequence[str] = ()
-    data_dir: Path | None = None
-
-    def seeds_of(self, own: Sequence[int]) -> tuple[int, ...]:
-        """Return the seeds of a study: its own, and then those that follow its largest one."""
-        if self.seeds is None:
-            return tuple(own)
-        if not isinstance(self.seeds, int):
-            return tuple(self.seeds)
-        check_count("seeds", self.seeds, "write fewer --seeds")
-        more = range(max(own) + 1, max(own) + 1 + self.seeds)
-        return (*own, *more)[: self.seeds]
 
 
 @dataclass(frozen=True)
@@ -80,10 +44,7 @@ class Plan:
     """What a study will do.
 
     Attributes:
-        definition: The study.
         points: The chosen points.
-        seeds: The seeds.
-        cells: Each point with each seed.
         starts: Runs that others start from, before those that need them.
         kept: Numbers of the points that trials have chosen; empty in a study without trials.
         undecided: Groups of points of which the trials have not ended.
@@ -183,26 +144,14 @@ class Plan:
         return lines
 
 
-def plan_study(
-    definition: Definition,
-    wish: Wish,
-    composer: Composer | None = None,
-    folder: StudyFolder | None = None,
-) -> Plan:
+def plan_study(definition: Definition, composer: Composer, folder: StudyFolder) -> Plan:
     """Compose every point with every seed; of trials, those with the trials' seeds.
 
-    What the trials in the folder have chosen is composed with the other seeds too.
-
-    Args:
-        definition: The study.
-        wish: What was asked for beside its file.
-        composer: What composes; one for many studies reads texts once for all of them.
-        folder: Where runs lie, whose dev scores choose among trials.
-
-    Raises:
-        CseError: If a point cannot be composed, or nothing is left of the points: all such at once.
+    What trials have chosen, by the dev scores of their runs in the folder, is composed with the
+    other seeds too. Points that cannot be composed are refused all at once. One composer for many
+    studies reads texts once for all of them.
     """
-    study = definition.study
+    study, wish = definition.study, composer.wish
     points = chosen_points(definition.points, wish.points)
     if not points:
         raise CseError("no point is left", where="--points", value=" ".join(wish.points))
@@ -211,7 +160,6 @@ def plan_study(
         load_factory(study.after.call, where="after")
     seeds = wish.seeds_of(study.seeds)
     check_count("runs", len(points) * len(seeds), "write fewer --seeds or --points")
-    composer = composer or Composer(wish.inputs, wish.steps, wish.rows)
     first = study.trial_seeds(seeds)
     cells: list[Cell] = []
     starts: dict[str, PlannedRun] = {}
@@ -222,7 +170,7 @@ def plan_study(
         if study.kind == "train":
             *before, run = composer.run(settings, seed, study.runs)
         else:
-            *before, run = _call(study, seed, settings, wish, composer)
+            *before, run = _call(study, seed, settings, composer)
         cells.append(Cell(point, seed, run))
         starts.update({start.key: start for start in before})
 
@@ -258,26 +206,22 @@ def plan_study(
 
 
 def _kept_points(
-    study: Study, cells: Sequence[Cell], folder: StudyFolder | None
+    study: Study, cells: Sequence[Cell], folder: StudyFolder
 ) -> tuple[frozenset[int], int]:
-    """Return the numbers of the points that trials keep, and how many groups are undecided.
-
-    A group is of the points that differ on tuned axes alone; it is decided when all of its trials
-    have ended. A trial that failed is not chosen; where all failed, none is. Of equal scores the
-    first counts.
-    """
+    """Return the numbers of the points that trials keep, and how many groups are undecided."""
+    # A group is of the points that differ on tuned axes alone.
     groups: dict[str, dict[int, list[str]]] = {}
     for cell in cells:
         group = groups.setdefault(cell.point.label_without(study.tuned), {})
         group.setdefault(cell.point.number, []).append(cell.run.key)
     kept = set()
-    for group in groups.values() if folder is not None else ():
-        assert folder is not None
+    for group in groups.values():
         if len({key for keys in group.values() for key in keys}) == 1:
             kept.add(min(group))  # trained by none of the trials
             continue
         scores = {number: _dev_score(keys, folder) for number, keys in group.items()}
         ended = {number: score for number, score in scores.items() if score is not None}
+        # Of equal scores the first counts; where all trials failed, none is chosen.
         best = max(ended, key=lambda number: ended[number], default=None)
         if best is not None and len(ended) == len(group) and ended[best] != _FAILED:
             kept.add(best)
@@ -297,9 +241,10 @@ def _dev_score(keys: Iterable[str], folder: StudyFolder) -> float | None:
 
 
 def _call(
-    study: Study, seed: int, settings: Mapping[str, Any], wish: Wish, composer: Composer
+    study: Study, seed: int, settings: Mapping[str, Any], composer: Composer
 ) -> list[PlannedRun]:
     """Return the call of some settings, behind the runs that it needs."""
+    wish = composer.wish
     given = {path: filled(value, wish.inputs) for path, value in settings.items()}
     asked = {"steps": wish.steps, "rows": wish.rows, "seed": seed}
     given |= {name: value for name, value in asked.items() if value is not None}
@@ -330,14 +275,7 @@ def _call(
 
 
 def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the words of a command with settings in the places of their names in braces.
-
-    A word that is such a place alone takes as many words as a list has; the flag before it is
-    repeated then. With an empty list, or none, flag and word are left out.
-
-    Raises:
-        CseError: If no setting has this name.
-    """
+    """Return the words of a command with settings in the places of their names in braces."""
 
     def value_of(name: str) -> Any:
         if name not in settings:
@@ -354,6 +292,7 @@ def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ..
             continue
         value = value_of(alone[1])
         values = value if isinstance(value, list) else [] if value is None else [value]
+        # The flag before a list is repeated, and left out before an empty one.
         flag = [words.pop()] if words and words[-1].startswith("-") else []
         for each in values:
             words += [*flag, as_typed(each)]
@@ -372,9 +311,7 @@ def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator
 def roles_of(definition: Definition, *, scored: bool = True) -> list[str]:
     """Return the roles of a study, ``@model`` and ``@sentences``, in the order of its file.
 
-    Args:
-        definition: The study.
-        scored: Also those that runs are only scored on.
+    With ``scored`` those that runs are only scored on are among them.
     """
     study = definition.study
     settings: list[Mapping[str, Any]] = [study.settings, *study.runs.values()]

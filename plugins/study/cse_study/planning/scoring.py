@@ -14,8 +14,7 @@ from cse_core.errors import CseError
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
-from cse_study.planning.composing import STARTER, Inputs, digest, filled, is_role
-from cse_study.planning.plan import Wish
+from cse_study.planning.composing import STARTER, Inputs, Wish, digest, filled, is_role
 
 _GRADED = ("sts", "chinese", "pairs", "data")
 """Suites and options with graded pairs, whose cosines can be kept."""
@@ -47,15 +46,11 @@ class _Words:
         self.named |= {of} - {""}
 
     def add_suites(self, names: Sequence[str], *, asked: bool) -> None:
-        """Add suites as far as their files are here.
-
-        Raises:
-            CseError: If one is unknown, or not here and was asked for.
-        """
+        """Add suites as far as their files are here; one that was asked for has to be."""
         for name in names:
             self.plugins.registry.suite(name)
             there = self.plugins.locate(name, self.folder).there
-            what, hint = f"no file of it in {self.folder}", "--data-dir names another"
+            hint = "--data-dir names another"
             if there:
                 content = {file: str(path.resolve()) for file, path in there.items()}
                 self.add("suite", name, of=name, content=content)
@@ -63,7 +58,7 @@ class _Words:
                 what = f"no file of it is in {self.folder}"
                 raise CseError(what, where="--suite", value=name, hint=hint)
             else:
-                self.notes.append(f"suite {name}: {what}; {hint}")
+                self.notes.append(f"suite {name}: no file of it in {self.folder}; {hint}")
         if self.named:  # by name: a worker elsewhere may know another one
             self.words += ["--data-dir", os.path.abspath(self.folder)]
 
@@ -102,16 +97,9 @@ def plan_scoring(
 ) -> Scoring:
     """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
 
-    Args:
-        scores: What the study is scored on.
-        wish: What was asked for in its place, and what stands for roles.
-        plugins: What is installed.
-        trained: Roles of texts that train. What was named without a role stands for these alone:
-            texts that train have seldom the labels or titles that scores need.
-
-    Raises:
-        CseError: If a suite is unknown, its class cannot be imported, or what was asked for in
-            place of the study's own is not here.
+    What was asked for in place of the study's sets has to be here. What was named without a role
+    stands for those in ``trained`` alone: texts that train have seldom the labels or titles that
+    scores need.
     """
     folder, origin = data_folder(wish.data_dir)
     if wish.data_dir is not None and not folder.is_dir():

@@ -59,12 +59,9 @@ def draws_of(
 ) -> NDArray[np.float64]:
     """Return a statistic x100, the mean over sets, of each draw of items ``[draws]``.
 
-    The draws are the same for every model that is scored on the same sets.
-
-    Args:
-        sets: Of each set, the columns ``[N]`` of its items: gold scores and cosines, or hits.
-        statistic: Of drawn columns, along an axis.
-        draws: How many.
+    The draws are the same for every model that is scored on the same sets. Of each set there are
+    the columns ``[N]`` of its items, gold scores and cosines or hits; the statistic takes drawn
+    columns and an axis.
     """
     from scipy.stats import bootstrap
 
@@ -143,15 +140,11 @@ def compared(
     drawn_baseline: Mapping[int, NDArray[np.float64]],
     items: int,
 ) -> Difference | None:
-    """Return how a point differs from the baseline.
+    """Return how a point differs from the baseline, by the scores of both with each seed.
 
-    Args:
-        of_point: Its score by seed.
-        of_baseline: The baseline's.
-        drawn_point: Its score in each draw of items ``[draws]`` by seed; empty where its items are
-            not known, and seeds alone tell.
-        drawn_baseline: The baseline's.
-        items: How many items were drawn from.
+    ``drawn_point`` and ``drawn_baseline`` have the scores in each draw of items ``[draws]`` by
+    seed; they are empty where the items are not known, and seeds alone tell. ``items`` is how many
+    items were drawn from.
 
     Returns:
         None where nothing can be drawn: no seed that both have, or one alone and no items, or no
@@ -178,13 +171,11 @@ def compared(
 
 
 def _of_seeds(differences: Sequence[float]) -> Difference | None:
-    """Return the difference of scores of which no items are known: Student's t over the seeds.
-
-    Counts of a small set are often the same for all seeds: their error is unknown, not zero.
-    """
+    """Return the difference of scores of which no items are known: Student's t over the seeds."""
     from scipy.stats import ttest_1samp
 
     count, value = len(differences), float(np.mean(differences))
+    # Counts of a small set are often the same for all seeds: their error is unknown, not zero.
     if np.ptp(differences) < _EQUAL:
         return Difference(0.0, 0.0, 0.0, 1.0, count, 0) if abs(value) < _EQUAL else None
     found = ttest_1samp(differences, 0.0)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
+import fnmatch
 import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ from cse_study.execution.jobs import Scoring
 from cse_study.planning.plan import Plan
 
 FILE = "results.csv"
-AXIS, COLUMN, OPTION, SCORE = "axis:", "column:", "option:", "score:"
-"""What names of columns begin with: axes, columns of a study file, options and scores."""
 _SUITES = {"sts": "spearman", "chinese": "spearman", "transfer": "accuracy",
            "classify": "accuracy", "retrieval": "recall@5", "collections": "ndcg@10"}  # fmt: skip
 """Suites whose mean ``SUITE.mean`` is, and the number that it is the mean of."""
@@ -76,10 +74,10 @@ class Row:
             "key": self.key,
             "status": self.status,
             **self.facts,
-            **{f"{AXIS}{name}": label for name, label in self.point.labels.items()},
-            **{f"{COLUMN}{name}": value for name, value in self.point.columns.items()},
-            **{f"{OPTION}{path}": as_typed(value) for path, value in self.options.items()},
-            **{f"{SCORE}{name}": value for name, value in self.scores.items()},
+            **{f"axis:{name}": label for name, label in self.point.labels.items()},
+            **{f"column:{name}": value for name, value in self.point.columns.items()},
+            **{f"option:{path}": as_typed(value) for path, value in self.options.items()},
+            **{f"score:{name}": value for name, value in self.scores.items()},
         }
 
 
@@ -211,12 +209,9 @@ def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Shown:
-    """A score as a table shows it.
+    """A score as a table shows it, by its full name.
 
-    Attributes:
-        name: Its full name.
-        value: The number.
-        sets: Test sets that it is the mean over; empty of scores that are no such mean.
+    ``sets`` are the test sets that it is the mean over; empty of scores that are no such mean.
     """
 
     name: str
@@ -264,12 +259,9 @@ def find_shown(
 ) -> Shown | None:
     """Return the score that a study shows, None where the run has none like it.
 
-    Args:
-        wanted: A full name, a set, a pattern, ``SUITE.mean``, ``dev`` or ``dev.NUMBER``, or
-            ``mean(A, B)`` of such.
-        scores: Every number of the run.
-        results: What ``cse eval --json`` said.
-        chosen_by: The dev score that chose its checkpoint.
+    A full name is wanted, a set, a pattern, ``SUITE.mean``, ``dev`` or ``dev.NUMBER``, or
+    ``mean(A, B)`` of such. ``results`` is what ``cse eval --json`` said, ``chosen_by`` the dev
+    score that chose the checkpoint.
     """
     wanted = wanted.strip()
     if found := _MEAN.fullmatch(wanted):
@@ -296,7 +288,7 @@ def find_shown(
             heads = (wanted, f"{wanted}-of-*", "*")
         patterns = [f"{head}.{_SUITES[suite]}" for head in heads]
     for pattern in patterns:
-        names = [pattern] if pattern in scores else _matching(pattern, scores)
+        names = [pattern] if pattern in scores else fnmatch.filter(scores, pattern)
         if names:
             return Shown(names[0], scores[names[0]], _sets(names[0], results))
     return None
@@ -313,14 +305,10 @@ def first_score(
     own = wanted.rpartition(".")[2]
     for name, content in results.items():
         for number in (own, *MAIN):
-            if f"{name}.{number}" in scores and isinstance(content, Mapping):
-                full = f"{name}.{number}"
+            full = f"{name}.{number}"
+            if full in scores and isinstance(content, Mapping):
                 return Shown(full, scores[full], _sets(full, results))
     return None
-
-
-def _matching(pattern: str, scores: Mapping[str, float]) -> list[str]:
-    return [name for name in scores if fnmatchcase(name, pattern)]
 
 
 def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:

@@ -61,8 +61,6 @@ class Line:
         mean: Over runs; None without a finished one.
         deviation: Over runs; None with one.
         seeds: How many finished runs there are; a model without training counts once.
-        paper: The paper's number.
-        paper_deviation: And its deviation.
         difference: To the baseline; None where nothing can be compared.
         p: Corrected for the number of comparisons of the table.
         words: ``higher`` or ``lower``, ``with this seed`` where there is one, ``no difference
@@ -106,15 +104,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Results:
-    """What finished runs of a study say.
+    """What finished runs of a study say; ``rows`` has one for each chosen point and seed.
 
-    Attributes:
-        definition: The study.
-        points: The chosen points.
-        rows: A row for each point and seed.
-        folder: Of all studies.
-        scoring: How runs were scored.
-        variant: Name of the paper's numbers, where it has several: those of an encoder.
+    ``variant`` names the paper's numbers, where it has several: those of an encoder.
     """
 
     definition: Definition
@@ -193,9 +185,7 @@ class Results:
             base = baseline_of(self.definition, self.points, point)
             if point is base:
                 line = replace(line, words="baseline" if len(self.points) > 1 else "")
-            elif not values or base.number not in scored or study.kind != "train":
-                pass
-            else:
+            elif values and base.number in scored and study.kind == "train":
                 line = self._compared(line, own, scored[base.number])
             lines.append(line)
         return lines
