@@ -201,19 +201,13 @@ def load(
     Raises:
         CseError: If the model does not exist or is damaged.
     """
-    from cse_cli.models.loading import load_model
+    from cse_cli.models.loading import Loading
 
     plugins = plugins or Installed()
-    loaded = load_model(
-        fspath(model),
-        plugins.registry,
-        pooling=pooling,
-        max_length=max_length,
-        prompt=prompt,
-        device=device,
-        precision=precision,
+    loading = Loading(
+        pooling=pooling, max_length=max_length, prompt=prompt, device=device, precision=precision
     )
-    return Model(loaded, plugins)
+    return Model(loading.load(fspath(model), plugins.registry), plugins)
 
 
 def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:

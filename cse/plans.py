@@ -41,9 +41,7 @@ class Plan:
     run: PlannedRun = field(repr=False)
 
     def __str__(self) -> str:
-        from cse_cli.training.plan import plan_text
-
-        return "\n".join(plan_text(self.composition, self.choice, self.plugins, self.run))
+        return "\n".join(self.run.lines())
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show the plan where a notebook shows a cell's value."""
@@ -66,9 +64,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``cse train --dry-run --json`` prints it."""
-        from cse_cli.training.plan import plan_json
-
-        return plan_json(self.composition, self.choice, self.plugins, self.run)
+        return self.run.as_dict()
 
     def save(self, path: File) -> None:
         """Write the resolved recipe to a TOML file.
@@ -138,7 +134,7 @@ def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpac
     from cse_cli.training.train_checks import planned_run
 
     composition, choice, plugins = compose(recipe, chosen)
-    run = planned_run(composition, plugins, None if out is None else Path(out))
+    run = planned_run(composition, choice, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)
 
 
@@ -151,7 +147,7 @@ def compose(
         TypeError: If one of them is unknown.
         CseError: What is wrong with it, or stands beside a plan; ``where`` is who asks.
     """
-    from cse_cli.training.resolving import resolve_choice
+    from cse_cli.training.resolving import composition_of
 
     if isinstance(recipe, Plan | StoredRun):
         if beside := [name for name, value in chosen.items() if value is not None]:
@@ -183,7 +179,7 @@ def compose(
         ],
     )
     plugins = Installed(_names(chosen.get("without")))
-    return resolve_choice(choice, plugins), choice, plugins
+    return composition_of(choice, plugins), choice, plugins
 
 
 def _names(given: Names) -> list[str]:

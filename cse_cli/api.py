@@ -23,10 +23,11 @@ from cse_cli.options.flags import Choice
 from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json, say_table, warn
-from cse_cli.terminal.markdown import code, markdown_table, plain, visible
+from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_cli.training.choosing import SHOWN, choice_flags
-from cse_cli.training.resolving import absolute_path, with_absolute_paths
+from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
 from cse_cli.training.train_checks import check_can_load, check_read
+from cse_core.errors import visible
 from cse_core.recipes.compose import resolve
 from cse_core.recipes.model_facts import find_model
 from cse_core.recipes.reading import read_toml
@@ -38,7 +39,6 @@ from cse_core.runtime.hub import is_hub_reachable
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
-    from cse_core.recipes.composition import Composition
     from cse_core.reporter import Reporter
 
 __all__ = [
@@ -51,17 +51,6 @@ __all__ = [
     "plain_table", "processor", "progress", "read_json", "read_toml", "resolve", "say_json",
     "say_table", "shared", "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
-
-
-def composition_of(choice: Choice, plugins: Installed) -> Composition:
-    """Return what a user chose with the flags of :func:`choice_flags`, checked.
-
-    Raises:
-        CseError: If it cannot be composed; ``CseErrors`` with several mistakes.
-    """
-    from cse_cli.training.resolving import resolve_choice
-
-    return resolve_choice(choice, plugins)
 
 
 def load_texts(path: str, plugins: Installed | None = None, *, limit: int | None = None) -> Corpus:
@@ -96,5 +85,5 @@ def progress(
     if plugins is not None:
         silence()
     opening = (lambda: None) if plugins is None else plugins.warn_of_failed
-    with reporter_for(quiet=quiet, json=json, opening=opening) as reporter:
+    with reporter_for(quiet=quiet or json, opening=opening) as reporter:
         yield reporter

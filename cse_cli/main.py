@@ -63,10 +63,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command.
-
-    Args:
-        arguments: The command line without the program's name.
+    """Run a command, by what is typed behind ``cse``.
 
     Returns:
         The exit code: 0; 1 after a bug of a plugin's part, which was named; 2 after a user's
@@ -140,15 +137,9 @@ def _run(words: list[str], installed: Installed) -> int:
 def build_app(words: Sequence[str], installed: Installed, topic: str | None = None) -> typer.Typer:
     """Return the application.
 
-    Args:
-        words: The command line: the command that it asks for, or the group of commands, is the
-            only one that is imported and described, and its choice of parts decides what
-            ``--help`` shows; where it asks for none that is known, all are there to be shown.
-        installed: The installed plugins.
-        topic: What help is asked about beside the command's own flags (``choosing.take_topic``).
-
-    Raises:
-        CseError: If the command cannot be imported, or two distributions bring it.
+    The command that the words ask for, or the group of commands, is the only one that is imported
+    and described, and its choice of parts decides what ``--help`` shows; where they ask for none
+    that is known, all are there to be shown. ``topic`` is that of ``choosing.take_topic``.
     """
     known = {name.split()[0] for name in (*OWN_COMMANDS, *installed.commands.usable)}
     first = next((word for word in words if not word.startswith("-")), None)
@@ -280,15 +271,7 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
 def _unknown_flags(
     first: str, known: set[str], path: str, words: Sequence[str], installed: Installed
 ) -> CseError:
-    """Return an error for each unknown flag of a command line, and for what else is wrong in it.
-
-    Args:
-        first: The flag that was refused.
-        known: The flags of the command.
-        path: What was typed before them, such as ``cse train``.
-        words: The command line.
-        installed: The installed plugins.
-    """
+    """Return an error for each unknown flag, ``first`` among them, and for what else is wrong."""
     typed = takewhile(lambda word: word != "--", words)
     names = [word.partition("=")[0] for word in typed if word.startswith("--")]
     unknown = [name for name in names if name not in {*known, "--help"}]
@@ -301,9 +284,9 @@ def _unknown_flags(
         errors.append(CseError(f"unknown option {flag}", hint=hint))
     choice = peek(words)
     with collect_errors(errors):  # data that an unknown flag may have named is not looked at
-        from cse_cli.training.resolving import resolve_choice
+        from cse_cli.training.resolving import composition_of
 
-        resolve_choice(choice, installed, look=bool(choice.data))
+        composition_of(choice, installed, look=bool(choice.data))
     return errors[0] if len(errors) == 1 else CseErrors(errors)
 
 

@@ -6,6 +6,7 @@ It names no folder of the machine. ``recipe.toml``, which repeats the run, stand
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ import tomlkit
 from cse_cli.plugins.citations import papers_of
 from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_core.data.sources import hub_name
-from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write, exists
+from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write
 from cse_core.records import COMPONENT_SPECS, Paper
 from cse_core.training.export import public_name
 
@@ -42,10 +43,7 @@ class Source(NamedTuple):
 def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None:
     """Write the card of a run and its recipe into the run's ``model/``.
 
-    Args:
-        run: The run's folder, with its model.
-        result: What ``result.json`` will hold.
-        registry: The installed parts, which bring papers and licences.
+    ``result`` is what ``result.json`` will hold; installed parts bring papers and licences.
 
     Raises:
         OSError: If a file cannot be read or written.
@@ -181,7 +179,7 @@ def encoder_source(name: str, manifest: Mapping[str, Any], registry: Registry) -
         # A model that was trained on from one of the starter has its terms.
         if found.name == name or manifest.get("origin") == found.name:
             return Source(public_name(name), licence=found.spec.licence)
-    return Source(public_name(name), on_hub=public_name(name) == name and not exists(Path(name)))
+    return Source(public_name(name), on_hub=public_name(name) == name and not os.path.exists(name))
 
 
 def text_source(name: str, registry: Registry) -> Source:

@@ -113,7 +113,7 @@ def index(
             f"{mapped['recall']:.0%} of the 10 nearest texts in a sample; to encode all, delete "
             f"{folder}"
         )
-    with reporter_for(quiet=False, json=json, opening=lambda: None) as reporter:
+    with reporter_for(quiet=json) as reporter:
         counts = write_index(folder, encode, places, about, old, progress=reporter.progress)
     for note in (*notes, *([encode.note] if encode.note else [])):
         warn(note)

@@ -88,10 +88,10 @@ def show_recipe(
 
 def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:
     from cse_cli.training.plan import plan_dict, plan_lines
-    from cse_cli.training.resolving import changed_settings, resolve_choice
+    from cse_cli.training.resolving import changed_settings, composition_of
 
     try:
-        composition = resolve_choice(choice, plugins, look=False)
+        composition = composition_of(choice, plugins, look=False)
     except CseError as error:
         return None, "; ".join(error.line().splitlines())
     return {

@@ -111,19 +111,18 @@ def train(
         _run(None, resume, plugins, quiet=quiet, json=json)
         return
     from cse_cli.plugins.reporters import reporters_of
-    from cse_cli.training.plan import plan_json, plan_text
-    from cse_cli.training.resolving import resolve_choice
+    from cse_cli.training.resolving import composition_of
 
-    composition = resolve_choice(choice, plugins)
+    composition = composition_of(choice, plugins)
     reporters_of(composition.train.report, plugins.registry)  # which refuses unknown ones
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        planned = planned_run(composition, plugins, out, force=force)
+        planned = planned_run(composition, choice, plugins, out, force=force)
         if json:
-            say_json(plan_json(composition, choice, plugins, planned))
+            say_json(planned.as_dict())
         else:
-            say_outline(plan_text(composition, choice, plugins, planned))
+            say_outline(planned.lines())
         return
     begun = auto and out is not None and check_same(composition, out, plugins.registry)
     if begun == "finished" and is_first():
@@ -150,9 +149,8 @@ def _run(
     from cse_core.training.signals import Stopped
 
     try:
-        outcome, folder, reporter = run(
-            composition, folder, plugins, quiet=quiet, json=json, force=force
-        )
+        silent = quiet or json
+        outcome, folder, reporter = run(composition, folder, plugins, quiet=silent, force=force)
     except Stopped as stopped:
         if is_first():
             echo_err(f"{stopped}; continue with `cse train --resume {quote(str(stopped.folder))}`")

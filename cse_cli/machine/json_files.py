@@ -48,13 +48,10 @@ def read_json(path: Path, shape: Any, hint: str, *, lines: bool = False) -> Any:
 
 
 def check_shape(content: Any, shape: Any, path: Path, hint: str, place: str = "") -> None:
-    """Refuse what was read from a file if it does not fit a shape.
+    """Refuse what was read from a file, by the first place that does not fit a shape.
 
     A shape is a type or several; a list with the shape of its items; or a dict of shapes by key, of
     which each may be missing, and ``...`` stands for every other one.
-
-    Raises:
-        CseError: If it does not: the first place that is wrong.
     """
     kind: Any = type(shape) if isinstance(shape, list | dict) else shape
     if not isinstance(content, kind):

@@ -29,11 +29,7 @@ _ENDED = re.compile(r"gloo/transport|closed by peer|reset by peer|ncclRemoteErro
 
 
 def check_typed(words: Sequence[str]) -> None:
-    """Refuse what no command can work with.
-
-    Raises:
-        CseError: If a word has bytes that are not text, or the working folder is missing.
-    """
+    """Refuse what no command can work with: bytes that are not text, a missing working folder."""
     for word in words:
         try:
             word.encode()
@@ -127,11 +123,8 @@ def plugin_from_traceback(error: BaseException, owners: Mapping[str, str]) -> st
     """Return the line that names the plugin whose code raised an error, None where none did.
 
     The innermost frame that is a method of a part tells, else the innermost one of a plugin that
-    called nothing of the core; the core's own parts keep their traceback.
-
-    Args:
-        error: What was raised.
-        owners: Distributions with their versions, by the packages that are theirs.
+    called nothing of the core; the core's own parts keep their traceback. ``owners`` has the
+    distributions with their versions, by the packages that are theirs.
     """
     if isinstance(error, PartError):
         return str(error)

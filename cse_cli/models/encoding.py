@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.models.sentence_encoder import SentenceEncoder
     from cse_core.runtime.declared import SimilarityName
-    from cse_core.runtime.sharing import Share
     from cse_core.suites import Role
 
 LongTexts = Literal["cut", "slice"]
@@ -119,7 +118,7 @@ class TextEncoder:
 
 def _encoded(
     model: SentenceModel,
-    share: Share,
+    shared: bool,
     texts: list[str],
     longest: int,
     batch_tokens: int | None,
@@ -127,15 +126,17 @@ def _encoded(
 ) -> tuple[Tensor, Tensor]:
     """Return the vectors ``[N, D]`` of texts, and how many tokens ``[N]`` each has."""
     encoder = model.sentence_encoder
-    table = encoder.table(texts, longest, share)
+    table = encoder.table(texts, longest, shared)
     with model.precision.autocast():
-        vectors = encoder.encode_table(table, model.device, batch_tokens, block=block, share=share)
+        vectors = encoder.encode_table(
+            table, model.device, batch_tokens, block=block, shared=shared
+        )
     return vectors, table.offsets.diff()
 
 
 def _sliced(
     model: SentenceModel,
-    share: Share,
+    shared: bool,
     texts: list[str],
     batch_tokens: int | None,
     block: int | None,
@@ -151,7 +152,7 @@ def _sliced(
     from cse_core.types import offsets_of, positions_of
 
     encoder = model.sentence_encoder
-    whole = encoder.table(texts, None, share)
+    whole = encoder.table(texts, None, shared)
     total = whole.offsets.diff()
     longest = slice_length(encoder)
     counts = (total + longest - 1).div(longest, rounding_mode="floor").clamp_min(1)
@@ -162,10 +163,8 @@ def _sliced(
     blocks = None if block is None else [int(own.sum()) for own in torch.split(counts, block)]
     with model.precision.autocast():
         vectors = encoder.encode_table(
-            slices, model.device, batch_tokens, block=blocks, share=share
+            slices, model.device, batch_tokens, block=blocks, shared=shared
         )
-    if len(vectors) < len(lengths):
-        return vectors  # the first process has them
     # A text without tokens is one empty slice, which counts as one token.
     weights = lengths.clamp_min(1).to(vectors.dtype).unsqueeze(1)
     sums = vectors.new_zeros(len(texts), vectors.shape[1]).index_add_(0, text, vectors * weights)
@@ -173,11 +172,7 @@ def _sliced(
 
 
 def slice_length(encoder: SentenceEncoder) -> int:
-    """Return how many content tokens a row of ``max_length`` takes beside what wraps them.
-
-    Raises:
-        CseError: If special tokens and prompt leave no place.
-    """
+    """Return how many content tokens a row of ``max_length`` takes beside what wraps them."""
     longest = encoder.max_length
     if encoder.slicer is None:
         longest = min(longest, encoder.encoder.max_positions)
@@ -187,11 +182,7 @@ def slice_length(encoder: SentenceEncoder) -> int:
 
 
 def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
-    """Refuse what ``nearest`` cannot look for.
-
-    Raises:
-        CseError: If a query is blank, no text is wanted, or the share of BM25 is none.
-    """
+    """Refuse blank queries, fewer than one text wanted, and a share of BM25 not from 0 to 1."""
     if not 0 <= bm25 <= 1:
         raise CseError("must be from 0 to 1", where="--bm25", value=bm25)
     if top < 1:
@@ -221,43 +212,52 @@ def nearest(
     blocks = (similarities(kind, asked, vectors) for _, vectors in made)
     scores = np.concatenate(list(blocks), axis=1)
     by_words = Bm25.of(distinct).of_queries(queries) if bm25 else None
-    best = first_texts(scores, by_words, top, bm25).tolist()
     first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
-    found = []
-    for number, (query, places, row) in enumerate(zip(queries, best, scores, strict=True)):
-        results = [
-            {
-                "rank": rank,
-                "score": round(float(row[place]), 6),
-                **({} if by_words is None else {"bm25": round(float(by_words[number, place]), 4)}),
-                "row": first[distinct[place]],
-                "text": distinct[place],
-            }
-            for rank, place in enumerate(places, 1)
-        ]
-        found.append({"query": query, "similarity": kind, "results": results})
-    return found
+
+    def about(rows: set[int]) -> dict[int, dict[str, Any]]:
+        return {row: {"row": first[distinct[row]], "text": distinct[row]} for row in rows}
+
+    return ranked(kind, queries, scores, by_words, top, bm25, about)
 
 
-def first_texts(
-    scores: NDArray[np.float32], by_words: NDArray[np.float32] | None, top: int, bm25: float
-) -> NDArray[np.intp]:
-    """Return which texts come first for each query ``[Q, top]``.
+def ranked(
+    kind: SimilarityName,
+    queries: Sequence[str],
+    scores: NDArray[np.float32],
+    by_words: NDArray[np.float32] | None,
+    top: int,
+    bm25: float,
+    about: Callable[[set[int]], Mapping[int, Mapping[str, Any]]],
+) -> list[dict[str, Any]]:
+    """Return for each query its first texts, as ``cse search --json`` has them.
 
-    Args:
-        scores: Similarities ``[Q, N]``; of equal ones the first text comes first.
-        by_words: Scores of BM25 ``[Q, N]``.
-        top: How many are wanted.
-        bm25: The share of the words.
+    ``scores`` are similarities ``[Q, N]``, of equal ones the first text comes first; ``by_words``
+    are scores of BM25 ``[Q, N]``, whose share is ``bm25``. ``about`` says what else is known of
+    the texts that are found, by their places among the N.
     """
     import numpy as np
 
     from cse_cli.models.words import fuse
 
-    found: NDArray[np.floating] = scores
+    order: NDArray[np.floating] = scores
     if by_words is not None:
-        found = fuse(scores, by_words, bm25)
-    return np.argsort(-found, axis=1, kind="stable")[:, :top]
+        order = fuse(scores, by_words, bm25)
+    best = np.argsort(-order, axis=1, kind="stable")[:, :top].tolist()
+    known = about({place for places in best for place in places})
+
+    def hit(query: int, rank: int, place: int) -> dict[str, Any]:
+        words = {} if by_words is None else {"bm25": round(float(by_words[query, place]), 4)}
+        score = round(float(scores[query, place]), 6)
+        return {"rank": rank, "score": score, **words, **known[place]}
+
+    return [
+        {
+            "query": query,
+            "similarity": kind,
+            "results": [hit(number, rank, place) for rank, place in enumerate(places, 1)],
+        }
+        for number, (query, places) in enumerate(zip(queries, best, strict=True))
+    ]
 
 
 def similarities(

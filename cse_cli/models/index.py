@@ -16,13 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.models.encoding import (
-    BLOCK,
-    TextEncoder,
-    check_queries,
-    first_texts,
-    similarities,
-)
+from cse_cli.models.encoding import BLOCK, TextEncoder, ranked, similarities
 from cse_core.data.documents import MARKED, read_document, read_documents
 from cse_core.errors import CseError
 from cse_core.files import RUN_FILE, atomic_folder
@@ -70,7 +64,6 @@ class Index:
         from cse_cli.models.geometry import unit
         from cse_cli.models.words import Bm25
 
-        check_queries(queries, top, bm25)
         kind, asked = encode.similarity, encode(queries, role="query")
         if kind == "cosine":  # the vectors here have length 1
             kind, asked = "dot", unit(asked).astype(np.float32)
@@ -80,35 +73,16 @@ class Index:
         if bm25:
             words = Bm25.saved(self.path / _WORDS, lambda: [e["text"] for e in self.lines()])
             by_words = words.of_queries(queries)
-        best = first_texts(scores, by_words, top, bm25)
-        values = np.take_along_axis(scores, best, axis=1)
-        wanted = set(best.ravel().tolist())
-        last = max(wanted) + 1
-        found = {row: e for row, e in enumerate(islice(self.lines(), last)) if row in wanted}
-        return [
-            {
-                "query": query,
-                "similarity": encode.similarity,
-                "results": [
-                    {
-                        "rank": rank,
-                        "score": round(score, 6),
-                        **(
-                            {}
-                            if by_words is None
-                            else {"bm25": round(float(by_words[number, row]), 4)}
-                        ),
-                        "file": found[row]["places"][0][0],
-                        "row": found[row]["places"][0][1],
-                        "text": found[row]["text"],
-                    }
-                    for rank, (row, score) in enumerate(zip(rows, own, strict=True), 1)
-                ],
-            }
-            for number, (query, rows, own) in enumerate(
-                zip(queries, best.tolist(), values.tolist(), strict=True)
-            )
-        ]
+        return ranked(encode.similarity, queries, scores, by_words, top, bm25, self._about)
+
+    def _about(self, rows: set[int]) -> dict[int, dict[str, Any]]:
+        """Return texts by their rows here, with the first place of each."""
+        found = {}
+        for row, line in enumerate(islice(self.lines(), max(rows) + 1)):
+            if row in rows:
+                file, place = line["places"][0]
+                found[row] = {"file": file, "row": place, "text": line["text"]}
+        return found
 
 
 def index_folder(model: str, named: Path | None) -> Path | None:
@@ -118,11 +92,7 @@ def index_folder(model: str, named: Path | None) -> Path | None:
 
 
 def open_index(path: Path) -> Index:
-    """Return the index in a folder.
-
-    Raises:
-        CseError: If there is none, or it is damaged.
-    """
+    """Return the index in a folder; refuse one that is damaged."""
     import numpy as np
 
     hint = "make it: cse index MODEL FILE... --out DIR"
@@ -141,11 +111,7 @@ def open_index(path: Path) -> Index:
 
 
 def model_sum(name: str, registry: Registry) -> str:
-    """Return a checksum of all files of a model that say how it encodes.
-
-    Raises:
-        CseError: If the model is not there.
-    """
+    """Return a checksum of all files of a model that say how it encodes."""
     from cse_core.recipes.model_facts import resolve_model
     from cse_core.training.fingerprints import folder_sums
 
@@ -170,17 +136,7 @@ def is_index(path: str | PathLike[str]) -> bool:
 def index_of(
     path: str | Path, model: str, registry: Registry, given: Mapping[str, Any] | None = None
 ) -> Index:
-    """Return an index of a model; refuse one that another model or other settings made.
-
-    Args:
-        path: Its folder.
-        model: The model's name.
-        registry: The installed plugins' records.
-        given: Settings that must be those of the index.
-
-    Raises:
-        CseError: If there is none, it is damaged, or it was made otherwise.
-    """
+    """Return an index of a model; refuse one of another model, or of other settings than given."""
     found = open_index(Path(path).expanduser())
     why = changed(found, {"model": model_sum(model, registry), **(given or {})})
     if why is not None:
@@ -194,13 +150,7 @@ def read_places(
 ) -> tuple[Places, list[str]]:
     """Return the texts of files and folders with their places, and what to say of them.
 
-    Args:
-        files: Tables, txt files with a text a line, and Markdown and HTML documents or folders.
-        registry: The installed plugins' records.
-        columns: As ``rows_of`` takes them.
-
-    Raises:
-        CseError: If one cannot be read, or nothing is left.
+    They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
     """
     from cse_cli.texts.given import rows_of
 
@@ -242,19 +192,11 @@ def write_index(
 ) -> dict[str, int]:
     """Write an index, whole or not at all; texts that the old one has are not encoded again.
 
-    Args:
-        path: Its folder; what is there is replaced.
-        encode: The model.
-        places: The texts.
-        about: Facts for ``index.json``; its ``settings`` say whether vectors are ``half``.
-        old: The index whose vectors are taken, made by the same model with the same settings.
-        progress: Hears how many texts are done.
+    What is in the folder is replaced. ``about`` has facts for ``index.json``; its ``settings`` say
+    whether vectors are ``half``. The same model made ``old`` with the same settings.
 
     Returns:
         How many texts were ``encoded`` and ``kept``, and how many of the old ones are ``gone``.
-
-    Raises:
-        CseError: If a vector is not finite, or the folder cannot be written.
     """
     import numpy as np
 

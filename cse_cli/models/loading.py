@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
 from cse_cli.models.processes import helpers, load_in_all
 from cse_cli.options.completion import complete_model
 from cse_cli.options.signatures import Command, parameters, with_flags
-from cse_cli.terminal.progress import libraries_quiet
+from cse_cli.terminal.progress import libraries_quiet, spinner
 from cse_core.errors import CseError, did_you_mean, truncate_repr
 
 if TYPE_CHECKING:
@@ -77,9 +77,18 @@ class Loading:
         check_model(name, registry, pooling=self.pooling, max_length=self.max_length)
 
     def load(self, name: str, registry: Registry) -> SentenceModel:
-        """Call :func:`load_model`."""
-        given = {key: value for key, value in asdict(self).items() if key != "batch_tokens"}
-        return load_model(name, registry, **given)
+        """Load a model, checked first, in every process of the command."""
+        self.check(name, registry)
+        options = {key: value for key, value in asdict(self).items() if key != "batch_tokens"}
+        try:
+            with spinner(f"loading {name}"), libraries_quiet():
+                if helpers():
+                    return load_in_all(name, options)
+                from cse_cli.models.saved_model import load
+
+                return load(name, registry, **options)
+        except CseError as error:
+            raise _as_flags(error) from None
 
 
 def model_flags(command: Command) -> Command:
@@ -91,8 +100,7 @@ def model_flags(command: Command) -> Command:
 def check_config(name: str, registry: Registry) -> None:
     """Refuse a model's folder whose config has sizes of no encoder, or says that it is none.
 
-    Raises:
-        CseError: What is wrong; nothing is looked at where the name is one of the hub.
+    Nothing is looked at where the name is one of the hub.
     """
     from cse_core.recipes.model_facts import find_model
     from cse_core.runtime.model_files import model_folder, read_json
@@ -166,39 +174,6 @@ def check_model(
             value=max_length,
             hint=f"write at most {facts.positions}",
         )
-
-
-def load_model(
-    name: str,
-    registry: Registry,
-    *,
-    pooling: str | None = None,
-    max_length: int | None = None,
-    prompt: str | None = None,
-    device: str = "auto",
-    precision: str = "fp32",
-) -> SentenceModel:
-    """Load a model, checked first.
-
-    Raises:
-        CseError: If the model is missing or damaged.
-    """
-    check_model(name, registry, pooling=pooling, max_length=max_length)
-    from cse_cli.terminal.progress import spinner
-
-    options: dict[str, Any] = {
-        "pooling": pooling, "max_length": max_length, "prompt": prompt, "device": device,
-        "precision": precision,
-    }  # fmt: skip
-    try:
-        with spinner(f"loading {name}"), libraries_quiet():
-            if helpers():
-                return load_in_all(name, options)
-            from cse_cli.models.saved_model import load
-
-            return load(name, registry, **options)
-    except CseError as error:
-        raise _as_flags(error) from None
 
 
 def _as_flags(error: CseError) -> CseError:

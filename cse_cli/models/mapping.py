@@ -59,19 +59,10 @@ def map_index(old: Index, encode: TextEncoder, count: int, seed: int = 0) -> Ind
     ``count`` texts are encoded. A ridge regression from their old vectors to the new ones maps the
     others; its strength is the one that serves a fifth of these texts best.
 
-    Args:
-        old: The index.
-        encode: The other model.
-        count: Texts to encode.
-        seed: Which ones.
-
     Returns:
         The index. ``about["mapped"]`` has how many ``texts`` are mapped, how many were ``encoded``,
         and ``recall``: of the 10 nearest of each text of that fifth, among this fifth, how many the
         mapped vectors find.
-
-    Raises:
-        CseError: If the texts are too few.
     """
     import numpy as np
 

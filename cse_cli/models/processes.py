@@ -27,17 +27,13 @@ _OF_SRUN = ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 
 @dataclass
 class _Team:
-    """What a process of a shared command knows.
-
-    Attributes:
-        plugins: The installed plugins, as this process found them.
-        together: In the first process: calls a function in every one.
-        model: The model that was loaded last, in every process.
-    """
+    """What a process of a shared command knows."""
 
     plugins: Installed | None = None
     together: Callable[..., Any] | None = None
+    """In the first process: calls a function in every one."""
     model: SentenceModel | None = None
+    """The one that was loaded last, in every process."""
 
 
 _team = _Team()
@@ -47,9 +43,6 @@ def check_launch() -> None:
     """Refuse variables of torchrun that make no sense, and other launchers of several processes.
 
     Those say less than the processes need to find each other: each would do all of the work alone.
-
-    Raises:
-        CseError: If a variable is not a number, or they contradict each other.
     """
     batch_script = os.environ.get("ENVIRONMENT") == "BATCH" and "SLURM_STEP_ID" not in os.environ
     by_srun = "SLURM_PROCID" in os.environ and not batch_script
@@ -132,11 +125,7 @@ def helpers() -> int:
 
 
 def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
-    """Load a model in every process of the command; return that of this one.
-
-    Raises:
-        CseError: If it is missing or damaged.
-    """
+    """Load a model in every process of the command; return that of this one."""
     assert _team.together is not None, "other processes help with this command"
     model: SentenceModel = _team.together(_load, name, options)
     return model
@@ -162,17 +151,15 @@ def _load(name: str, options: dict[str, Any]) -> SentenceModel:
 
 
 def by_all(model: SentenceModel, function: Callable[..., Made], *arguments: Any) -> Made:
-    """Return ``function(model, share, *arguments)``, which every process calls with its own model.
+    """Return ``function(model, shared, *arguments)``, which every process calls with its own model.
 
-    Args:
-        model: The model, perhaps with another ``max_length`` than it was loaded with.
-        function: A function of a module; ``share`` is how its encoder calls are shared, as
-            ``SentenceEncoder.encode`` takes it.
-        arguments: The others.
+    The function is one of a module; ``shared`` is whether its encoder calls are, as
+    ``SentenceEncoder.encode`` takes it. The model may have another ``max_length`` than when it was
+    loaded.
     """
     own, asked = _team.model, model.sentence_encoder
     if _team.together is None or own is None or not _same(own.sentence_encoder, asked):
-        return function(model, "alone", *arguments)
+        return function(model, False, *arguments)
     settings = (asked.max_length, asked.tokenizer.prompt)
     found: Made = _team.together(_by_own, function, settings, arguments)
     return found
@@ -191,4 +178,4 @@ def _by_own(
     encoder, (longest, prompt) = _team.model.sentence_encoder, settings
     tokenizer = encoder.tokenizer.with_prompt(prompt)
     encoder = replace(encoder, max_length=longest, tokenizer=tokenizer)
-    return function(replace(_team.model, sentence_encoder=encoder), "first", *arguments)
+    return function(replace(_team.model, sentence_encoder=encoder), True, *arguments)

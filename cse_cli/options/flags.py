@@ -24,9 +24,6 @@ def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
     Returns:
         The other words, and the plugins to leave out.
-
-    Raises:
-        CseError: If no name follows.
     """
     kept: list[str] = []
     left_out: list[str] = []

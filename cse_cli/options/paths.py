@@ -32,11 +32,7 @@ class OptionPath:
 
 
 def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[OptionPath]:
-    """Return the core's options and those of parts, each with the value it has.
-
-    Args:
-        source: A composition, whose values are shown, or parts beside the core's defaults.
-    """
+    """Return the options of a composition with its values, or those of parts beside the core's."""
     if isinstance(source, Composition):
         parts: Iterable[PlannedPart] = source.parts
         core: Mapping[str, Options] = {name: getattr(source, name) for name in CORE_OPTIONS}

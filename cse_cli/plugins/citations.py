@@ -30,11 +30,7 @@ def papers_of(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
 
 
 def cited(what: str, plugins: Installed) -> tuple[str, ...]:
-    """Return the papers behind a run's folder, a recipe, a recipe's file, a plugin, or ``all``.
-
-    Raises:
-        CseError: If it is none of these.
-    """
+    """Return the papers behind a run's folder, a recipe, a recipe's file, a plugin, or ``all``."""
     from cse_core.errors import CseError
     from cse_core.recipes.reading import read_recipe
 

@@ -44,11 +44,7 @@ class Command:
     blocked_by: str = ""
 
     def spec(self) -> CommandSpec:
-        """Load its record, which imports nothing heavy.
-
-        Raises:
-            CseError: If it cannot be imported, or is not a record of this command.
-        """
+        """Load its record, which imports nothing heavy."""
         where, hint = f"cse {self.name}", update_command(self.info.distribution)
         try:
             record = self.point.load()
@@ -70,11 +66,7 @@ class Command:
 
 
 def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
-    """Return the installed commands by name, without importing any.
-
-    Args:
-        left_out: Plugins that ``--no-plugin`` named; ``CSE_DISABLE_PLUGINS`` counts too.
-    """
+    """Return the installed commands by name, importing none; ``CSE_DISABLE_PLUGINS`` counts too."""
     blocking = left_out_by(left_out)
     found = []
     for point in find_entry_points(COMMANDS_GROUP):
@@ -92,9 +84,7 @@ def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
 class Commands:
     """The installed commands; the record of one is loaded when the command line asks for it.
 
-    Args:
-        left_out: Plugins that ``--no-plugin`` named.
-        own: Names of the command line's own commands, which none of these replaces.
+    None of them replaces one of ``own``, the names of the command line's own commands.
     """
 
     def __init__(self, left_out: Sequence[str] = (), own: Collection[str] = ()) -> None:
@@ -105,11 +95,7 @@ class Commands:
                 self.usable.setdefault(command.name, []).append(command)
 
     def chosen(self, words: Sequence[str]) -> CommandSpec | None:
-        """Return the record of the command that a command line asks for, None of any other.
-
-        Raises:
-            CseError: If it cannot be loaded, or two distributions bring it.
-        """
+        """Return the record of the command that a command line asks for, None of any other."""
         path = [word for word in words if not word.startswith("-")]
         for length in range(len(path), 0, -1):
             found = self.usable.get(" ".join(path[:length]), [])
@@ -124,20 +110,12 @@ class Commands:
         return None
 
     def known(self, words: Sequence[str]) -> bool:
-        """Tell whether a command line asks for a command, the command line's own or another.
-
-        Raises:
-            CseError: As :meth:`chosen`.
-        """
+        """Tell whether a command line asks for a command, the command line's own or another."""
         first = {name.split()[0] for name in self.own}
         return bool(first.intersection(words[:1])) or self.chosen(words) is not None
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Return what a command's record names for Python.
-
-        Raises:
-            CseError: If the command is unknown, or only for the shell.
-        """
+        """Return what a command's record names for Python; some are for the shell alone."""
         from cse_core.loading import load_factory
 
         spec = self.chosen(name.split())

@@ -22,9 +22,6 @@ class Reporters(Reporter):
     Args:
         own: The reporter of the caller; what it raises is raised.
         makers: Make the others, by name; they hear nothing before the run starts.
-
-    Raises:
-        CseError: If one of the others cannot be made for want of something.
     """
 
     def __init__(self, own: Reporter, makers: Mapping[str, Callable[[], Reporter]]) -> None:
@@ -59,11 +56,7 @@ for _event in filter(lambda name: not name.startswith("_"), vars(Reporter)):
 
 
 def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callable[[], Reporter]]:
-    """Return what makes each reporter, by the text that named it: ``NAME:OPTION=VALUE,…``.
-
-    Raises:
-        CseError: If there is none of a name, or it has no such option or value.
-    """
+    """Return what makes each reporter, by the text that named it: ``NAME:OPTION=VALUE,…``."""
     makers: dict[str, Any] = {}
     reader = OptionReader()
     for text in wanted:

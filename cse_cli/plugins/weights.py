@@ -20,9 +20,6 @@ def planned_weights(
     Of the encoder that is how many weights train and how many it has with those of its adapter;
     None without one. Where nothing is known of the model, that and no losses. ``words`` become
     tokens of it.
-
-    Raises:
-        CseError: If an adapter lacks a package, or an adapter or a loss does not fit the encoder.
     """
     from cse_core.records import TokenLossSpec
 

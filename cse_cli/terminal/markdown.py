@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from cse_core.errors import visible
+
 _MARKUP = re.compile(
     r"[\\`<|*~$]|(?<=\])[(\[]|(?<!\w)_|_(?!\w)|^[#>]|^[+-](?=\s)"  # a link is what "](" makes
 )
-
-
-def visible(text: str) -> str:
-    """Return a text in one line, with an escape in place of each character that cannot be seen."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def plain(text: str) -> str:

@@ -20,18 +20,15 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def reporter_for(
-    *, quiet: bool, json: bool, opening: Callable[[], None]
+    *, quiet: bool, opening: Callable[[], None] = lambda: None
 ) -> Iterator[SilentReporter]:
-    """Give the reporter that suits the terminal and the flags, and clear up after it.
+    """Give the reporter that suits the terminal, or a quiet one, and clear up after it.
 
-    Args:
-        quiet: Whether nothing is to be shown.
-        json: The same.
-        opening: Prints what stands above the rest. It is called at the first message, when
-            everything was read without a mistake, so that an error stands alone.
+    ``opening`` prints what stands above the rest. It is called at the first message, when
+    everything was read without a mistake, so that an error stands alone.
     """
     reporter: SilentReporter
-    if quiet or json:
+    if quiet:
         reporter = SilentReporter()
     elif sys.stderr.isatty() or in_notebook():
         reporter = BarReporter(opening)

@@ -103,11 +103,7 @@ def _characters(corpus: Corpus, column: str) -> Counts:
 
 
 def tokenizer_of(model: str, registry: Registry) -> Tokenizer:
-    """Return the tokenizer of an installed encoder or a model's folder, which cuts nothing.
-
-    Raises:
-        CseError: If it is neither, or has no tokenizer that can be read.
-    """
+    """Return the tokenizer of an installed encoder or a model's folder, which cuts nothing."""
     from tokenizers import Tokenizer
 
     from cse_core.recipes.model_facts import find_model
@@ -139,9 +135,6 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
     """Return how many tokens of a model the texts have, special tokens counted.
 
     ``shares`` has the percentage of rows in each range of ``TOKENS``, and of longer ones.
-
-    Raises:
-        CseError: As :func:`tokenizer_of`.
     """
     import numpy as np
 

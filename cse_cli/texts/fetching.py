@@ -122,11 +122,7 @@ class Sources(_Table):
 
 
 def read_sources(path: Path) -> Sources:
-    """Read a table of sources.
-
-    Raises:
-        CseError: If it is not such a table: a mistake of the plugin that brings it.
-    """
+    """Read a table of sources, in which a mistake is one of the plugin that brings it."""
     try:
         found = Sources.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
@@ -195,10 +191,7 @@ def fetch_file(
 ) -> tuple[bytes, dict[str, Any]]:
     """Download a file and convert it to what the suites read.
 
-    Args:
-        file: Its entry in the table of sources.
-        web: What downloads it.
-        known: What the lock file has of it, None where it was never fetched.
+    ``known`` is what the lock file has of it, None where it was never fetched.
 
     Returns:
         Its content, gzipped, and what the lock file keeps of it.

@@ -30,11 +30,7 @@ ColumnsOption = Annotated[
 
 
 def named_columns(sets: Sequence[str] | None) -> dict[str, str]:
-    """Return ``data.columns`` as ``--set`` gives it to a command that only reads texts.
-
-    Raises:
-        CseError: If something else is set.
-    """
+    """Return ``data.columns`` as ``--set`` gives it to a command that only reads texts."""
     found = {}
     for each in sets or ():
         path, _, name = each.partition("=")
@@ -52,19 +48,10 @@ def texts_of(
     registry: Registry,
     sets: Sequence[str] | None = None,
 ) -> Iterator[str]:
-    """Return the texts to encode, one for each vector.
+    """Return the texts to encode, one for each vector: the given ones, then those of a file.
 
-    Lines of a txt file and of stdin are taken as they are, and rows of other files as they stand,
-    blank ones too, so that vector N belongs to line or row N.
-
-    Args:
-        file: A file, an installed data set, ``-`` for stdin, or None.
-        given: Texts of ``--text``.
-        registry: The installed plugins' records.
-        sets: What ``--set`` gives.
-
-    Raises:
-        CseError: If nothing is given, a file cannot be read, or it holds no text.
+    Lines of a txt file and of stdin, ``-``, are taken as they are, and rows of other files and of
+    installed data sets as they stand, blank ones too, so that vector N belongs to line or row N.
     """
     if file is None and not given:
         if sys.stdin.isatty():
@@ -78,11 +65,7 @@ def texts_of(
 
 
 def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None) -> list[str]:
-    """Return the text of each row of a file, blank ones too, and tell what reading noticed.
-
-    Raises:
-        CseError: If it cannot be read or holds no text.
-    """
+    """Return the text of each row of a file, blank ones too, and tell what reading noticed."""
     from cse_core.data import read_data
     from cse_core.recipes.settings import DataOptions
 

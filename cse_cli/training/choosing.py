@@ -46,9 +46,7 @@ def asked(words: Sequence[str]) -> list[str]:
 def takes_choice(words: Sequence[str], chosen: CommandSpec | None) -> bool:
     """Tell whether the command of a command line chooses a composition.
 
-    Args:
-        words: The command line.
-        chosen: The record of its command, None of one of the command line's own.
+    ``chosen`` is the record of the command, None of one of the command line's own.
     """
     first = next((word for word in words if not word.startswith("-")), None)
     return first == "train" if chosen is None else chosen.takes_choice
@@ -81,14 +79,7 @@ def with_help(
 ) -> Callable[..., None]:
     """Return a command with a flag for each option that help is asked about.
 
-    Args:
-        command: One of those that choose a composition; it has the name of its function.
-        words: The command line.
-        plugins: The installed plugins, loaded only for help.
-        topic: As :func:`take_topic` returns it.
-
-    Raises:
-        CseError: If no option of the run has this topic.
+    The command has the name of its function; the plugins are loaded only for help.
     """
     help_asked = completing() or (topic is not None and any(word in _HELP for word in words))
     if not (help_asked and command.__name__ in words):

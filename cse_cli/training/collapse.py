@@ -57,36 +57,32 @@ class CollapseDetector(Callback):
         return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
 
     def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
-        """Yield a warning for each set that looks collapsed for the first time."""
-        for name, sentences in sizes.items():
-            if warning := self.look(name, scores, sentences):
-                yield warning
+        """Yield a warning for each set that looks collapsed for the first time.
 
-    def look(self, name: str, scores: Mapping[str, float], sentences: int) -> str | None:
-        """Return a warning the first time that a set of so many sentences looks collapsed.
-
-        ``scores`` holds ``{name}.mean_cosine`` and the like; the name of a batch is ``batch``.
+        ``scores`` holds ``{name}.mean_cosine`` and the like, ``sizes`` how many sentences a set
+        has; the name of a batch is ``batch``.
         """
-        cosine = scores.get(f"{name}.mean_cosine", 0.0)
-        rank = scores.get(f"{name}.effective_rank", COLLAPSED_RANK)
-        score = scores.get(f"{name}.spearman")
-        best = max(self._best.get(name, 0.0), score or 0.0)
-        self._best[name] = best
-        if cosine > COLLAPSED_COSINE:
-            sign = "the model gives all sentences nearly the same vector"
-        elif rank < COLLAPSED_RANK and sentences >= FEW:
-            sign = "all sentence vectors lie along one line"
-        elif score is not None and best >= LITTLE and score < FALLEN * best:
-            sign = f"the score fell below half of its best, {best:.2f}"
-        else:
-            return None
-        if name in self._warned:
-            return None
-        self._warned.add(name)
-        numbers = [f"mean cosine {cosine:.3f}", f"effective rank {rank:.1f}"]
-        if score is not None:
-            numbers.append(f"spearman {score:.2f}")
-        return f"{name}: {sign} (collapse): {', '.join(numbers)}; {self._advice}"
+        for name, sentences in sizes.items():
+            cosine = scores.get(f"{name}.mean_cosine", 0.0)
+            rank = scores.get(f"{name}.effective_rank", COLLAPSED_RANK)
+            score = scores.get(f"{name}.spearman")
+            best = max(self._best.get(name, 0.0), score or 0.0)
+            self._best[name] = best
+            if cosine > COLLAPSED_COSINE:
+                sign = "the model gives all sentences nearly the same vector"
+            elif rank < COLLAPSED_RANK and sentences >= FEW:
+                sign = "all sentence vectors lie along one line"
+            elif score is not None and best >= LITTLE and score < FALLEN * best:
+                sign = f"the score fell below half of its best, {best:.2f}"
+            else:
+                continue
+            if name in self._warned:
+                continue
+            self._warned.add(name)
+            numbers = [f"mean cosine {cosine:.3f}", f"effective rank {rank:.1f}"]
+            if score is not None:
+                numbers.append(f"spearman {score:.2f}")
+            yield f"{name}: {sign} (collapse): {', '.join(numbers)}; {self._advice}"
 
 
 def advice(composition: Composition) -> str:

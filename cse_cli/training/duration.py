@@ -45,13 +45,9 @@ class Duration:
 def duration(
     composition: Composition, lengths: Lengths | None, sets: Mapping[str, DevSet], times: int | None
 ) -> Duration | None:
-    """Return how long a run takes; None on a GPU, or where its size is not known.
+    """Return how long a run takes whose dev sets are scored so many times.
 
-    Args:
-        composition: The run.
-        lengths: Tokens of its texts.
-        sets: Its dev sets.
-        times: How often these are scored.
+    None on a GPU, or where its size is not known.
     """
     facts, train = composition.facts, composition.train
     on_gpu = train.device not in ("auto", "cpu") or Path("/dev/nvidiactl").exists()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.options.flags import Choice
@@ -27,32 +28,14 @@ if TYPE_CHECKING:
     from cse_core.training.intervals import Intervals
 
 
-def plan_json(
-    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun
-) -> dict[str, Any]:
-    """Return the plan as data that JSON can hold, with settings that are not the defaults."""
-    from cse_cli.training.resolving import changed_settings
-
-    changed = changed_settings(composition, choice, plugins)
-    return {**plan_dict(composition), **run.as_dict(composition), "changed": changed}
-
-
-def plan_text(
-    composition: Composition, choice: Choice, plugins: Installed, run: PlannedRun
-) -> list[str]:
-    """Return the plan as lines of plain text, with settings that are not the defaults."""
-    from cse_cli.training.resolving import changed_settings
-
-    changed = [f"  {line}" for line in changed_settings(composition, choice, plugins)]
-    heading = ["changed settings:"] if changed else []
-    return [*plan_lines(composition, run.lines(composition)), *heading, *changed]
-
-
 @dataclass(frozen=True)
 class PlannedRun:
-    """Where a run will lie, and what it is evaluated on: what only the run itself has.
+    """The plan of a run: what is composed, where it will lie, and what it is evaluated on.
 
     Attributes:
+        composition: The checked composition.
+        choice: What the user chose for it.
+        plugins: The installed plugins.
         folder: The folder; of a default one the time is not known yet.
         default: Whether nobody named it.
         sets: Its dev sets, by name.
@@ -62,6 +45,9 @@ class PlannedRun:
         words: The words that become tokens, where the run adds any.
     """
 
+    composition: Composition
+    choice: Choice
+    plugins: Installed
     folder: str
     default: bool
     sets: Mapping[str, DevSet]
@@ -70,10 +56,37 @@ class PlannedRun:
     own: Mapping[str, int] = field(default_factory=dict)
     words: DomainWords | None = None
 
-    def lines(self, composition: Composition) -> list[str]:
-        """Return lines for people: when it is evaluated, what chooses the checkpoint, where."""
-        chosen = self._chosen(composition)
-        how_long = composition.train.patience
+    def lines(self) -> list[str]:
+        """Return the plan as lines of plain text, with settings that are not the defaults."""
+        changed = [f"  {line}" for line in self._changed_settings()]
+        heading = ["changed settings:"] if changed else []
+        return [*plan_lines(self.composition, self._own_lines()), *heading, *changed]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as data that JSON can hold."""
+        duration = self._duration()
+        return {
+            **plan_dict(self.composition),
+            "evaluation": {
+                "sets": {name: {"texts": each.size} for name, each in self.sets.items()},
+                "every_steps": self._intervals and (self._intervals.evaluate or None),
+                "times": self._times,
+                "chosen_by": self._chosen(),
+                "patience": self.composition.train.patience,
+            },
+            "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
+            "own_weights": dict(self.own),
+            "added_tokens": self.words
+            and {"tokens": len(self.words.pieces), "saved": self.words.share},
+            "length": self.lengths and self.lengths.as_dict(),
+            "seconds": duration and round(duration.training + duration.scoring),
+            "folder": {"path": self.folder, "default": self.default},
+            "changed": self._changed_settings(),
+        }
+
+    def _own_lines(self) -> list[str]:
+        """Return when it is evaluated, what chooses the checkpoint, and where it lies."""
+        chosen, patience = self._chosen(), self.composition.train.patience
         lines = [self.lengths.line()] if self.lengths is not None else []
         if self.words is not None:
             lines.append(f"vocabulary: {self.words.line()}")
@@ -82,78 +95,61 @@ class PlannedRun:
             lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
         own = "parameters of its own, which are not saved"
         lines += [f"{path} trains {number:,} {own}" for path, number in self.own.items()]
-        lines += [f"evaluation: {self._when(composition)}"]
-        if (how_much := self._duration(composition)) is not None:
-            lines.append(how_much.line())
+        lines += [f"evaluation: {self._when()}"]
+        if (duration := self._duration()) is not None:
+            lines.append(duration.line())
         if chosen is None:
             why = "train.eval_steps is 0" if self.sets else "no dev set; add one with --dev FILE"
             lines.append(f"checkpoint: the last step is kept: {why}")
         else:
             lines.append(f"checkpoint: the step with the best {chosen} is kept")
-            if how_long is not None:
-                count = how_long if isinstance(how_long, str) else f"{how_long} evaluations"
+            if patience is not None:
+                count = patience if isinstance(patience, str) else f"{patience} evaluations"
                 lines[-1] += f"; training stops after {count} without a better one"
         other = " (--out DIR names another)" if self.default else ""
         return [*lines, f"folder: {self.folder}{other}"]
 
-    def as_dict(self, composition: Composition) -> dict[str, Any]:
-        """Return the same for machines."""
-        intervals = self._intervals(composition) if self.sets else None
-        how_long = self._duration(composition)
-        return {
-            "evaluation": {
-                "sets": {name: {"texts": each.size} for name, each in self.sets.items()},
-                "every_steps": intervals and (intervals.evaluate or None),
-                "times": self._times(composition, intervals),
-                "chosen_by": self._chosen(composition),
-                "patience": composition.train.patience,
-            },
-            "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
-            "own_weights": dict(self.own),
-            "added_tokens": self.words
-            and {"tokens": len(self.words.pieces), "saved": self.words.share},
-            "length": self.lengths and self.lengths.as_dict(),
-            "seconds": None if how_long is None else round(how_long.training + how_long.scoring),
-            "folder": {"path": self.folder, "default": self.default},
-        }
+    def _changed_settings(self) -> list[str]:
+        from cse_cli.training.resolving import changed_settings
 
-    def _duration(self, composition: Composition) -> Duration | None:
+        return changed_settings(self.composition, self.choice, self.plugins)
+
+    def _duration(self) -> Duration | None:
         from cse_cli.training.duration import duration
 
-        intervals = self._intervals(composition) if self.sets else None
-        times = self._times(composition, intervals)
-        return duration(composition, self.lengths, self.sets, times)
+        return duration(self.composition, self.lengths, self.sets, self._times)
 
-    def _chosen(self, composition: Composition) -> str | None:
+    def _chosen(self) -> str | None:
         from cse_core.evaluation.dev_sets import choosing_score
 
-        if composition.train.eval_steps == 0:
-            return None
-        return choosing_score(self.sets, composition.train.select)
+        train = self.composition.train
+        return None if train.eval_steps == 0 else choosing_score(self.sets, train.select)
 
-    def _intervals(self, composition: Composition) -> Intervals | None:
-        """Return the intervals of the run; None where only the run can tell its steps."""
+    @cached_property
+    def _intervals(self) -> Intervals | None:
+        """The intervals of the run; None without dev sets, or where only the run can tell."""
         from cse_core.training.intervals import Intervals
 
-        train, steps = composition.train, composition.facts.steps
-        if composition.round_miners:
+        train, steps = self.composition.train, self.composition.facts.steps
+        if self.composition.round_miners:
             steps = train.max_steps
-        if steps is None:
-            return None if train.eval_steps is None else Intervals.of(train, 1)
-        return Intervals.of(train, steps)
+        if not self.sets or (steps is None and train.eval_steps is None):
+            return None
+        return Intervals.of(train, 1 if steps is None else steps)
 
-    def _times(self, composition: Composition, intervals: Intervals | None) -> int | None:
-        steps = composition.facts.steps
+    @cached_property
+    def _times(self) -> int | None:
+        """How often the dev sets are scored; None where only the run can tell."""
+        intervals, steps = self._intervals, self.composition.facts.steps
         if not self.sets or (intervals is not None and not intervals.evaluate):
             return 0
-        if intervals is None or steps is None or composition.round_miners:
+        if intervals is None or steps is None or self.composition.round_miners:
             return None
         times = -(-steps // intervals.evaluate)
         return times and times + 1
 
-    def _when(self, composition: Composition) -> str:
-        intervals = self._intervals(composition)
-        times = self._times(composition, intervals)
+    def _when(self) -> str:
+        intervals, times = self._intervals, self._times
         if times == 0:
             return "none"
         on = ", ".join(f"{name} ({each.size:,} texts)" for name, each in self.sets.items())

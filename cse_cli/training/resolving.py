@@ -25,36 +25,36 @@ _WORDS = (None, "auto", "none", "self")
 """Values that name no file, whatever lies in the working folder."""
 
 
-def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -> Composition:
-    """Merge, type and check what was chosen.
+def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> Composition:
+    """Return what a user chose with the flags of :func:`choice_flags`, checked.
 
     Args:
         choice: The command line's choice.
-        installed: The installed plugins.
+        plugins: The installed plugins.
         look: Whether to read the data.
 
     Raises:
-        CseError: What is wrong with it.
+        CseError: If it cannot be composed; ``CseErrors`` with several mistakes.
     """
     from cse_cli.models.loading import check_config
     from cse_cli.plugins.folders import known_set
     from cse_core.recipes.compose import resolve
 
-    dev = [known_set(name, installed, "--dev") for name in choice.dev]
+    dev = [known_set(name, plugins, "--dev") for name in choice.dev]
     data = [_with_weight(name) for name in choice.data]
     weights = [weight for _, weight in data] if any(weight != 1 for _, weight in data) else []
     # Of a recipe they are about its own data.
     about_data = [f"data.weights={weights}", "data.prompts=[]"] if data else []
     try:
         composition = resolve(
-            installed.registry,
+            plugins.registry,
             recipe=choice.recipe,
             kinds=cast("dict[Kind, list[str]]", choice.kinds),
             sets=[*about_data, *choice.sets],
             model=choice.model,
             data=[name for name, _ in data],
             dev=dev,
-            lookup=installed.read if look else None,
+            lookup=plugins.read if look else None,
         )
     except CseError as error:
         errors = [*error.errors] if isinstance(error, CseErrors) else [error]
@@ -63,14 +63,14 @@ def resolve_choice(choice: Choice, installed: Installed, *, look: bool = True) -
             from cse_core.recipes.settings import TrainOptions
 
             with collect_errors(errors):
-                dev_sets(TrainOptions(dev=tuple(dev)), (), installed.registry, lambda _: None)
+                dev_sets(TrainOptions(dev=tuple(dev)), (), plugins.registry, lambda _: None)
         raise_all(errors)
         raise
     for name in (composition.model.name, *composition.named):
-        check_config(name, installed.registry)
+        check_config(name, plugins.registry)
     read = composition.read
     corpus = None if read is None else read.corpus(composition.needed_columns)
-    lines = list(advice(composition, installed.registry, corpus))
+    lines = list(advice(composition, plugins.registry, corpus))
     return replace(composition, warnings=(*composition.warnings, *lines))
 
 
@@ -90,7 +90,7 @@ def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
 
     for attempt in (choice, replace(choice, sets=[])):
         try:
-            return option_paths(resolve_choice(attempt, installed, look=False))
+            return option_paths(composition_of(attempt, installed, look=False))
         except CseError:
             continue
     return option_paths(_parts_alone(choice, installed))

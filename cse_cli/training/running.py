@@ -28,7 +28,7 @@ from cse_cli.training.train_checks import (
     default_folder,
     recorded_reports,
 )
-from cse_core.files import RUN_FILE, exists, file_text
+from cse_core.files import RUN_FILE, file_text
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
@@ -42,24 +42,16 @@ def run(
     plugins: Installed,
     *,
     quiet: bool = False,
-    json: bool = False,
     force: bool = False,
 ) -> tuple[Outcome, Path, SilentReporter]:
     """Train into a folder; without a composition, go on with the run that is there.
 
-    Args:
-        composition: What to train.
-        folder: The run's folder; None for a new one under ``runs/``.
-        plugins: The installed plugins.
-        quiet: Whether nothing is shown while it runs.
-        json: The same.
-        force: Whether a run that is there is replaced.
+    Without a folder a new one is made under ``runs/``; with ``force`` a run there is replaced.
 
     Returns:
         What came of it, its folder, and what was reported meanwhile.
 
     Raises:
-        CseError: If the run is refused.
         Stopped: If it was asked to stop; ``folder`` says which run.
     """
     from cse_core.training.run_folder import RunFolder
@@ -88,7 +80,7 @@ def run(
             made = _new_folder(composition)
             folder = open_.enter_context(made) if first else default_folder(composition)
         at = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
-        shown = reporter_for(quiet=quiet or not first, json=json, opening=opening)
+        shown = reporter_for(quiet=quiet or not first, opening=opening)
         reporter = open_.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.progress import libraries_quiet
@@ -212,7 +204,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     own: list[str] = []
     with suppress(OSError):  # a part may have changed the working folder
         texts = tomllib.loads(file_text(folder / RUN_FILE))["data"]["path"]
-        own = [min(text, os.path.relpath(text), key=len) for text in texts if exists(Path(text))]
+        own = [min(text, os.path.relpath(text), key=len) for text in texts if os.path.exists(text)]
     if "eval" in plugins.commands.usable:
         from cse_cli.plugins.folders import data_folder
 

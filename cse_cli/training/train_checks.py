@@ -30,11 +30,7 @@ _SHOWN = 5
 
 
 def check_out(folder: Path, *, force: bool = False) -> None:
-    """Refuse a folder that cannot become a run's; with ``force`` a run in it may be replaced.
-
-    Raises:
-        CseError: If it holds a run or a link, or cannot be made or written to.
-    """
+    """Refuse a folder that cannot become a run's; with ``force`` a run in it may be replaced."""
     from cse_core.training.run_folder import RunFolder
 
     if not force:
@@ -66,11 +62,7 @@ def _visible(path: Path) -> list[str] | None:
 
 
 def check_links(folder: Path, where: str) -> None:
-    """Refuse links and pipes among a run's own files: what is written there lies elsewhere.
-
-    Raises:
-        CseError: If there is one; ``where`` names the flag.
-    """
+    """Refuse links and pipes among a run's own files: what is written there lies elsewhere."""
     from cse_core.files import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT, RUN_FILE
 
     own = (folder / n for n in (RUN_FILE, RESULT, LOCK, METRICS, EVALUATIONS, *FOLDERS))
@@ -88,13 +80,14 @@ def check_links(folder: Path, where: str) -> None:
 
 
 def planned_run(
-    composition: Composition, plugins: Installed, out: Path | None, *, force: bool = False
+    composition: Composition,
+    choice: Choice,
+    plugins: Installed,
+    out: Path | None,
+    *,
+    force: bool = False,
 ) -> PlannedRun:
-    """Refuse what a run refuses before it begins, and say where it will lie and how it is scored.
-
-    Raises:
-        CseError: As :func:`check_out`, :func:`check_read` and :func:`planned_weights` raise it.
-    """
+    """Refuse what a run refuses before it begins; say where it will lie and how it is scored."""
     from cse_cli.plugins.weights import planned_weights
     from cse_cli.texts.corpus_facts import lengths
     from cse_cli.training.plan import PlannedRun
@@ -106,15 +99,11 @@ def planned_run(
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
     cut, words = lengths(composition, plugins), planned_words(composition, plugins)
     weights = planned_weights(composition, plugins, tuple(words.pieces) if words else ())
-    return PlannedRun(folder, out is None, sets, cut, *weights, words)
+    return PlannedRun(composition, choice, plugins, folder, out is None, sets, cut, *weights, words)
 
 
 def planned_words(composition: Composition, plugins: Installed) -> DomainWords | None:
-    """Return the words that become tokens of the run's model; None where it adds none.
-
-    Raises:
-        CseError: As :func:`~cse_core.training.run.domain_words` raises it.
-    """
+    """Return the words that become tokens of the run's model; None where it adds none."""
     if not composition.model.add_tokens or composition.read is None:
         return None
     from cse_core.training.run import domain_words, training_corpus
@@ -169,11 +158,7 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
 def refuse_beside_resume(
     choice: Choice, out: Path | None, save_recipe: Path | None, dry_run: bool, force: bool
 ) -> None:
-    """Refuse flags that would change a run which goes on.
-
-    Raises:
-        CseError: If there is any.
-    """
+    """Refuse flags that would change a run which goes on."""
     others: dict[str, object] = {
         "--recipe": choice.recipe,
         "--model": choice.model,
@@ -198,9 +183,7 @@ def refuse_beside_resume(
 def check_run(folder: RunFolder) -> None:
     """Refuse a run that is finished or has other settings now; remove a result that is damaged.
 
-    Raises:
-        CseError: If it is finished, which tells of a damaged model too, or if its ``run.toml``
-            was changed: each setting by name, as it was and as it is.
+    Of a finished run it tells whether the model is damaged, of others which settings were changed.
     """
     if _is_finished(folder):
         path = quote(str(folder.path))
@@ -225,11 +208,7 @@ def check_run(folder: RunFolder) -> None:
 
 
 def check_auto(out: Path | None, force: bool) -> None:
-    """Refuse ``--resume auto`` without a folder, or with one that is to be replaced.
-
-    Raises:
-        CseError: If it is so.
-    """
+    """Refuse ``--resume auto`` without a folder, or with one that is to be replaced."""
     if out is None or force:
         what, hint = "begins or continues the run of --out", "name it, without --force"
         raise CseError(what, where="--resume", value="auto", hint=hint)
@@ -238,11 +217,7 @@ def check_auto(out: Path | None, force: bool) -> None:
 def check_same(
     composition: Composition, path: Path, registry: Registry
 ) -> Literal["", "begun", "finished"]:
-    """Return what became of the run in a folder, empty without one; refuse one of other settings.
-
-    Raises:
-        CseError: As :func:`check_run`.
-    """
+    """Return what became of the run in a folder, empty without one; refuse other settings."""
     from cse_cli.training.resolving import with_absolute_paths
     from cse_core.training.recipe_file import dump_recipe
     from cse_core.training.run_folder import RunFolder
@@ -339,11 +314,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def save_recipe(composition: Composition, path: Path) -> None:
-    """Write the resolved recipe to a file, whole or not at all.
-
-    Raises:
-        CseError: If it cannot be written.
-    """
+    """Write the resolved recipe to a file, whole or not at all."""
     from cse_core.training.recipe_file import dump_recipe
 
     inputs = (*composition.data.path, *composition.train.dev)
