@@ -7,6 +7,9 @@ differs from it; a row is a value, or ``absent`` for a part, and where it comes 
     "train.lr" = [3e-5, "paper, Table 7"]
     "loss.infonce.temperature" = [0.05, "paper, Section 4; run.sh"]
     "loss.infonce.same_text" = ["mask", "ours: docs/methods/simcse.md"]
+
+A table with ``extends = "simcse"`` above its sections lies over ``simcse.toml`` beside it: what it
+says of that table's first encoder goes for all encoders.
 """
 
 from __future__ import annotations
@@ -183,18 +186,22 @@ def settings_of(composition: Composition) -> Settings:
 
 
 def read_settings(path: Path) -> dict[str, Settings]:
-    """Return the whole table of each encoder of a file.
+    """Return the whole table of each encoder of a file, over those of the one that it extends.
 
     Raises:
         AssertionError: If a row is not a value with a source.
     """
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    parent = tables.pop("extends", None)
+    base = read_settings(path.with_name(f"{parent}.toml")) if parent else {}
+    first = next(iter(base or tables), "")
     whole: dict[str, Settings] = {}
-    for encoder, rows in tables.items():
+    for encoder in dict.fromkeys((*base, *tables)):
         known = ENCODERS | DECODERS
         assert encoder in known, f"{path.name}: {encoder} is none of {', '.join(known)}"
-        settings = dict(next(iter(whole.values()), {}))
-        for name, row in rows.items():
+        settings = dict(base.get(encoder, base.get(first, {})))
+        sections = [tables.get(name, {}) for name in dict.fromkeys((first, encoder))]
+        for name, row in (item for rows in sections for item in rows.items()):
             fine = isinstance(row, list) and len(row) == 2 and str(row[1]).strip()
             assert fine, f"{path.name}: {encoder}: {name} is not [value, source]"
             if row[0] == "absent":
