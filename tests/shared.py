@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +37,14 @@ def fill(named: Iterable[tuple[str, nn.Parameter]], seed: int) -> None:
         drawn = np.random.RandomState(seed + place).standard_normal(tuple(parameter.shape))
         norm = "norm" in name.lower() and name.endswith("weight")
         parameter.data = tensor(1 + 0.4 * (0.25 * drawn) if norm else 0.25 * drawn)
+
+
+def compare(
+    value: torch.Tensor, leaves: Mapping[str, torch.Tensor], case: Mapping[str, Any], atol: float
+) -> None:
+    """Compare a value with a case's ``loss``, and its gradients with ``grad_NAME``."""
+    assert float(value.detach()) == pytest.approx(case["loss"], rel=0, abs=atol)
+    found = torch.autograd.grad(value, [*leaves.values()], retain_graph=True)
+    for name, gradient in zip(leaves, found, strict=True):
+        wanted = tensor(case[f"grad_{name}"])
+        assert torch.allclose(gradient, wanted, rtol=0, atol=atol), f"{case.get('name')}: {name}"

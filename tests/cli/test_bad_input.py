@@ -15,6 +15,8 @@ FILES: dict[str, bytes] = {
     "latin.txt": b"caf\xe9\nbar\n",
     "two.tsv": b"foo\tbar\na\tb\n",
     "columns.tsv": b"text\tother\na\tb\n",
+    "empty.tsv": b"text\tpositive\tnegative\n" + b"a b\tc d\t\n" * 3 + b"e\tf\tg\n",
+    "dev.tsv": b"sentence1\tsentence2\tscore\na\tb\t4\na\tc\t1\nb\tc\t5\n",
     "titles.tsv": b"text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
     "no.toml": b"[train\n",
 }
@@ -26,7 +28,13 @@ CHOICES = [
     ("--data columns.tsv --set data.columns.positive=textt", "textt"),
     ("--model ./nothere", "./nothere", "no such folder"),
     ("--recipe hicl-sncse --pool.segments.wrap sentence", "pool.segments", "pool.mask-prompt"),
+    ("--dev nothing.tsv", "no such file"),
+    ("--dev ok.txt", "graded or labelled rows are not read"),
+    ("--dev dev.tsv --train.select other", "not a dev score"),
+    ("--out .", "holds other things"),
+    ("--negatives hard-negatives --data empty.tsv --data.blank refuse", "column negative"),
 ]
+"""What ``train`` refuses in the same words with ``--dry-run`` and without."""
 RUNS = [
     ("--data ok.txt --out ok.txt/run", "--out", "ok.txt is a file"),
     ("--data ok.txt --out ok.txt", "--out", "ok.txt is a file"),
@@ -107,8 +115,10 @@ def test_a_mistake_is_one_line_and_leaves_nothing(cse: Cse, bad: Path) -> None:
     before = everything(bad)
     for words, *said in CHOICES:
         given = words.split() if "--data" in words else ["--data", "ok.txt", *words.split()]
-        refused(cse("train", *given), *said)
-        refused(cse("train", "--dry-run", *given), *said)
+        run, dry = cse("train", *given), cse("train", "--dry-run", *given)
+        for each in (run, dry):
+            refused(each, *said)
+        assert dry.err == run.err.replace(f"{bad}/", ""), "a run has its paths in full"
     for words, *said in RUNS:
         refused(cse("train", *words.split()), *said)
     for words, *said in USES:

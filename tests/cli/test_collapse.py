@@ -66,7 +66,8 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
 
     def look(cosine: float, rank: float, score: float, name: str, count: int = 99) -> str | None:
         numbers = {"mean_cosine": cosine, "effective_rank": rank, "spearman": score}
-        return watch.look(name, {f"{name}.{key}": value for key, value in numbers.items()}, count)
+        scores = {f"{name}.{key}": value for key, value in numbers.items()}
+        return next(watch.warnings(scores, {name: count}), None)
 
     assert look(0.5, 30.0, 60.0, "a") is None
     assert look(0.2, 1.5, 50.0, "a", 9) is None

@@ -183,31 +183,6 @@ def test_evaluation_and_folder_of_the_plan(cse: Cse, sentences: Path, tmp_path: 
     assert sum("mine.dev.spearman" in json.loads(line) for line in lines) == times - 1 == 2
 
 
-def test_a_dry_run_refuses_what_the_run_refuses(cse: Cse, sentences: Path, tmp_path: Path) -> None:
-    dev = str(tmp_path / "mine.dev.tsv")
-    Path(dev).write_text(PAIRS, encoding="utf-8")
-    rows = "text\tpositive\tnegative\n" + "a b\tc d\t\n" * 3
-    (tmp_path / "blank.tsv").write_text(rows + "e\tf\tg\n", encoding="utf-8")
-    cases: list[tuple[list[str], str]] = [
-        (["--dev", "nothing-of-this-name.tsv"], "no such file"),
-        (["--dev", str(sentences)], "graded or labelled rows are not read"),
-        (["--dev", dev, "--train.select", "other"], "not a dev score"),
-        (["--out", str(tmp_path)], "holds other things"),
-    ]
-    if Installed().registry.has("negatives", "hard-negatives"):
-        blank = ["--negatives", "hard-negatives", "--data.blank", "refuse"]
-        blank += ["--data", str(tmp_path / "blank.tsv")]
-        cases.append((blank, "column negative"))
-    for given, error in cases:
-        data = [] if "--data" in given else ["--data", str(sentences)]
-        folder = [] if "--out" in given else ["--out", str(tmp_path / "run")]
-        dry = cse("train", *data, *given, "--dry-run")
-        run = cse("train", *data, *given, *folder)
-        assert dry.code == run.code == 2 and dry.out == ""
-        assert error in dry.errors[-1] and dry.errors[-1] == run.errors[-1]
-        assert not (tmp_path / "run").exists()
-
-
 WARNED = {
     "train.chunk_size=65": "train.chunk_size 65 is larger than train.batch_size 64",
     "train.batch_size=2000": "is larger than the data (1000 rows)",

@@ -16,7 +16,6 @@ from cse_cli.training.running import _new_folder, beside_start
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose
-from tests.fixtures.tiny import metrics
 
 QUICK = ("--train.batch_size", "6", "--train.max_steps", "4", "--train.log_steps", "1",
          "--train.lr", "1e-3", "--model.max_length", "16", "--train.device", "cpu")  # fmt: skip
@@ -32,31 +31,6 @@ def stopped_after(cse: Cse, patch: pytest.MonkeyPatch, step: int, *words: str) -
         stop = lambda self, done: done == step and signal.raise_signal(signal.SIGTERM)  # noqa: E731
         inside.setattr(LineReporter, "step", stop)
         assert cse(*words).code == 130
-
-
-@pytest.fixture
-def pairs(sentences: Path) -> Path:
-    lines = [line for line in sentences.read_text(encoding="utf-8").splitlines() if line]
-    rows = "".join(f"{line},{line} now,never {line}\n" for line in lines)
-    path = sentences.with_name("pairs.csv")
-    path.write_text("text,positive,negative\n" + rows, encoding="utf-8")
-    return path
-
-
-def test_losses_go_on_as_if_nothing_had_happened(
-    cse: Cse, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = training(pairs, "--dev", "none", *QUICK, "--recipe", "mocose",
-                     "--train.precision", "auto", "--out")  # fmt: skip
-    whole, halted, again = (tmp_path / name for name in ("whole", "halted", "again"))
-    assert cse(*words, str(whole)).code == 0
-    assert 'precision = "auto"' not in (whole / "run.toml").read_text(encoding="utf-8")
-    stopped_after(cse, monkeypatch, 2, *words, str(halted))
-    assert (halted / "checkpoints" / "step-2").is_dir()
-    assert cse("train", "--resume", str(halted)).code == 0
-    assert metrics(halted) == metrics(whole)
-    assert cse("train", "--recipe", str(halted), "--out", str(again)).code == 0
-    assert metrics(again) == metrics(whole)
 
 
 def test_what_a_run_reads_may_not_change(

@@ -9,15 +9,15 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from tests.fixtures.serving import Quiet, serving
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 
@@ -37,7 +37,7 @@ def served_hub(
     Every revision is ``COMMIT``.
     """
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def answer(self, code: int, body: bytes = b"", **headers: str) -> None:
@@ -90,16 +90,8 @@ def served_hub(
 
         do_GET = do_HEAD = do_POST = handle_request
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Handler) as address:
+        yield address
 
 
 def sha1(content: bytes) -> str:

@@ -1,7 +1,5 @@
 """The list of parts that hints name before they are installed, against the installed records."""
 
-from typing import Any
-
 import pytest
 
 from cse_cli.plugins.directory import known_commands, known_parts
@@ -10,10 +8,12 @@ from cse_core.capabilities import flatten
 from cse_core.errors import CseError
 from cse_core.evaluation.dev_sets import DEV, DEV_OF_ROWS
 from cse_core.recipes.model_facts import model_facts
-from cse_core.records import AugmenterSpec, ComponentSpec, Kind, StoreSpec, SuiteSpec
+from cse_core.records import ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
+from tests.core.registry.test_registry import NEGATION
+from tests.core.registry.test_registry import info as plugin
 from tests.docs.pages import ROOT
 
 DISTRIBUTIONS = sorted({part.distribution for part in known_parts()})
@@ -40,19 +40,6 @@ def test_the_list_is_what_the_distributions_bring() -> None:
     assert known_commands().items() <= commands.items()
 
 
-def info(key: str, *parts: ComponentSpec, **state: Any) -> PluginInfo:
-    distribution, _, name = key.partition(":")
-    return PluginInfo(
-        key=key, name=name, distribution=distribution, version="0.1.0", summary="", module="m",
-        parts=parts, **state,
-    )  # fmt: skip
-
-
-NEGATION = AugmenterSpec(
-    name="negation", summary="s", factory="m:C", provides=("view:soft_negative",)
-)
-
-
 def error(kind: Kind, name: str, *infos: PluginInfo) -> str:
     with pytest.raises(CseError) as caught:
         Registry.from_plugins(infos, known_parts()).find(kind, name)
@@ -66,11 +53,11 @@ def test_parts_of_a_known_paper() -> None:
     assert "did you mean fgsm? it is a part of cse-mocose" in error("aug", "fgms")
     assert "it is a part of cse-mocose, not installed" in error("aug", "cse-mocos/fgsm")
     broken = {"status": "broken", "reason": "ImportError: x", "fix": "pip install -U cse-mocose"}
-    assert error("aug", "fgsm", info("cse-mocose:mocose", **broken)).endswith(
+    assert error("aug", "fgsm", plugin("cse-mocose:mocose", **broken)).endswith(
         "it is a part of cse-mocose 0.1.0, broken (ImportError: x): pip install -U cse-mocose"
     )
     queue = StoreSpec(name="queue", summary="s", factory="m:C")
-    said = error("aug", "fgsm", info("cse-mocose:mocose", queue))
+    said = error("aug", "fgsm", plugin("cse-mocose:mocose", queue))
     assert "cse-mocose" not in said, "the installed version lacks it"
     none = Registry([], known=known_parts())
     for find, distribution in (
@@ -83,7 +70,7 @@ def test_parts_of_a_known_paper() -> None:
             find()
     token = "view:soft_negative"
     none = Registry([], known=known_parts())
-    some = Registry.from_plugins([info("cse-s:s", NEGATION)], known_parts())
+    some = Registry.from_plugins([plugin("cse-s:s", NEGATION)], known_parts())
     (found,) = none.providers_elsewhere(token)
     assert (found.kind, found.name, found.distribution) == ("aug", "negation", "cse-sncse")
     assert list(some.providers_elsewhere(token)) == []

@@ -22,14 +22,14 @@ MARGIN = {"infonce.negatives": 7.0, "infonce.positive_margin": 0.5244}
 
 def test_the_opening_stands_above_the_first_message(capsys: pytest.CaptureFixture[str]) -> None:
     """Quiet keeps what it hears and shows nothing."""
-    with reporter_for(quiet=True, json=False, opening=lambda: print("opening")) as reporter:
+    with reporter_for(quiet=True, opening=lambda: print("opening")) as reporter:
         reporter.message("a")
         reporter.warning("b")
         reporter.begin(0, 1, 0)
         reporter.line(LINE)
     assert capsys.readouterr() == ("", "")
     assert (reporter.messages, reporter.warnings) == (["a"], ["b"])
-    with reporter_for(quiet=False, json=False, opening=lambda: print("opening")) as reporter:
+    with reporter_for(quiet=False, opening=lambda: print("opening")) as reporter:
         assert isinstance(reporter, LineReporter)
         assert capsys.readouterr().out == ""
         reporter.warning("one")

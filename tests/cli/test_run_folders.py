@@ -44,6 +44,7 @@ def test_a_run_goes_on_from_anywhere(cse: Cse, trained: Path, run: Path, tmp_pat
     assert recipe["data"]["path"] == [str(trained / "texts.txt")]
     assert recipe["train"]["dev"] == [str(trained / "pairs.tsv")]
     assert recipe["model"]["name"] == str(trained / "encoder")
+    assert recipe["train"]["precision"] != "auto", "but what it became"
     assert (trained / "runs/latest").readlink() == Path("one")
     assert cse("train", "--recipe", "run", "--out", "again", "-q").code == 0
     assert not (tmp_path / "latest").exists()

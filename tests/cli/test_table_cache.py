@@ -16,24 +16,21 @@ from tokenizers.pre_tokenizers import PreTokenizer
 from transformers import PreTrainedTokenizerFast
 
 from cse_cli.models.saved_model import load
+from cse_cli.terminal.progress import SilentReporter
 from cse_cli.texts import table_cache as token_cache
 from cse_cli.texts.table_cache import kept_vectors, table_key, token_table, vectors_key
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
 from tests.fixtures.tiny import registry
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
 
 
-class Heard(Reporter):
+class Heard(SilentReporter):
     def __init__(self) -> None:
-        self.messages: list[str] = []
+        super().__init__()
         self.steps: list[tuple[int, int]] = []
-
-    def message(self, text: str) -> None:
-        self.messages.append(text)
 
     def progress(self, done: int, total: int, what: str) -> None:
         assert what == "texts tokenised"

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from cse_core.functional import sample_in_rows, unit
+from cse_core.functional import owner_means, sample_in_rows, unit
 from cse_core.schedule import CURVES, Schedule
 from cse_core.token_batch import offsets_of, positions_in_order
+from cse_core.types import Embeddings
 from tests.fixtures.parts import rising
 
 LENGTHS = torch.tensor([3, 0, 1, 6, 4])
@@ -26,6 +27,23 @@ def test_unit_vectors_and_positions() -> None:
     places = torch.tensor([7, 2, 2, 0, 5, 1, 9])
     assert positions_in_order(places, offsets).tolist() == [3, 1, 2, 0, 1, 0, 2]
     assert positions_in_order(places[:0], offsets_of(torch.tensor([0]))).tolist() == []
+
+
+def test_means_of_owners() -> None:
+    """Weighted or not, of owners in any order; weights that are all zero are none."""
+    owner, length = torch.tensor([5, 5, 5, 2, 9, 9]), torch.tensor([1, 0, 2, 4, 0, 0])
+    slot, vectors = torch.tensor([0, 1, 2, 0, 0, 1]), torch.eye(6)
+    rows = Embeddings(vectors, owner, slot, length)
+    thirds, halves = [1 / 3, 1 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 0, 0.5, 0.5]
+    weighted = [[1 / 3, 0, 2 / 3, 0, 0, 0], [0, 0, 0, 1.0, 0, 0], halves]
+    for weights, wanted in ((None, [thirds, weighted[1], halves]), (length, weighted)):
+        found = owner_means(rows, weights)
+        torch.testing.assert_close(found.vectors, torch.tensor(wanted))
+        assert found.owner.tolist() == [5, 2, 9] and not found.slot.any()
+        assert found.length.tolist() == [3, 4, 0]
+    assert len(owner_means(rows.take(owner < 0))) == 0
+    half = owner_means(Embeddings(vectors.bfloat16(), owner, slot, length))
+    assert half.vectors.dtype == torch.float32
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from zipfile import ZipFile
 
 import pytest
 
 from docs import directory
+from tests.fixtures.serving import Quiet, serving
 
 POINTS = "[cse]\nmargin = cse_margin.plugin\n\n[cse.commands]\ndata.clean = cse_margin.c:CLEAN\n"
 FILES = {
@@ -54,7 +53,7 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[str,
     """An index on this machine, and how many bytes of wheels it sent with each answer."""
     sent: list[int] = []
 
-    class Index(BaseHTTPRequestHandler):
+    class Index(Quiet):
         def do_GET(self) -> None:
             *_, page = (word for word in self.path.split("/") if word)
             status, headers = 200, {}
@@ -82,13 +81,8 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[str,
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Index)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/simple/", sent
-    server.shutdown()
+    with serving(Index) as address:
+        yield f"{address}/simple/", sent
 
 
 def test_plugins_of_an_index_are_found_by_name(

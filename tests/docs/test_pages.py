@@ -6,10 +6,10 @@ import inspect
 import os
 import re
 import shlex
-import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
@@ -208,11 +208,6 @@ def test_every_field_and_method_is_in_the_reference() -> None:
                 assert f"- `{method}(" in section and (value.__doc__ or "").strip(), method
 
 
-def load_module(name: str) -> Any:
-    __import__(name)
-    return sys.modules[name]
-
-
 # -- the site -------------------------------------------------------------------------------------
 
 
@@ -225,7 +220,7 @@ def test_the_site() -> None:
     there = site.site_pages()
     assert sorted(named(site.navigation())) == sorted({*there.values(), *site.reference()})
     assert {*there} == {name for name in PAGES if name in there}
-    assert all(load_module(name) for name in site.MODULES)
+    assert all(import_module(name) for name in site.MODULES)
     text = "See [the licence](../LICENSE) and\n```\n[not](../LICENSE)\n```\n"
     plain = site.for_the_site(text, "docs/authors.md")
     assert plain == "See the licence and\n```\n[not](../LICENSE)\n```\n"

@@ -235,10 +235,9 @@ def _finished() -> Iterator[Damage]:
     yield Damage("simple", "result.json", flip, EITHER, ("finished",), use="resume finished")
     yield Damage("simple", "result.json", folder, REFUSED, ("result.json",), use="resume finished")
     files = ("model.safetensors", "config.json", "tokenizer.json", "cse.json", "checksums.json")
-    for file in (*files, "tokenizer_config.json", "heads.safetensors"):
+    for file in (*files, "tokenizer_config.json"):
         for how in (cut, flip, empty, folder, foreign, behind, *((remove,) * (file in files[:1]))):
-            if file != "heads.safetensors":
-                yield Damage("simple", f"model/{file}", how, REFUSED, ("model",), use="encode")
+            yield Damage("simple", f"model/{file}", how, REFUSED, ("model",), use="encode")
     for file in files:
         yield Damage("simple", f"model/{file}", flip, REFUSED, ("model",), use="eval")
         yield Damage("simple", f"model/{file}", flip, REFUSED, ("model",), use="train")

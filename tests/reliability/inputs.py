@@ -6,13 +6,13 @@ A case of ``inputs/*.toml``::
     words = "train --data ok.txt --train.lr -1"
     says = ["train.lr", "-1"]
 
-``words`` is read as a shell would. ``expect`` is ``clear`` (default) or ``accepted``. ``files`` holds
-texts by name, ``made`` names a maker (``"fifo as texts.txt"``), ``changed`` new values in a JSON file
-of these, ``stdin`` a text, ``env`` variables; in words, files and stdin ``<9*5000>`` is 5,000 nines.
-In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
+``words`` is read as a shell would. ``expect`` is ``clear`` (default) or ``accepted``. ``files``
+holds texts by name, ``made`` names a maker (``"fifo as texts.txt"``), ``changed`` new values in a
+JSON file of these, ``stdin`` a text, ``env`` variables; in words, files and stdin ``<9*5000>`` is
+5,000 nines. In every folder lie ``ok.txt``, ``pairs.tsv`` and ``folder``.
 
-Lists of ``words``, ``made``, ``files`` and ``changed`` are alternatives: each combination is a case.
-``[default]`` is what a table's cases have in common.
+Lists of ``words``, ``made``, ``files`` and ``changed`` are alternatives: each combination is a
+case. ``[default]`` is what a table's cases have in common.
 """
 
 import json

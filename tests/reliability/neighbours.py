@@ -37,12 +37,6 @@ class Neighbour(NamedTuple):
     run: Case
 
 
-def lay_out(folder: Path) -> None:
-    make_encoder(folder / "tiny")
-    (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
-    (folder / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
-
-
 def clear(answer: Answer, *says: str) -> str:
     """Return what is wrong with a refusal, or nothing."""
     lines = [line for line in answer.err.splitlines() if line.startswith("error: ")]
@@ -157,28 +151,28 @@ def tried(case: Neighbour, server: Server) -> tuple[Outcome, Answer, str]:
 def _laid_out() -> Path:
     folder = Path(mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    lay_out(folder)
+    make_encoder(folder / "tiny")
+    (folder / "ok.txt").write_text(TEXTS, encoding="utf-8")
+    (folder / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
     return folder
 
 
 def neighbours() -> Iterator[Neighbour]:
-    yield from map(Neighbour._make, _cases())
-
-
-def _cases() -> Iterator[tuple[str, Case]]:
     for words, written in OUTPUTS.items():
+        command = words.split()[0]
         for umask in (0o077, 0o002):
-            yield f"umask {umask:03o}: {words.split()[0]} {written}", _umask(words, written, umask)
+            case = _umask(words, written, umask)
+            yield Neighbour(f"umask {umask:03o}: {command} {written}", case)
         for at in written.split():
             if at != "run":
                 for to in ("file", "folder", "nothing"):
-                    yield f"{at} links to a {to}", _planted(words, at, to)
+                    yield Neighbour(f"{at} links to a {to}", _planted(words, at, to))
     for name in ("checkpoints", "rounds", "model", "metrics.jsonl", "result.json", ".lock"):
         words = f"{TRAIN} --train.max_steps 2"
         for to in ("file", "folder", "nothing"):
-            yield f"run/{name} links to a {to}", _planted(words, f"run/{name}", to)
-    yield "resume while it is held", _held("train --resume run")
-    yield "train while it is held", _held(f"{TRAIN} --train.max_steps 2")
+            yield Neighbour(f"run/{name} links to a {to}", _planted(words, f"run/{name}", to))
+    yield Neighbour("resume while it is held", _held("train --resume run"))
+    yield Neighbour("train while it is held", _held(f"{TRAIN} --train.max_steps 2"))
     for content in ("", "99999999\n", "-1\n", "no number", f"{os.getpid()}\n", "\x00" * 100):
-        yield f"stale lock {content[:12]!r}", _stale(content)
-    yield "two at once", _two_at_once
+        yield Neighbour(f"stale lock {content[:12]!r}", _stale(content))
+    yield Neighbour("two at once", _two_at_once)

@@ -2,11 +2,11 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cse_testkit import tiny_corpus, write_corpus
@@ -62,19 +62,14 @@ def resume(out: Path, server: Server, fault: Fault | None = None, **how: Any) ->
 
 
 @cache
-def folder_of_runs() -> Path:
+def folder_of_runs() -> TemporaryDirectory[str]:
     """Return a folder for the runs of this process, which goes with it."""
-    made = tempfile.TemporaryDirectory(prefix="cse-runs-")
-    _KEPT.append(made)
-    return Path(made.name)
-
-
-_KEPT: list[Any] = []
+    return TemporaryDirectory(prefix="cse-runs-")
 
 
 @cache
 def base(name: str, server: Server) -> Base:
-    folder = folder_of_runs() / name
+    folder = Path(folder_of_runs().name) / name
     folder.mkdir()
     folder.parent.chmod(0o755)
     tiny_encoder(folder / "encoder", layers=1, hidden=8)

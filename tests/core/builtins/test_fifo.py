@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cse_core.memory import Fifo, Held
+from cse_core.parts import Part
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
@@ -55,3 +56,26 @@ def test_what_is_kept_beside_goes_with_its_rows() -> None:
         assert kept.slot.tolist() == slots and kept.views == {"queue": "positive"}
         side = kept.side["queue", "teacher"].flatten()
         assert side[~side.isnan()].tolist() == teacher and int(side.isnan().sum()) == 1
+
+
+class Remembers(Part):
+    remembers = ("memory", "seen", "centre")
+
+    def __init__(self) -> None:
+        self.memory = Fifo()
+        self.seen: list[int] = []
+        self.centre: torch.Tensor | None = None
+
+
+def test_a_part_keeps_what_it_remembers() -> None:
+    """A memory beside tensors and JSON values; what is None is not written."""
+    part, again = Remembers(), Remembers()
+    assert part.state_dict() == {"seen": []}
+    part.seen = [4, 2]
+    part.memory.push(torch.eye(2), torch.tensor([7, 3]), 2)
+    state = part.state_dict()
+    assert state.keys() == {"vectors", "row", "age", "seen"}
+    again.centre = torch.ones(2)
+    again.load_state_dict(state)
+    assert again.seen == [4, 2] and again.centre is None
+    assert again.memory.held is not None and again.memory.held.row.tolist() == [7, 3]

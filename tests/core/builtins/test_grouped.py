@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import StoreSuite, run_steps, tiny_corpus
+from cse_testkit import run_steps, tiny_corpus
 from torch import Tensor
 
 from cse_core.errors import CseError, PartError
@@ -14,10 +14,6 @@ from tests.fixtures.tiny import Build, sentences
 GROUPS = [*"aaaaaaaaabbbbbbbccccc", "d", "d", "d"]
 RECIPE = '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n[[negatives]]\nuse = "grouped"\n'
 COLUMNS = {"text": sentences(24), "group": GROUPS}
-
-
-class TestGrouped(StoreSuite):
-    part = ("negatives", "grouped")
 
 
 def epochs(build: Build, count: int, **columns: Any) -> list[list[Tensor]]:

@@ -2,45 +2,35 @@
 
 import itertools
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 import torch
+from cse_testkit import make_batch
 from torch import Tensor
 
 from cse_core.builtins.infonce import Infonce
 from cse_core.builtins.options import InfonceOptions
-from cse_core.engine.negatives import negatives_for_loss, negatives_for_reversed, reversed_batch
-from cse_core.types import Batch, CorpusKeys, LossOutput, Negatives, Positives
-
-
-class Name:
-    name = "infonce"
+from cse_core.engine.negatives import negatives_for_loss, reversed_batch
+from cse_core.types import Batch, LossOutput, Negatives
 
 
 def run(options: InfonceOptions, batch: Batch, negatives: Negatives) -> LossOutput:
-    loss = Infonce(options, cast(Any, Name()))
+    loss = Infonce(options, cast(Any, SimpleNamespace(name="infonce")))
     return loss(batch, batch.targets[options.target], negatives, cast(Any, None))
 
 
 def made(
-    anchors: int, positives: int, *, seed: int = 0, owner: list[int] | None = None,
-    weights: Tensor | None = None, dimension: int = 6,
-) -> Batch:  # fmt: skip
-    draws = torch.Generator().manual_seed(seed)
-
-    def some(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=draws, dtype=torch.float64)
-
-    owners = torch.tensor(owner) if owner else torch.arange(anchors)
-    rows = torch.arange(int(owners.max()) + 1) if anchors else torch.arange(0)
-    keys = CorpusKeys(torch.full((100,), -1), torch.arange(100))
-    return Batch(
-        rows=rows, level="sentence", anchors=some(anchors, dimension).requires_grad_(True),
-        owner=owners, slot=torch.zeros_like(owners),
-        targets={"positive": Positives(some(anchors, positives, dimension), weights)},
-        stored={}, views={}, roles={}, corpus=keys,
-    )  # fmt: skip
+    anchors: int, positives: int, owner: list[int] | None = None, weights: Tensor | None = None
+) -> Batch:
+    batch = make_batch(sentences=anchors, dimension=6, groups={"positive": positives})
+    group = replace(batch.targets["positive"], weights=weights)
+    batch = replace(batch, anchors=batch.anchors.requires_grad_(True), targets={"positive": group})
+    if owner is None:
+        return batch
+    return replace(batch, owner=torch.tensor(owner), rows=torch.arange(max(owner) + 1))
 
 
 def given(batch: Batch, count: int, *, seed: int = 1) -> Negatives:
@@ -151,7 +141,7 @@ def test_in_batch_negatives_of_both_directions(sides: Any, positives: int) -> No
     expected = wanted_pairs(batch, options)
     assert seen(forward) == [{tuple(v.tolist()) for v in row} for row in expected]
     turned, back = reversed_batch(batch, "positive")
-    backward = negatives_for_reversed(batch, turned, options)
+    backward = negatives_for_loss(batch, options, (), seen_by=turned)
     for place, (i, p) in enumerate(itertools.product(range(5), range(positives))):
         others = [j for j in range(5) if batch.owner[j] != batch.owner[i]]
         wanted: list[Tensor] = []

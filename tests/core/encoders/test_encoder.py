@@ -18,7 +18,6 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 
-STARTER = Path(__file__).parents[3] / "plugins/starter/cse_starter/encoder"
 LENGTHS = [24, 1, 7, 20, 11, 3, 24, 2, 1]  # 93 tokens: more than any model here has positions
 SIZES = {
     "vocab_size": 97,
@@ -376,23 +375,17 @@ def test_bounds():
     close(with_empty, encode(encoder, [4, 3]).last)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    if not STARTER.is_dir():
-        pytest.skip("the starter encoder is not here")
-    return Path(shutil.copytree(STARTER, tmp_path / "encoder"))
-
-
-def test_load_from_scratch_and_dropout(folder):
-    edit(folder, dtype="bfloat16")
+def test_load_from_scratch_and_dropout(starter_copy):
+    edit(starter_copy, dtype="bfloat16")
     first, second, other = (
-        PackedEncoder.load(folder, from_scratch=True, seed=seed).state_dict() for seed in (1, 1, 2)
+        PackedEncoder.load(starter_copy, from_scratch=True, seed=seed).state_dict()
+        for seed in (1, 1, 2)
     )
     assert all(torch.equal(first[key], second[key]) for key in first)
     assert any(not torch.equal(first[key], other[key]) for key in first)
     assert {each.dtype for each in first.values()} == {torch.float32}
     state = torch.get_rng_state()
-    encoder = PackedEncoder.load(folder, dropout=0.3, seed=0)
+    encoder = PackedEncoder.load(starter_copy, dropout=0.3, seed=0)
     assert torch.equal(torch.get_rng_state(), state)
     assert {m.p for m in encoder.modules() if isinstance(m, torch.nn.Dropout)} == {0.3}
 
@@ -418,21 +411,21 @@ DAMAGES = {
 }
 
 
-def test_load_says_what_is_wrong_with_a_folder(folder, tmp_path):
+def test_load_says_what_is_wrong_with_a_folder(starter_copy, tmp_path):
     for message, damage in DAMAGES.items():
-        damaged = Path(shutil.copytree(folder, tmp_path / message.replace(" ", "-")))
+        damaged = Path(shutil.copytree(starter_copy, tmp_path / message.replace(" ", "-")))
         damage(damaged)
         with pytest.raises(CseError, match=message) as raised:
             PackedEncoder.load(damaged, seed=0)
         assert raised.value.where == "model.name"
         assert "\n" not in str(raised.value)
-    (folder / "tokenizer.json").write_text("{")
+    (starter_copy / "tokenizer.json").write_text("{")
     with pytest.raises(CseError, match="tokenizer"):
-        load_tokenizer(folder)
-    (folder / "tokenizer.json").unlink()
-    (folder / "vocab.txt").unlink()
+        load_tokenizer(starter_copy)
+    (starter_copy / "tokenizer.json").unlink()
+    (starter_copy / "vocab.txt").unlink()
     with pytest.raises(CseError, match="no tokenizer in the folder"):
-        load_tokenizer(folder)
+        load_tokenizer(starter_copy)
 
 
 @pytest.mark.parametrize("make", [bert, roberta, electra, distilbert, albert])

@@ -34,7 +34,7 @@ def test_a_loss_of_losses_is_what_its_numbers_say(encoder: str, folder: Path) ->
     for name, gradient in alone.gradients.items():
         torch.testing.assert_close(held.gradients[name], 2 * gradient, rtol=1e-4, atol=1e-6)
     path = "loss.twice.inner.inner"
-    assert list(held.assembly.losses) == ["twice"] and path in held.assembly.parts
+    assert list(held.assembly.of("loss")) == ["twice"] and path in held.assembly.parts
     assert held.part(path).options.in_batch == "both", "it has the options of its holder"
 
 

@@ -10,7 +10,6 @@ from torch.nn import functional
 from cse_core.engine.negatives import (
     negative_counts,
     negatives_for_loss,
-    negatives_for_reversed,
     no_negatives,
     reversed_batch,
 )
@@ -25,20 +24,12 @@ READY = (
 )
 
 
-def blocks(bench: Bench) -> tuple[tuple[str, int], ...]:
-    seen: list[Negatives] = []
-    loss = bench.part("loss.infonce")
-    plain = type(loss).__call__
-
-    class Watched(type(loss)):  # type: ignore[misc]
-        def __call__(self, batch, targets, negatives, ctx):  # type: ignore[no-untyped-def]
-            seen.append(negatives)
-            return plain(self, batch, targets, negatives, ctx)
-
-    loss.__class__ = Watched
+def negatives_of(bench: Bench) -> Negatives:
+    """Return those that the loss is given in a step."""
+    seen = bench.seen()
     bench.step(0)
-    bench.seen = seen  # type: ignore[attr-defined]
-    return seen[0].blocks
+    negatives: Negatives = seen["loss.infonce", "__call__"][0][2]
+    return negatives
 
 
 def test_a_loss_chooses_its_negatives_of_its_level(build: Build) -> None:
@@ -52,7 +43,7 @@ def test_a_loss_chooses_its_negatives_of_its_level(build: Build) -> None:
         bench = build(READY, setting)
         bench.part("negatives.ready").given = {"vectors": torch.randn(3, 32)}
         bench.part("negatives.second").given = {"vectors": torch.randn(3, size)}
-        assert [name for name, _ in blocks(bench)] == expected
+        assert [name for name, _ in negatives_of(bench).blocks] == expected
 
 
 def test_another_dimension_is_refused(build: Build) -> None:
@@ -67,7 +58,7 @@ def test_another_dimension_is_refused(build: Build) -> None:
     )
     bench = build(READY, "loss.infonce.negatives=[ready]")
     bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
-    assert [name for name, _ in blocks(bench)] == ["in-batch"]
+    assert [name for name, _ in negatives_of(bench).blocks] == ["in-batch"]
     recipe = (
         '[[pool]]\nuse = "cls"\n[[pool]]\nuse = "mlp"\nbranches = "online"\ndimension = 16\n'
         '[views.positive]\nbranch = "ema"\n[[branch]]\nuse = "ema"\n'
@@ -85,8 +76,7 @@ def test_masks_of_own_row_same_text_and_same_document(build: Build) -> None:
     bench.part("negatives.ready").given = {
         "vectors": torch.randn(5, 32), "row": torch.tensor([0, 9, 20, 2, -1]),
     }  # fmt: skip
-    blocks(bench)
-    negatives = bench.seen[0]  # type: ignore[attr-defined]
+    negatives = negatives_of(bench)
     mask, stored = negatives.mask[:, :8], negatives.mask[:, 8:]
     documents, ids = [i // 6 for i in range(24)], [texts.index(t) for t in texts]
     for i in range(8):
@@ -96,8 +86,7 @@ def test_masks_of_own_row_same_text_and_same_document(build: Build) -> None:
             same = row >= 0 and (documents[i] == documents[row] or ids[i] == ids[row])
             assert bool(stored[i, n]) == same
     kept = build(READY, "loss.infonce.same_text=keep", columns=columns)
-    blocks(kept)
-    assert torch.equal(kept.seen[0].mask, torch.eye(8).bool())  # type: ignore[attr-defined]
+    assert torch.equal(negatives_of(kept).mask, torch.eye(8).bool())
 
 
 def test_whose_rows_are_unknown_and_what_is_weighed(build: Build) -> None:
@@ -107,12 +96,12 @@ def test_whose_rows_are_unknown_and_what_is_weighed(build: Build) -> None:
     bench.part("negatives.ready").given = {
         "vectors": torch.randn(4, 32), "row": torch.tensor([0, 3, 23, 10**6]),
     }  # fmt: skip
-    blocks(bench)
-    assert not bench.seen[0].mask[:, 8:].any()  # type: ignore[attr-defined]
+    assert not negatives_of(bench).mask[:, 8:].any()
     recipe = '[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "watching"\n'
     bench = build(recipe)
-    assert [name for name, _ in blocks(bench)] == ["in-batch"]
-    assert bool((bench.seen[0].log_weights < -0.6).all())  # type: ignore[attr-defined]
+    negatives = negatives_of(bench)
+    assert [name for name, _ in negatives.blocks] == ["in-batch"]
+    assert bool((negatives.log_weights < -0.6).all())
     ((_, given),) = bench.part("negatives.watching").seen
     assert given.blocks == (("in-batch", 8),) and not given.log_weights.any()
 
@@ -122,8 +111,8 @@ def test_views_of_several_texts(build: Build) -> None:
         recipe = f'[[pool]]\nuse = "cls"\n[[negatives]]\nuse = "extra-view"\nrole = "{role}"\n'
         bench = build(recipe, "model.dropout=0")
         own = () if role != "negative" else (("negative", 16),)
-        assert blocks(bench) == (("in-batch", 8), *own)
-    negatives = bench.seen[0]  # type: ignore[attr-defined]
+        negatives = negatives_of(bench)
+        assert negatives.blocks == (("in-batch", 8), *own)
     assert not negatives.mask[:, 8:].any()
     assert negatives.row[8:].tolist() == [i for i in range(8) for _ in range(2)]
     texts = [f"{t} {w}" for t in bench.columns["text"][:8] for w in ("ba", "do")]
@@ -228,7 +217,7 @@ def test_segments_of_the_anchors_sentence() -> None:
     for sides in ("target", "anchor", "both"):
         options = KEPT.model_copy(update={"in_batch": sides, "directions": "both"})
         swapped, _ = reversed_batch(batch, "positive")
-        negatives = negatives_for_reversed(batch, swapped, options)
+        negatives = negatives_for_loss(batch, options, (), seen_by=swapped)
         both = [*once, *(n + 6 for n in once)] if sides == "both" else once
         assert seen_by(negatives, 0) == both
 

@@ -61,12 +61,9 @@ def test_a_loss_sees_its_rows_alone(encoder: str, folder: Path) -> None:
 
 def test_positives_that_anchors_share_keep_their_places(encoder: str, folder: Path) -> None:
     bench = Bench(encoder, folder, TWO, QUIET, columns=COLUMNS)
-    seen = []
-    bench.assembly.calls.look = lambda part, method, given, came: seen.extend(
-        given[:1] if method == "__call__" else ()
-    )
+    seen = bench.seen()
     bench.step(index=list(range(4)))
-    batch = seen[0]
+    batch = seen["loss.infonce", "__call__"][0][0]
     group = Positives(torch.randn(4, 2, 3), torch.ones(4, 2), torch.tensor([0, 3, 4, 7]))
     batch = type(batch)(**{**batch.__dict__, "targets": {"shared": group}})
     found = rows_that_hold(batch, {"group": "b"}, lambda name: list("abab")).targets["shared"]

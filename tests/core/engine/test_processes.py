@@ -12,7 +12,7 @@ from cse_core.engine import objective
 from cse_core.errors import CseError
 from cse_core.runtime import distributed
 from cse_core.types import LossOutput
-from tests.fixtures.process import BATCHES, SEGMENTS, Event, steps, whole
+from tests.fixtures.process import BATCHES, PAIRS, SEGMENTS, Event, Found, steps, whole
 from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.tiny import Build, metrics, sentences
 
@@ -50,17 +50,34 @@ def close(found: dict[str, Tensor], expected: dict[str, Tensor], far: float = 1e
             assert torch.equal(found[name], value), name
 
 
+def as_one(
+    two: TwoProcesses, folder: Path, encoder: str, recipe: str, *sets: str,
+    batches: list[list[int]] = BATCHES, pairs: int = PAIRS, rtol: float = 1e-4, far: float = 1e-4,
+) -> tuple[Found, list[tuple[list[list[Event]], list[int]]]]:  # fmt: skip
+    """Check that two processes come to the losses and weights of one.
+
+    ``pairs`` are those of a tile in the two; losses may differ by ``rtol`` and weights by ``far``.
+
+    Returns:
+        What one comes to; what each of the two says in its steps, and the bytes of its weights.
+    """
+    job = {
+        "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)}, "sets": sets,
+        "batches": batches, "pairs": pairs,
+    }  # fmt: skip
+    expected, losses = steps(job, folder)
+    both = two(SHARED, "watched", job, str(folder))
+    for (found, numbers), _, _ in both:
+        np.testing.assert_allclose(numbers, losses, rtol=rtol, atol=rtol / 10)
+        close(found, expected, far)
+    return (expected, losses), [(said, trained) for _, said, trained in both]
+
+
 def test_what_a_step_says(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
     for recipe, chunk in ((PLAIN, "none"), (PLAIN, "2"), (SEGMENTS, "3")):
-        job = {
-            "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
-            "sets": ["model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}"],
-            "batches": BATCHES,
-        }  # fmt: skip
-        expected, losses = steps(job, folder)
-        for (found, numbers), said, trained in two_processes(SHARED, "watched", job, str(folder)):
-            np.testing.assert_allclose(numbers, losses, rtol=1e-4, atol=1e-5)
-            close(found, expected)
+        sets = ("model.dropout=0", "train.lr=1e-4", f"train.chunk_size={chunk}")
+        _, both = as_one(two_processes, folder, encoder, recipe, *sets)
+        for said, trained in both:
             for batch, calls in zip(BATCHES, said, strict=True):
                 check_step(recipe == PLAIN, len(batch), calls, trained)
 

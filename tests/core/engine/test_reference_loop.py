@@ -9,7 +9,7 @@ from transformers import BertModel
 
 from cse_core.data import Corpus
 from cse_core.runtime.seeds import generator
-from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
+from tests.fixtures.tiny import composed, metrics, sentences, trainer
 
 
 def test_fifty_steps_equal_a_plain_loop(encoder: str, folder: Path) -> None:
@@ -83,20 +83,3 @@ def test_scores_and_models_leave_the_train_only_head_out(encoder: str, folder: P
     with torch.no_grad():
         headed = run.assembly.online.heads["mlp"](plain)
     assert not torch.allclose(headed, plain, atol=1e-2)
-
-
-def test_a_last_batch_of_one_row_trains_and_is_scored(encoder: str, folder: Path) -> None:
-    texts = sentences(17)
-    composition = composed(
-        encoder, '[[pool]]\nuse = "cls"\n', "train.eval_steps=2", "train.log_steps=1",
-        "train.schedule=constant", folder=folder, rows=17,
-    )  # fmt: skip
-    corpus = Corpus.from_columns({"text": texts})
-    run, _ = trainer(composition, corpus, folder / "run", scorer=dev_scorer(texts))
-    outcome = run.run()
-    lines = metrics(folder / "run")
-    assert [line["step"] for line in lines] == [1, 2, 3]
-    assert [line["infonce.negatives"] for line in lines] == [7.0, 7.0, 0.0]
-    assert ["dev.spearman" in line for line in lines] == [False, True, True]
-    assert lines[2]["loss"] == 0.0
-    assert outcome.steps == 3 and outcome.chosen_by == "dev.spearman"

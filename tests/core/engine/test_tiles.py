@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from cse_testkit import make_batch
@@ -15,7 +14,8 @@ from cse_core.engine.negatives import loss_negatives
 from cse_core.functional import infonce_terms, places_of
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
-from tests.fixtures.process import BATCHES, SEGMENTS, steps
+from tests.core.engine.test_processes import as_one
+from tests.fixtures.process import SEGMENTS
 from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.tiny import Build, sentences
 
@@ -164,25 +164,11 @@ def test_no_tensor_grows_with_the_square(monkeypatch: pytest.MonkeyPatch) -> Non
         assert largest.size <= max(512, 2 * count * 4)
 
 
-def test_two_processes_are_one(
-    encoder: str, folder: Path, two_processes: TwoProcesses, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_processes_are_one(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
     """Each computes its own anchors; the sum of the gradients is that of all of them."""
     for recipe in (PLAIN + QUEUE, SEGMENTS):
-        job = {
-            "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
-            "sets": ["model.dropout=0", "train.lr=1e-4", "train.chunk_size=3"],
-            "batches": BATCHES,
-        }  # fmt: skip
-        (weights, losses), pairs = steps(job, folder), FEW
-        job["pairs"] = pairs
-        both = two_processes("tests.fixtures.process:shared", "watched", job, str(folder))
-        for (found, numbers), _, _ in both:
-            np.testing.assert_allclose(numbers, losses, rtol=1e-5)
-            for name, value in weights.items():
-                if value.is_floating_point() and not name.endswith("key.bias"):
-                    difference = (found[name] - value).norm() / value.norm().clamp_min(0.1)
-                    assert difference < 1e-4, (name, float(difference))
+        sets = ("model.dropout=0", "train.lr=1e-4", "train.chunk_size=3")
+        as_one(two_processes, folder, encoder, recipe, *sets, pairs=FEW, rtol=1e-5)
 
 
 def test_places() -> None:

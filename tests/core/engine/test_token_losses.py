@@ -1,5 +1,6 @@
 """Losses on token states, transforms, losses of several sizes: one process, chunks, processes."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ from cse_core.errors import CseError, PartError
 from cse_core.functional import hashed_uniform
 from cse_core.options import LossOptions
 from cse_core.types import Negatives, TokenSums
-from tests.core.engine.test_processes import SHARED, close
-from tests.fixtures.process import steps
+from tests.core.engine.test_processes import as_one, close
 from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.small_parts import Centre, Guess
-from tests.fixtures.tiny import Bench, sentences
+from tests.fixtures.tiny import Bench
 from tests.shared import golden, tensor
 
 TOKENS = """
@@ -41,32 +41,22 @@ def test_chunks_and_processes_give_the_losses_and_weights_of_one_call(
     encoder: str, folder: Path, two_processes: TwoProcesses
 ) -> None:
     for recipe in (TOKENS, BOTH):
-        job: dict[str, Any] = {
-            "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)},
-            "sets": QUIET, "batches": BATCHES,
-        }  # fmt: skip
-        expected, losses = steps(job, folder)
+        both = partial(as_one, two_processes, folder, encoder, recipe, batches=BATCHES, rtol=1e-6)
+        (expected, losses), _ = both(*QUIET)
+        (found, numbers), _ = both(*QUIET, "train.chunk_size=2")
         assert len({*losses}) == 3
-        cut = {**job, "sets": [*QUIET, "train.chunk_size=2"]}
-        found, numbers = steps(cut, folder)
         np.testing.assert_allclose(numbers, losses, rtol=1e-6)
         close(found, expected)
-        for one in (job, cut):
-            for (found, numbers), *_ in two_processes(SHARED, "watched", one, str(folder)):
-                np.testing.assert_allclose(numbers, losses, rtol=1e-6)
-                close(found, expected)
 
 
 def test_the_value_is_the_mean_over_all_labelled_tokens(encoder: str, folder: Path) -> None:
     """Against a loop over rows, whose gradients are those of the step."""
     bench = Bench(encoder, folder, TOKENS, *QUIET)
-    loss, seen = bench.part("loss.guess"), []
-    bench.assembly.calls.look = lambda part, method, given, came: (
-        seen.append(given[0]["anchor"]) if method == "sums" else None
-    )
+    loss, seen = bench.part("loss.guess"), bench.seen()
     head = [value.detach().clone() for value in loss.guess.parameters()]
     result = bench.step(0, [3, 4, 5, 6])
-    (view,) = seen
+    [(views, *_)] = seen["loss.guess", "sums"]
+    view = views["anchor"]
     weight, bias = (value.requires_grad_() for value in head)
     terms: list[Tensor] = []
     for row in range(view.tokens.rows):
@@ -82,6 +72,12 @@ def test_the_value_is_the_mean_over_all_labelled_tokens(encoder: str, folder: Pa
     gradient = torch.autograd.grad(value, weight)[0] * 0.5
     torch.testing.assert_close(bench.gradients["loss.guess.guess.weight"], gradient)
     assert view.place.tolist() == [0, 1, 2, 3]
+
+
+def test_it_is_added_to_other_losses_with_its_weight(encoder: str, folder: Path) -> None:
+    result = Bench(encoder, folder, BOTH, *QUIET).step()
+    summed = result.parts["infonce.loss"] + 0.5 * result.parts["guess.loss"]
+    assert float(result.loss) == pytest.approx(float(summed), rel=1e-6)
 
 
 def test_a_batch_without_labels_leaves_every_weight_alone(encoder: str, folder: Path) -> None:
@@ -124,22 +120,16 @@ def test_a_transform_sees_all_views_and_parts_see_vectors_before_it(
 ) -> None:
     recipe = '[[pool]]\nuse = "cls"\n[[transform]]\nuse = "centre"\n[[loss]]\nuse = "infonce"\n'
     bench = Bench(encoder, folder, recipe, *QUIET)
-    seen: dict[str, Any] = {}
-
-    def look(part: Any, method: str, given: Any, came: Any) -> None:
-        if part.path == "transform.centre" and method == "__call__":
-            seen.update(before=given[0], after=came)
-        elif part.path == "loss.infonce" and method == "__call__":
-            seen.update(batch=given[0], asked=given[-1].vectors("anchor", None)["sentence"])
-
-    bench.assembly.calls.look = look
+    seen = bench.seen()
     bench.step(0, [0, 1, 2])
-    before, after = seen["before"], seen["after"]
+    [(before, _, after)] = seen["transform.centre", "__call__"]
+    [(batch, _, _, ctx, _)] = seen["loss.infonce", "__call__"]
     assert set(before) == {"anchor", "positive"}
     mean = torch.cat([before[name].vectors for name in before]).mean(dim=0)
     torch.testing.assert_close(after["anchor"].vectors, before["anchor"].vectors - mean)
-    assert torch.equal(seen["batch"].anchors, after["anchor"].vectors)
-    assert torch.equal(seen["asked"].vectors, before["anchor"].vectors.detach())
+    assert torch.equal(batch.anchors, after["anchor"].vectors)
+    asked = ctx.vectors("anchor", None)["sentence"]
+    assert torch.equal(asked.vectors, before["anchor"].vectors.detach())
     wrong = {"__call__": lambda _, views, ctx: {"anchor": views["anchor"].take(slice(0, 1))}}
     bench.part("transform.centre").__class__ = type("Wrong", (Centre,), wrong)
     with pytest.raises(PartError, match=r"promised \[3, 32\], returned \[1, 32\].*as anchor"):

@@ -1,4 +1,4 @@
-"""The rows of a round: texts cut, tokenised once and known until changed; batches of each epoch."""
+"""The rows of a round: texts cut and tokenised once; the batches of each epoch."""
 
 import numpy as np
 import pytest
@@ -81,21 +81,6 @@ def test_a_round_of_its_own_texts(tokenizer: TextTokenizer, seen: list[list[str]
     assert rows.columns == ("text", "positive")
     with pytest.raises(CseError, match="has no column 'fraternal', only text, positive"):
         rows.texts("fraternal", torch.tensor([0]))
-
-
-def test_texts_stay_known_until_changed(tokenizer: TextTokenizer, seen: list[list[str]]) -> None:
-    rows = TrainingRows(Corpus.from_columns({"text": TEXTS}), 8)
-    rows.tokenise("text", tokenizer, Reporter())
-    del seen[:]
-    texts = rows.texts("text", torch.tensor([3, 0]))
-    assert texts == ["ben", "anna paints"] and isinstance(texts, list)
-    known = rows.content_of(texts, tokenizer)
-    assert known is not None and seen == []
-    assert known.ids.tolist() == tokenizer.content(texts, 8).ids.tolist()
-    assert rows.content_of(list(texts), tokenizer) is None
-    assert rows.content_of(texts[:1], tokenizer) is None
-    texts.reverse()
-    assert rows.content_of(texts, tokenizer) is None
 
 
 def test_batches_are_drawn_anew_each_epoch() -> None:

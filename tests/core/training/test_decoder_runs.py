@@ -20,9 +20,8 @@ from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Hidden
-from tests.core.engine.test_processes import SHARED, close
+from tests.core.engine.test_processes import as_one
 from tests.fixtures.decoders import FAMILIES, make_decoder, make_tokenizer
-from tests.fixtures.process import BATCHES, steps
 from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.tiny import metrics, sentences
 
@@ -104,29 +103,15 @@ def test_a_resumed_run_is_the_same_bit_for_bit_and_so_are_layers_that_run_again(
         assert (other / FILE).read_bytes() == (run.model / FILE).read_bytes()
 
 
-def test_layers_that_are_named_train_and_no_others(tmp_path: Path) -> None:
-    options = {"model.train_layers": [-1]}
-    run = trained(tmp_path, "llama", LAST, **options)
-    before, after = (load_file(f / FILE) for f in (tmp_path / "base", run.model))
-    moved = {n for n, value in after.items() if not torch.equal(value, before[f"model.{n}"])}
-    assert moved and all(name.startswith("layers.1.") for name in moved)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["causal", "bidirectional"])
 def test_two_processes_train_as_one(
     tmp_path: Path, two_processes: TwoProcesses, direction: str
 ) -> None:
     recipe = '[[pool]]\nuse = "last-token"\n[[loss]]\nuse = "infonce"\n'
-    job = {
-        "encoder": make_decoder(tmp_path / "base", "mistral"), "recipe": recipe,
-        "columns": {"text": sentences(24)}, "batches": BATCHES,
-        "sets": [f"model.attention={direction}", "train.lr=1e-4"],
-    }  # fmt: skip
-    expected, losses = steps(job, tmp_path)
-    for (found, numbers), _, _ in two_processes(SHARED, "watched", job, str(tmp_path)):
-        np.testing.assert_allclose(numbers, losses, rtol=1e-5, atol=1e-5)
-        close(found, expected, far=1e-6)
+    encoder = make_decoder(tmp_path / "base", "mistral")
+    sets = (f"model.attention={direction}", "train.lr=1e-4")
+    as_one(two_processes, tmp_path, encoder, recipe, *sets, rtol=1e-5, far=1e-6)
 
 
 def test_what_is_refused_before_weights_are_read(tmp_path: Path) -> None:
