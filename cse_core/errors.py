@@ -28,6 +28,11 @@ def truncate_repr(value: object, longest: int = 150) -> str:
         return f"{type(value).__name__} too long to show"
 
 
+def visible(text: str) -> str:
+    """Return a text in one line, with an escape in place of each character that cannot be seen."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def describe(error: BaseException) -> str:
     """Return an exception's type and text as one line, even if its text fails."""
     try:

@@ -194,14 +194,6 @@ def atomic_write(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def exists(path: Path) -> bool:
-    """Return whether a path exists; a name that no file can have does not."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
 def file_text(path: Path) -> str:
     """Return a file's text; an ``OSError`` if it is a pipe or a device, or too large for one."""
     if path.exists() and not path.is_file():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from cse_core.types import Negatives, Positives, Tiles, TokenBatch
+from cse_core.types import SLOTS_PER_TEXT, Embeddings, Negatives, Positives, Tiles, TokenBatch
 
 Similarity = Literal["cosine", "dot"]
 EPS = 1e-8
@@ -156,6 +156,30 @@ def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
     sums = sums.index_add(0, rows, states.to(sums.dtype))
     lengths = tokens.lengths.clamp_min(1).to(states.device, non_blocking=True)
     return sums / lengths.unsqueeze(1)
+
+
+def owner_means(rows: Embeddings, weights: Tensor | None = None) -> Embeddings:
+    """Return the mean of each owner's rows, plain where its ``weights`` ``[N]`` are zero."""
+    first = rows.slot % SLOTS_PER_TEXT == 0  # each owner is a text: its rows follow the first one
+    place = first.long().cumsum(0) - 1
+    owners = rows.owners
+    if owners is None:
+        owners = int(place[-1]) + 1 if len(rows) else 0
+    vectors = rows.vectors if rows.vectors.dtype.itemsize >= 4 else rows.vectors.float()
+
+    def sums(values: Tensor) -> Tensor:
+        return values.new_zeros(owners, *values.shape[1:]).index_add(0, place, values)
+
+    share = vectors.new_ones(len(rows))
+    if weights is not None:
+        share = torch.where(sums(weights)[place] > 0, weights, 1).to(vectors.dtype)
+    share = share / sums(share)[place]
+    return Embeddings(
+        vectors=sums(vectors * share.unsqueeze(1)),
+        owner=rows.owner.new_empty(owners).scatter(0, place, rows.owner),
+        slot=rows.slot.new_zeros(owners),
+        length=sums(rows.length),
+    )
 
 
 def draw_like_bert(module: nn.Module) -> None:

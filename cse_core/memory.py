@@ -70,7 +70,6 @@ class Fifo:
     def __init__(self, *, newest_first: bool = False) -> None:
         self.newest_first = newest_first
         self.held: Held | None = None
-        self._front = _Front()
 
     def __len__(self) -> int:
         """Return how many vectors are held."""
@@ -86,12 +85,10 @@ class Fifo:
         new = Held(vectors.detach(), row, torch.ones_like(row), beside or {})
         old = self.held or new.part(0, 0)
         old = replace(old, vectors=old.vectors.to(new.vectors.dtype), age=old.age + 1)
+        room = max(size - len(new), 0)
         if self.newest_first:
-            kept = min(size, len(old) + len(new))
-            front = self._front.put(new.vectors, old.vectors, kept)
-            return replace(_joined(new, old, front).part(0, kept), vectors=front)
-        old = old.part(max(len(old) + len(new) - size, 0), len(old))
-        joined = _joined(old, new, torch.cat([old.vectors, new.vectors]))
+            return _joined(new, old.part(0, room)).part(0, size)
+        joined = _joined(old.part(max(len(old) - room, 0), len(old)), new)
         return joined.part(max(len(joined) - size, 0), len(joined))
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -110,8 +107,8 @@ class Fifo:
         self.held = Held(state["vectors"], state["row"], state["age"], beside)
 
 
-def _joined(first: Held, second: Held, vectors: Tensor) -> Held:
-    """Return one behind the other, with these vectors."""
+def _joined(first: Held, second: Held) -> Held:
+    """Return a copy of both, one behind the other."""
     beside = {}
     for name in dict.fromkeys([*first.beside, *second.beside]):
         like = first.beside.get(name, second.beside.get(name))
@@ -124,32 +121,9 @@ def _joined(first: Held, second: Held, vectors: Tensor) -> Held:
             for each in (first, second)
         ]
         beside[name] = torch.cat(parts)
-    row, age = torch.cat([first.row, second.row]), torch.cat([first.age, second.age])
-    return Held(vectors, row, age, beside)
-
-
-class _Front:
-    """Rows of a tensor with room before them, so that adding some moves the others seldom."""
-
-    def __init__(self) -> None:
-        self._rows: Tensor | None = None
-        self._start = 0
-
-    def put(self, new: Tensor, held: Tensor, kept: int) -> Tensor:
-        """Return ``[kept, D]``: the new rows, and behind them the first of those held.
-
-        Rows are written only where nothing was.
-        """
-        count = kept - len(new)
-        if count < 0:
-            return new[:kept].clone()
-        rows = self._rows
-        there = rows is not None and held.data_ptr() == rows[self._start :].data_ptr()
-        if rows is None or not there or self._start < len(new):
-            room = max(8 * len(new), count // 8)
-            rows = self._rows = held.new_empty(room + count, held.shape[1])
-            rows[room:] = held[:count]
-            self._start = room
-        self._start -= len(new)
-        rows[self._start : self._start + len(new)] = new
-        return rows[self._start : self._start + kept]
+    return Held(
+        torch.cat([first.vectors, second.vectors]),
+        torch.cat([first.row, second.row]),
+        torch.cat([first.age, second.age]),
+        beside,
+    )

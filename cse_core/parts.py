@@ -5,8 +5,7 @@ creates more of itself, it calls ``super().__init__(options, setup)``. If it has
 subclasses ``nn.Module`` first, then its kind, ``class Mlp(nn.Module, Head)``, and stores what it
 needs itself after ``super().__init__()``; its parameters join the optimiser.
 
-Only ``after_step`` may change a part in a step; all other methods are pure. State is tensors and
-JSON values.
+Only ``after_step`` may change a part in a step; all other methods are pure.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from cse_core.functional import owner_means
 from cse_core.types import (
     Batch,
     Embeddings,
@@ -122,12 +122,15 @@ class Part:
         name: Name of the instance.
         path: Its place in the recipe: ``negatives.queue``.
         owner: The distribution that brings it, with its version.
+        remembers: Attributes that are its state: tensors, JSON values, None, at most one with a
+            ``state_dict``, such as a ``Fifo``.
     """
 
     options: Any
     name: str
     path: str = "a part"
     owner: str = "no distribution"
+    remembers: tuple[str, ...] = ()
 
     def __init__(self, options: Any, setup: Setup) -> None:
         self.options, self.name = options, setup.name
@@ -166,11 +169,24 @@ class Part:
         return None
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return tensors and JSON values that ``load_state_dict`` restores."""
-        return {}
+        """Return tensors and JSON values: what it ``remembers``."""
+        found: dict[str, Any] = {}
+        for name in self.remembers:
+            value = getattr(self, name)
+            if hasattr(value, "state_dict"):
+                found |= value.state_dict()
+            elif value is not None:
+                found[name] = value
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Restore what ``state_dict`` returned."""
+        for name in self.remembers:
+            value = getattr(self, name)
+            if hasattr(value, "load_state_dict"):
+                value.load_state_dict(state)
+            else:
+                setattr(self, name, state.get(name))
 
 
 class Augmenter(Part):
@@ -213,9 +229,9 @@ class SlicePooler(Part):
     def join(self, rows: Embeddings) -> Embeddings:
         """Return one vector for each owner, in the order of first appearance, slot 0.
 
-        ``rows.owners`` is the number of owners.
+        By default the mean; ``rows.owners`` is the number of owners.
         """
-        raise TypeError(f"{type(self).__name__} does not join")
+        return owner_means(rows)
 
 
 class RowPooler(Part):

@@ -54,3 +54,8 @@ class RunInfo:
     branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     heads: int | None = None
+
+    @property
+    def step_rows(self) -> int:
+        """Return the sentences of a step, 0 if unknown."""
+        return min(self.batch_size, self.rows or self.batch_size)

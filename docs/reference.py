@@ -72,7 +72,7 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.machine.processor": ("processor",),
     "cse_cli.cards.scores": ("keep_scores",),
     "cse_cli.training.resolving": (
-        *("check_read", "absolute_path", "with_absolute_paths", "find_model"),
+        *("composition_of", "check_read", "absolute_path", "with_absolute_paths", "find_model"),
         *("CORE_OPTIONS", "as_typed", "read_toml"),
     ),
     "cse_core.recipes.compose": ("resolve",),
@@ -89,6 +89,7 @@ HIDDEN = {
     "raise_all",
     "truncate",
     "truncate_repr",
+    "visible",
     "COMPONENT_SPECS",
     "RECORD_KINDS",
     "RecordKind",

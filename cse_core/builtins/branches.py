@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cse_core.builtins.heads import Mlp
 from cse_core.builtins.options import EmaOptions, FrozenOptions, MlpOptions
@@ -37,13 +37,15 @@ class Ema(Branch):
     becomes ``decay(n) * own + (1 - decay(n)) * online``.
     """
 
+    remembers = ("_followers",)
+
     def __init__(self, options: EmaOptions, setup: Setup) -> None:
         self.options = options
         self.training = options.mode == "train"
         online = setup.online_encoder()
         self.encoder = online.copy(share_embeddings=options.embeddings == "shared")
         self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
-        self._followers = [self.encoder, *self.heads.values()]
+        self._followers = nn.ModuleList([self.encoder, *self.heads.values()])
         self._leaders = [online, *(setup.heads[name] for name in self.heads)]
         self._own: list[Tensor] = []
         self._online: list[Tensor] = []
@@ -65,21 +67,6 @@ class Ema(Branch):
             for follower, leader in zip(self._followers, self._leaders, strict=True):
                 for own, online in zip(follower.buffers(), leader.buffers(), strict=True):
                     own.copy_(online)
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Return the weights of the encoder and of the heads that it copied."""
-        return {
-            f"{number}.{name}": value
-            for number, module in enumerate(self._followers)
-            for name, value in module.state_dict().items()
-        }
-
-    def load_state_dict(self, state: Any, *args: Any, **kwargs: Any) -> None:
-        """Restore its weights."""
-        for number, module in enumerate(self._followers):
-            start = f"{number}."
-            own = {n.removeprefix(start): v for n, v in state.items() if n.startswith(start)}
-            module.load_state_dict(own)
 
 
 class Frozen(Branch):

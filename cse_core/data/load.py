@@ -247,13 +247,7 @@ def _read(
 
 
 def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
-    """Return a column of texts without white space around them, and blank for null.
-
-    One that is so already is not copied.
-
-    Raises:
-        CseError: A value holds a NUL byte.
-    """
+    """Return a column of texts without white space around them, and blank for null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -23,18 +23,7 @@ from cse_core.errors import CseError
 from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.parts import (
-    Augmenter,
-    Branch,
-    Loss,
-    Metric,
-    NegativeStore,
-    Part,
-    PositiveMiner,
-    RowPooler,
-    TokenLoss,
-    Transform,
-)
+from cse_core.parts import Augmenter, Branch, Part, RowPooler
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.settings import ModelOptions
 from cse_core.records import Kind
@@ -67,17 +56,15 @@ class Assembly:
     branches: dict[str, Branch]
     encoders: dict[str, SentenceEncoder]
     augmenters: list[BoundAugmenter]
-    transforms: dict[str, Transform]
-    miners: dict[str, PositiveMiner]
-    stores: dict[str, NegativeStore]
-    losses: dict[str, Loss]
-    token_losses: dict[str, TokenLoss]
-    metrics: dict[str, Metric]
     parts: dict[str, Part]
     dropout: DropoutSource
     device: torch.device
     inference_pool: RowPooler | None = None
     calls: PartCalls = field(default_factory=PartCalls)
+
+    def of(self, kind: Kind) -> dict[str, Any]:
+        """Return the parts of a kind that the step calls, by their names, in recipe order."""
+        return {planned.name: self.parts[planned.path] for planned in self.composition.of(kind)}
 
     def modules(self) -> Iterator[tuple[str, nn.Module]]:
         """Yield every part that is a module, by its path; branches' copies are not among them."""
@@ -197,10 +184,6 @@ def build(
     }
 
     factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
-
-    def made(kind: Kind) -> dict[str, Any]:
-        return {planned.name: factory(planned, dimension) for planned in composition.of(kind)}
-
     augmenters = [
         BoundAugmenter(
             planned,
@@ -211,20 +194,16 @@ def build(
         )
         for planned in composition.of("aug")
     ]
-    transforms = made("transform")
-    miners, stores, losses = made("positives"), made("negatives"), made("loss")
+    kinds: tuple[Kind, ...] = ("transform", "positives", "negatives", "loss", "metric")
+    for kind in kinds:
+        for planned in composition.of(kind):
+            factory(planned, dimension)
     assembly = Assembly(
         composition=composition,
         online=online,
         branches=branches,
         encoders=encoders,
         augmenters=augmenters,
-        transforms=transforms,
-        miners=miners,
-        stores=stores,
-        losses={name: loss for name, loss in losses.items() if isinstance(loss, Loss)},
-        token_losses={n: loss for n, loss in losses.items() if isinstance(loss, TokenLoss)},
-        metrics=made("metric"),
         parts=factory.made,
         dropout=source,
         device=device,

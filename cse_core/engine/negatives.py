@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,34 +15,6 @@ from cse_core.errors import CseError
 from cse_core.functional import mean_over_positives, paired_similarity, similarity
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
-
-
-def in_batch(
-    batch: Batch,
-    group: str,
-    sides: str = "target",
-    keep_segments: bool = False,
-    some: slice = ALL,
-) -> Negatives:
-    """Return the in-batch negatives of the losses that pull towards a group of positives.
-
-    Some of the anchors see them, by default all. ``sides`` is ``target`` for the other rows of the
-    group, ``anchor`` for the other anchors, or ``both``. Rows of the anchor's own sentence are
-    masked, in the group and among the anchors; with ``keep_segments`` only those of its own slot,
-    and its other segments are negatives. Rows of views with role ``negative`` are added and never
-    masked.
-    """
-    blocks: list[Negatives] = []
-    seen_by = some_anchors(batch, some)
-    if sides in ("target", "both"):
-        blocks.append(_rows_of_group(seen_by, batch, group, "in-batch", keep_segments))
-    if sides in ("anchor", "both"):
-        blocks.append(_anchors(seen_by, batch, "anchors", keep_segments))
-    for name, role in batch.roles.items():
-        rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
-        if rows is not None:
-            blocks.append(_rows(seen_by, name, name, rows.vectors, rows.owner, rows.slot))
-    return Negatives.join(blocks) if blocks else no_negatives(seen_by)
 
 
 def no_negatives(batch: Batch) -> Negatives:
@@ -62,22 +35,42 @@ def most_negatives(batch: Batch, group: str) -> int:
 
 
 def negatives_for_loss(
-    batch: Batch, options: LossOptions, stores: Sequence[str], some: slice = ALL
+    batch: Batch,
+    options: LossOptions,
+    stores: Sequence[str],
+    some: slice = ALL,
+    seen_by: Batch | None = None,
 ) -> Negatives:
     """Return the negatives of a loss before any part weighs them, as some of the anchors see them.
 
     These are its in-batch negatives and the candidates of the stores of these names, with the masks
-    that its options ask for.
+    that its options ask for. In-batch negatives are the other rows of the group that the loss pulls
+    towards, the other anchors, or both, and all rows of views with role ``negative``.
+
+    ``seen_by`` is what ``reversed_batch`` made of the batch: to its anchors, the batch's anchors
+    and the group have changed places, and there are neither stores nor views of negatives.
 
     Raises:
         CseError: If candidates have another dimension than the anchors. Left out, they would be a
             store that does nothing, in silence.
     """
-    blocks = []
+    seen_by = seen_by or batch
+    turned = seen_by is not batch
+    seen_by = some_anchors(seen_by, some)
+    blocks: list[Negatives] = []
     if options.negatives not in ("stored", "none"):
-        keep_segments = options.same_sentence == "keep"
-        blocks.append(in_batch(batch, options.target, options.in_batch, keep_segments, some))
-    seen_by = some_anchors(batch, some)
+        keep = options.same_sentence == "keep"
+        group = partial(_rows_of_group, seen_by, batch, options.target, keep_segments=keep)
+        anchors = partial(_anchors, seen_by, batch, keep_segments=keep)
+        target, other = (anchors, group) if turned else (group, anchors)
+        if options.in_batch in ("target", "both"):
+            blocks.append(target(name="in-batch"))
+        if options.in_batch in ("anchor", "both"):
+            blocks.append(other(name="anchors"))
+        for name, role in seen_by.roles.items():
+            rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
+            if rows is not None:
+                blocks.append(_rows(seen_by, name, name, rows.vectors, rows.owner, rows.slot))
     for name in stores:
         if (stored := seen_by.stored.get(name)) is not None:
             found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
@@ -98,27 +91,6 @@ def loss_negatives(batch: Batch, options: LossOptions, given: Negatives | None =
 
     most = most_negatives(batch, options.target) if given is None else len(given)
     return in_tiles(batch, most, make)
-
-
-def negatives_for_reversed(
-    batch: Batch, swapped: Batch, options: LossOptions, some: slice = ALL
-) -> Negatives:
-    """Return the negatives of a loss's second direction: in-batch rows alone.
-
-    For each positive of ``swapped``, which ``reversed_batch`` made of the batch, or some of them,
-    the other sentences' anchors, each once, and with ``in_batch`` anchor or both their positives
-    too.
-    """
-    swapped = some_anchors(swapped, some)
-    blocks = []
-    keep_segments = options.same_sentence == "keep"
-    if options.negatives not in ("stored", "none"):
-        if options.in_batch in ("target", "both"):
-            blocks.append(_anchors(swapped, batch, "in-batch", keep_segments))
-        if options.in_batch in ("anchor", "both"):
-            blocks.append(_rows_of_group(swapped, batch, options.target, "anchors", keep_segments))
-    negatives = Negatives.join(blocks) if blocks else no_negatives(swapped)
-    return mask_known(swapped, negatives, options)
 
 
 def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Negatives:
@@ -250,10 +222,7 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
 def _rows_of_group(
     seen_by: Batch, batch: Batch, group: str, name: str, keep_segments: bool
 ) -> Negatives:
-    """Return a batch's positives of a group as negatives of its anchors, or of another's.
-
-    Absent ones are masked, which no GPU has to wait for.
-    """
+    """Return a batch's positives of a group as negatives of its anchors, or of another's."""
     targets = batch.targets[group]
     _, count, dimension = targets.vectors.shape
     vectors = targets.vectors.reshape(-1, dimension)
@@ -263,6 +232,7 @@ def _rows_of_group(
         vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
         absent = None if absent is None else absent[targets.distinct]
     mask = _own(seen_by, owner, slot, keep_segments)
+    # Absent ones are masked: to leave them out, a GPU would have to be waited for.
     mask = mask if absent is None else mask | absent.unsqueeze(0)
     return _rows(seen_by, name, group, vectors, owner, slot, mask)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,12 +21,11 @@ from cse_core.engine.negatives import (
     most_negatives,
     negative_counts,
     negatives_for_loss,
-    negatives_for_reversed,
     reversed_batch,
 )
 from cse_core.engine.part_calls import PartCalls
 from cse_core.engine.row_keys import align, rows_that_hold
-from cse_core.engine.tiles import ALL, in_tiles, some_anchors, with_vectors
+from cse_core.engine.tiles import ALL, batch_with_vectors, in_tiles, some_anchors, with_vectors
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.parts import Loss
@@ -45,7 +45,6 @@ from cse_core.types import (
 )
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
-Vectored = TypeVar("Vectored", Embeddings, Positives, Negatives)
 ALIGNED_ROLES = ("anchor", "positive")
 
 
@@ -191,12 +190,12 @@ class Objectives:
         calls = self.assembly.calls
         calls.note("encoder", level, batch.anchors)
         found: dict[str, Positives] = {}
-        for name, miner in self.assembly.miners.items():
+        for name, miner in self.assembly.of("positives").items():
             if self.level_of[f"positives.{name}"] == level:
                 found.update(calls(miner, "mine", batch, ctx))
         batch = replace(batch, targets={**batch.targets, **found})
         stored: dict[str, Negatives] = {}
-        for name, store in self.assembly.stores.items():
+        for name, store in self.assembly.of("negatives").items():
             if self.level_of[f"negatives.{name}"] == level:
                 candidates = calls(store, "candidates", batch, ctx)
                 if candidates is not None and len(candidates):
@@ -225,7 +224,7 @@ class Objectives:
         if count_negatives:
             numbers = negative_counts(batch, negatives, options, stores)
             parts.update({f"{planned.name}.{name}": number for name, number in numbers.items()})
-        loss = self.assembly.losses[planned.name]
+        loss = cast(Loss, self.assembly.parts[planned.path])
         with _without_encoding(planned, self.assembly.online.encoder):
             forward = _of_sizes(options, calls, loss, batch, targets, negatives, ctx)
             if options.directions == "one":
@@ -243,12 +242,10 @@ class Objectives:
         stores: Sequence[str],
         ctx: StepContext,
     ) -> Negatives:
-        """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores.
-
-        What a store logs of each tile becomes the mean over the anchors.
-        """
+        """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores."""
         logged: dict[str, dict[int, tuple[Any, int]]] = {}
 
+        # What a store logs of each tile becomes the mean over the anchors.
         def log(some: slice, name: str, value: Tensor | float) -> None:
             known, count = logged.setdefault(name, {}), some.stop - some.start
             ctx.log(name, value)  # which refuses what cannot be logged
@@ -257,14 +254,11 @@ class Objectives:
             ctx.log(name, total / counts)
 
         def make(some: slice) -> Negatives:
-            if seen_by is batch:
-                negatives = negatives_for_loss(batch, options, stores, some)
-            else:
-                negatives = negatives_for_reversed(batch, seen_by, options, some)
+            negatives = negatives_for_loss(batch, options, stores, some, seen_by)
             tile = some_anchors(seen_by, some)
             noted = ctx if some == ALL else replace(ctx, log=partial(log, some))
             for store in stores:
-                part = self.assembly.stores[store]
+                part = self.assembly.parts[f"negatives.{store}"]
                 negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)
             return negatives
 
@@ -293,29 +287,12 @@ def _of_sizes(
     values: list[Tensor] = []
     parts: dict[str, Tensor] = {}
     for size, weight in zip(options.dimensions, weights, strict=True):
-        given = (_cut(batch, size), _cut_group(targets, size), _cut_group(negatives, size))
-        found: LossOutput = calls(loss, "__call__", *given, ctx)
+        first = itemgetter((..., slice(size)))  # the first numbers of each vector
+        others = (with_vectors(each, first) for each in (targets, negatives))
+        found: LossOutput = calls(loss, "__call__", batch_with_vectors(batch, first), *others, ctx)
         values.append(found.value * weight)
         parts |= {f"{size}": found.value, **{f"{size}.{n}": v for n, v in found.parts.items()}}
     return LossOutput(torch.stack(values).sum(), parts)
-
-
-def _cut(batch: Batch, size: int) -> Batch:
-    """Return a batch of the first numbers of each vector."""
-    return replace(
-        batch,
-        anchors=batch.anchors[:, :size],
-        targets={name: _cut_group(group, size) for name, group in batch.targets.items()},
-        stored={name: _cut_group(group, size) for name, group in batch.stored.items()},
-        views={
-            view: {level: _cut_group(rows, size) for level, rows in levels.items()}
-            for view, levels in batch.views.items()
-        },
-    )
-
-
-def _cut_group(group: Vectored, size: int) -> Vectored:
-    return with_vectors(group, group.vectors[..., :size])
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from cse_core.engine.objective import TokenTerm
 from cse_core.engine.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks, number
 from cse_core.engine.views import PreparedView, ViewBuilder
 from cse_core.functional import derive_seed
+from cse_core.options import TransformOptions
 from cse_core.recipes.composition import PlannedPart, PlannedPass
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
@@ -54,7 +56,6 @@ class RoundSetup:
     precision: Precision
     input_level: bool
     token_losses: tuple[PlannedPart, ...]
-    transformed: Mapping[str, str]
 
     def reading(self, names: Collection[str]) -> list[PlannedPart]:
         """Return the losses that read token states of these views."""
@@ -183,9 +184,10 @@ class StepPasses:
         """Return the vectors as transforms leave them; parts ask for those before."""
         found = self.vectors
         with torch.autocast(self.device.type, enabled=False):
-            for name, part in self.assembly.transforms.items():
-                level = self.setup.transformed[name]
+            for planned in self.assembly.composition.of("transform"):
+                level = cast(TransformOptions, planned.options).level
                 views = {view: levels[level] for view, levels in found.items() if level in levels}
+                part = self.assembly.parts[planned.path]
                 changed = self.assembly.calls(part, "__call__", views, self.context())
                 found = {
                     view: {**levels, level: changed[view]} if view in changed else levels
@@ -222,9 +224,8 @@ class StepPasses:
         ``label`` names the dropout masks, with the branch; ``pieces`` are the rows of the views
         where they are not those of this step.
         """
-        position, encoder = self.position, self.assembly.encoders[branch]
-        place = (position.round, position.step, "dropout", f"{label}:{branch}", chunk, self.rank)
-        self.assembly.dropout.seed(derive_seed(self.train.seed, *place))
+        encoder = self.assembly.encoders[branch]
+        self._seed_dropout(f"{label}:{branch}", chunk)
         acting = [
             augmenter
             for augmenter in self.assembly.augmenters
@@ -247,6 +248,11 @@ class StepPasses:
                 sums.setdefault(loss.name, []).append(made)
         return found
 
+    def _seed_dropout(self, name: str, chunk: int) -> None:
+        """Let the dropout masks be those of what a name stands for, in a chunk of this step."""
+        place = (self.position.round, self.position.step, "dropout", name, chunk, self.rank)
+        self.assembly.dropout.seed(derive_seed(self.train.seed, *place))
+
     def _sums(
         self,
         loss: PlannedPart,
@@ -256,11 +262,8 @@ class StepPasses:
         chunk: int,
     ) -> TokenSums:
         """Return what a loss on token states makes of a chunk's rows."""
-        seed, (start, stop) = self.train.seed, self.chunks[chunk]
-        place = (loss.path, chunk)
-        position = self.position
-        named = (position.round, position.step, "dropout", *place, self.rank)
-        self.assembly.dropout.seed(derive_seed(seed, *named))
+        self._seed_dropout(loss.path, chunk)
+        start, stop = self.chunks[chunk]
         level = self.assembly.online.row_level
         given = {
             name: token_states(
@@ -272,15 +275,9 @@ class StepPasses:
             )
             for name in loss.token_views
         }
-        ctx = replace(
-            self.context(self.index[start:stop]),
-            generator=draws(seed, position, self.rank, *place),
-            uniform=uniform_draws(seed, position, 0, loss.path),
-            vectors=no_vectors,
-        )
-        made: TokenSums = self.assembly.calls(
-            self.assembly.token_losses[loss.name], "sums", given, ctx
-        )
+        ctx = self.context(self.index[start:stop], (loss.path,), chunk)
+        ctx = replace(ctx, vectors=no_vectors)
+        made: TokenSums = self.assembly.calls(self.assembly.parts[loss.path], "sums", given, ctx)
         return made
 
     def _change(
@@ -302,14 +299,9 @@ class StepPasses:
             piece = values[start:stop]
             for augmenter in acting:
                 if view.name in augmenter.views and stop > start:
-                    place = (augmenter.planned.path, view.name, chunk)
                     modes = (augmenter.gradient or "fresh",)
-                    ctx = replace(
-                        self.context(),
-                        generator=draws(self.train.seed, self.position, self.rank, *place),
-                        uniform=uniform_draws(self.train.seed, self.position, 0, *place[:2]),
-                        gradient=partial(look_up, self.fields, modes, point),
-                    )
+                    ctx = self.context(place=(augmenter.planned.path, view.name), chunk=chunk)
+                    ctx = replace(ctx, gradient=partial(look_up, self.fields, modes, point))
                     given, watch = piece, not self.off
                     piece = builder.augment(augmenter, given, tokens, view, ctx, watch)
                     piece = piece.to(given.dtype)
@@ -342,7 +334,7 @@ class StepPasses:
                 own,
                 branch,
                 self.index,
-                partial(encoder.encode_table, device=self.device, share="all"),
+                partial(encoder.encode_table, device=self.device, shared=True),
             )
         if found is not None:
             vectors, lengths = (each.to(self.device, non_blocking=True) for each in found)
@@ -361,15 +353,22 @@ class StepPasses:
             ]
         return join_chunks(calls, keys)
 
-    def context(self, index: Tensor | None = None) -> StepContext:
-        """Return the context that parts see, with texts of ``[b]`` rows or of the whole batch."""
+    def context(
+        self, index: Tensor | None = None, place: tuple[str, ...] = (), chunk: int | None = None
+    ) -> StepContext:
+        """Return the context that parts see, with texts of ``[b]`` rows or of the whole batch.
+
+        ``place`` is a part that has draws of its own, and the view that it changes; those of
+        generators differ by chunk too.
+        """
         seen = self.all_index if index is None else index
+        inside = () if chunk is None else (chunk,)
         return StepContext(
             **vars(self.position),
             rows=self.rows,
             device=self.device,
-            generator=draws(self.train.seed, self.position, self.rank),
-            uniform=uniform_draws(self.train.seed, self.position, 0),
+            generator=draws(self.train.seed, self.position, self.rank, *place, *inside),
+            uniform=uniform_draws(self.train.seed, self.position, 0, *place),
             vectors=self.vectors_of,
             beside=self._beside,
             gradient=partial(look_up, self.fields, ("fresh", "previous"), "word_embeddings"),

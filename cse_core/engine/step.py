@@ -14,8 +14,7 @@ A profiler sees each as a mark: ``cse.views``, ``cse.input_gradients``, ``cse.en
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import cast
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -26,15 +25,15 @@ from cse_core.engine.encoding import Levels
 from cse_core.engine.input_gradients import Fields, GradientCapture
 from cse_core.engine.objective import Objective, Objectives
 from cse_core.engine.passes import RoundSetup, StepPasses
+from cse_core.engine.tiles import batch_with_vectors
 from cse_core.engine.views import PreparedView, ViewBuilder
-from cse_core.options import TransformOptions
 from cse_core.parts import TokenLoss
 from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime.device import Precision
 from cse_core.runtime.distributed import sum_gradients
 from cse_core.runtime.seeds import StepPosition
 from cse_core.tokenization.training_rows import TrainingRows
-from cse_core.types import INPUT, SENTENCE, Batch, CorpusKeys
+from cse_core.types import INPUT, SENTENCE, CorpusKeys
 
 
 @dataclass
@@ -79,9 +78,7 @@ class Engine:
             (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
         )
         token_losses = self.objectives.token_losses
-        transforms = assembly.composition.of("transform")
-        levels = {part.name: cast(TransformOptions, part.options).level for part in transforms}
-        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses, levels)
+        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses)
         self.previous: Fields = {}
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
@@ -157,7 +154,11 @@ class Engine:
 
     def _commit(self, objective: Objective, work: StepPasses) -> None:
         ctx, parts = work.context(), self.assembly.parts
-        batches = {level: _detached(batch) for level, batch in objective.batches.items()}
+        # Nothing that a part stores is to keep a graph.
+        batches = {
+            level: batch_with_vectors(batch, Tensor.detach)
+            for level, batch in objective.batches.items()
+        }
         # Branches come first.
         for path in sorted(parts, key=lambda path: not path.startswith("branch.")):
             level = self.objectives.level_of.get(path, SENTENCE)
@@ -178,27 +179,10 @@ class Engine:
         return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)
 
     def _fresh_gradients(self, work: StepPasses) -> Fields:
-        """Run the objective once with the augmenters off that ask for its gradient.
-
-        Nothing is committed or logged.
-        """
+        """Run the objective once, unlogged, with the augmenters off that ask for its gradient."""
         probe, capture = work.gradient_probe(self.off), GradientCapture(self.fresh_points)
         objective = self._objective(probe.encode(capture), probe)
         if objective.value is not None:
             probe.backward(objective.value, capture, objective.weights)
         work.reuse_encodings_from(probe)
         return capture.fields(probe.views, self.input_sizes, self.device)
-
-
-def _detached(batch: Batch) -> Batch:
-    """Return the batch without gradient, so that nothing that a part stores keeps a graph."""
-    return replace(
-        batch,
-        anchors=batch.anchors.detach(),
-        targets={n: replace(g, vectors=g.vectors.detach()) for n, g in batch.targets.items()},
-        stored={n: replace(s, vectors=s.vectors.detach()) for n, s in batch.stored.items()},
-        views={
-            name: {level: rows.detach() for level, rows in levels.items()}
-            for name, levels in batch.views.items()
-        },
-    )

@@ -9,7 +9,7 @@ for its own anchors. Another loss that reads ``mask`` or ``log_weights`` gets th
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
@@ -122,8 +122,23 @@ def seen_by_some(negatives: Negatives, some: slice) -> Negatives:
     return replace(negatives, mask=negatives.mask[some], log_weights=negatives.log_weights[some])
 
 
-def with_vectors(held: Held, vectors: Tensor) -> Held:
-    """Return the same of other vectors; negatives in tiles stay so."""
+def with_vectors(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
+    """Return the same with its vectors changed; negatives in tiles stay so."""
     made = copy.copy(held)
-    vars(made)["vectors"] = vectors
+    vars(made)["vectors"] = change(vars(held)["vectors"])
     return made
+
+
+def batch_with_vectors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """Return a batch with all vectors changed: of anchors, positives, candidates and views."""
+
+    def changed(groups: Mapping[str, Held]) -> dict[str, Held]:
+        return {name: with_vectors(group, change) for name, group in groups.items()}
+
+    return replace(
+        batch,
+        anchors=change(batch.anchors),
+        targets=changed(batch.targets),
+        stored=changed(batch.stored),
+        views={name: changed(levels) for name, levels in batch.views.items()},
+    )

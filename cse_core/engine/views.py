@@ -207,9 +207,7 @@ class ViewBuilder:
         for augmenter in augmenters:
             drawing = self._drawing(ctx, augmenter, view)
             texts = self.augment(augmenter, list(texts), None, view, drawing)
-        known = self.rows.content_of(texts, tokenizer)
-        longest = tokenizer.longest or self.rows.longest
-        return tokenizer.content(texts, longest) if known is None else known
+        return tokenizer.content(texts, tokenizer.longest or self.rows.longest)
 
     def _tokenizer(self, view: str, encoder: SentenceEncoder) -> TextTokenizer:
         """Return a branch's tokenizer, the run's own with the prompt of a view that has one."""

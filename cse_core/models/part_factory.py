@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -91,20 +92,17 @@ class PartFactory:
     ) -> Part:
         """Return a part on the device, which vectors of ``dimension`` reach."""
 
-        def named(load: Callable[[Any], Any], name: str | None, option: str) -> Any:
+        def named(
+            load: Callable[[Any], Any], name: str | None = None, option: str = "model"
+        ) -> Any:
+            """Return what a name loads; an error says in which option of the part the name is."""
             try:
                 return load(name)
             except CseError as error:
                 where = f"{choice.path}.{option}"
                 raise CseError(error.what, where=where, value=name, hint=error.hint) from error
 
-        def load_encoder(name: str, option: str = "model") -> tuple[PackedEncoder, TextTokenizer]:
-            found: tuple[PackedEncoder, TextTokenizer] = named(self.load_encoder, name, option)
-            return found
-
-        def load_masked_lm(name: str | None = None, option: str = "model") -> WithHead:
-            found: WithHead = named(self.load_masked_lm, name, option)
-            return found
+        load_encoder = partial(named, self.load_encoder)
 
         def text_encoder(
             model: str | None,
@@ -122,7 +120,7 @@ class PartFactory:
 
             def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
                 at_most = replace(sentences, max_length=longest or sentences.max_length)
-                return at_most.encode(texts, self.device, share="all")
+                return at_most.encode(texts, self.device, shared=True)
 
             return encode
 
@@ -146,7 +144,7 @@ class PartFactory:
             load_encoder=load_encoder,
             text_encoder=text_encoder,
             load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
-            load_masked_lm=load_masked_lm,
+            load_masked_lm=partial(named, self.load_masked_lm),
             branches=self.branches,
             parts={each.option: self(each, dimension, heads) for each in held},
         )

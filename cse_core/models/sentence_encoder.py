@@ -15,7 +15,7 @@ from cse_core.encoders.encoder import InputHook, PackedEncoder
 from cse_core.errors import PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
 from cse_core.runtime.distributed import rank_and_size
-from cse_core.runtime.sharing import Share, gather_rows
+from cse_core.runtime.sharing import gather_rows
 from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable, shared_table
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
 
@@ -206,22 +206,23 @@ class SentenceEncoder:
         device: torch.device,
         batch_tokens: int | None = None,
         *,
-        share: Share = "alone",
+        shared: bool = False,
     ) -> Tensor:
         """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
 
         Texts are encoded in order of length and returned in their own, about ``batch_tokens`` of
-        them in an encoder call: None takes :func:`tokens_at_once`. Where processes ``share`` them,
-        each makes some of the calls that one process makes, so that the vectors are the same.
+        them in an encoder call: None takes :func:`tokens_at_once`. Where processes have
+        ``shared`` texts, each makes some of the calls that one process makes, so that the vectors
+        are the same, and every one gets all of them.
         """
-        table = self.table(texts, self.max_length, share)
-        return self.encode_table(table, device, batch_tokens, share=share)
+        table = self.table(texts, self.max_length, shared)
+        return self.encode_table(table, device, batch_tokens, shared=shared)
 
-    def table(self, texts: Sequence[str], longest: int | None, share: Share) -> TokenTable:
+    def table(self, texts: Sequence[str], longest: int | None, shared: bool) -> TokenTable:
         """Return texts as content tokens, at most ``longest`` of each, for :meth:`encode_table`."""
-        if share == "alone":
-            return self.tokenizer.table(texts, longest)
-        return shared_table(self.tokenizer, texts, longest)
+        if shared:
+            return shared_table(self.tokenizer, texts, longest)
+        return self.tokenizer.table(texts, longest)
 
     @torch.no_grad()
     def encode_table(
@@ -231,7 +232,7 @@ class SentenceEncoder:
         batch_tokens: int | None = None,
         *,
         block: int | list[int] | None = None,
-        share: Share = "alone",
+        shared: bool = False,
     ) -> Tensor:
         """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`.
 
@@ -239,11 +240,11 @@ class SentenceEncoder:
         of each block.
 
         Raises:
-            ElsewhereError: If a process that shares them failed.
+            ElsewhereError: If they are shared and another process failed.
         """
         at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
-        rank, size = (0, 1) if share == "alone" else rank_and_size()
+        rank, size = rank_and_size() if shared else (0, 1)
         # Every process makes as many calls as the first one.
         calls += [torch.zeros(0, dtype=torch.long)] * (-len(calls) % size)
 
@@ -256,21 +257,15 @@ class SentenceEncoder:
                     vectors.append((made if self.finished else self.finish(made)).cpu())
             return torch.cat(vectors[1:] or vectors)
 
-        vectors = made() if share == "alone" else gather_rows(made, share)
-        if not calls or (share == "first" and rank):
+        vectors = gather_rows(made) if shared else made()
+        if not calls:
             return vectors
         order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
         return vectors[torch.argsort(order)]
 
 
 def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:
-    """Yield the rows of each encoder call, of like length, block by block.
-
-    Args:
-        cost: ``[N]`` tokens of each row.
-        at_once: Tokens of a call, about.
-        block: Rows that are ordered together; None for all.
-    """
+    """Yield the rows of each encoder call: of like length, ``at_once`` of the ``[N]`` tokens."""
     for own in torch.split(torch.arange(len(cost)), block or max(1, len(cost))):
         rows = own[torch.argsort(cost[own], stable=True)]
         sums = torch.cumsum(cost[rows], 0)

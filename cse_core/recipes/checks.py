@@ -56,12 +56,12 @@ def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
     owners: dict[str, PlannedPart] = {}
     readers: dict[str, PlannedPart] = {}
     for part in run.parts:
+        remove = f"remove one, for instance --{part.kind} ~{part.name}"
         for name, kind in part.reads.items():
             other = readers.setdefault(name, part)
             if other.reads[name] != kind:
                 what = f"reads {kind}, and {other.path} reads {other.reads[name]}"
-                hint = f"remove one, for instance --{part.kind} ~{part.name}"
-                yield CseError(what, where=part.path, value=f"column {name}", hint=hint)
+                yield CseError(what, where=part.path, value=f"column {name}", hint=remove)
         for capability in sorted(part.provides):
             prefix, _, name = capability.partition(":")
             if (
@@ -69,8 +69,7 @@ def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
                 and owners.setdefault(capability, part) is not part
             ):
                 what = f"{owners[capability].path} and {part.path} both make the {prefix} {name!r}"
-                hint = f"remove one, for instance --{part.kind} ~{part.name}"
-                yield CseError(what, where=part.path, hint=hint)
+                yield CseError(what, where=part.path, hint=remove)
     for name, miner in run.groups.items():
         maker = run.view_makers.get(name, miner)
         if maker is not miner:

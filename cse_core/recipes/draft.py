@@ -109,11 +109,7 @@ def holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
 def _merge_table(
     draft: Draft, table: Mapping[str, Any], label: str, near: str, *, overlay: bool
 ) -> list[str]:
-    """Merge a recipe's table; ``overlay`` updates items of a list by name, else it replaces it.
-
-    Returns:
-        What it changed, in words.
-    """
+    """Merge a recipe's table; return what changed. ``overlay`` updates a list's items by name."""
     changes: list[str] = []
     for path in table.get("remove", ()):
         kind, _, name = path.partition(".")

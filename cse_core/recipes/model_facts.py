@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
 from cse_core.errors import CseError
-from cse_core.files import exists
 from cse_core.loading import package_path
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
@@ -80,7 +80,7 @@ def find_model(name: str, registry: Registry) -> Path | None:
             raise CseError(what, where="model.name", value=name, hint=hint)
         return package_path(registry.encoder(name).spec.path, where="model.name")
     path = Path(name).expanduser()
-    if exists(path):
+    if os.path.exists(path):
         inside = path / "model"
         return inside if (inside / "config.json").is_file() else path
     if registry.how_to_get("encoder", name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import RUN_FILE, exists, file_text
+from cse_core.files import RUN_FILE, file_text
 from cse_core.loading import package_path
 from cse_core.recipes.settings import CORE_OPTIONS
 from cse_core.records import COMPONENT_SPECS, Kind
@@ -139,14 +140,14 @@ def _locate(
         path = package_path(found.spec.path, where=f"recipe {found.name}")
         return path, found.name, f"recipe {found.name}", found.distribution
     path = Path(text).expanduser()
-    if not path.is_absolute() and exists(folder / path):
+    if not path.is_absolute() and os.path.exists(folder / path):
         path = folder / path
-    if exists(path) and path.is_dir():
+    if os.path.isdir(path):
         if not (path / RUN_FILE).is_file():
             hint = "name a recipe, a TOML file or the folder of a run"
             raise CseError(f"is a folder without {RUN_FILE}", where=where, value=text, hint=hint)
         return path / RUN_FILE, path.name, str(path / RUN_FILE), ""
-    if exists(path):
+    if os.path.exists(path):
         name = path.absolute().parent.name if path.name == RUN_FILE else path.stem
         return path, name, text, ""
     if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:

@@ -105,11 +105,7 @@ class PluginManager(pluggy.PluginManager):
         return replace(info, parts=self._records(info))
 
     def _hooks_of(self, plugin: object) -> tuple[str, ...]:
-        """Return the hooks that a registered plugin implements.
-
-        Raises:
-            PluginFault: If one has no known name or lacks ``@hookimpl``, or if there is none.
-        """
+        """Return the hooks that a registered plugin implements."""
         names = tuple(caller.name for caller in self.get_hookcallers(plugin) or ())
         for name in names:
             if name not in HOOK_RECORDS:

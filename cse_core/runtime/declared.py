@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,7 +13,7 @@ from cse_core.files import MANIFEST, SUMS, file_sum
 from cse_core.runtime.model_files import model_folder, read_json, read_modules
 from cse_core.suites import ROLE_PROMPTS, Role
 
-Made = TypeVar("Made")
+Said = TypeVar("Said", bound=BaseModel)
 AGAIN = "copy the whole model folder again"
 ACTIVATIONS = {
     "tanh": "Tanh", "relu": "ReLU", "gelu": "GELU", "none": "Identity", "sigmoid": "Sigmoid",
@@ -165,17 +164,17 @@ def declared(path: Path, name: str) -> Declared:
                 what = "has a Normalize module before its last layer, which cse cannot do"
                 hint = "encode with sentence-transformers"
                 raise CseError(what, where="model.name", value=name, hint=hint)
-    found = _checked(lambda: kind_of_file.model_validate(values), file)
+    found = _checked(kind_of_file, values, file)
     if (default := found.default_prompt_name) is not None and default not in found.prompts:
         what = f"its default_prompt_name {default!r} is none of its prompts"
         raise CseError(what, where=str(file), hint=AGAIN)
     return found
 
 
-def _checked(read: Callable[[], Made], file: Path) -> Made:
+def _checked(kind: type[Said], values: dict[str, Any], file: Path) -> Said:
     """Return what a file says, checked; what is malformed raises a ``CseError``."""
     try:
-        return read()
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -236,7 +235,7 @@ def _pooling(config: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _dense(file: Path, name: str) -> dict[str, Any]:
     """Return the head of a Dense module."""
-    dense = _checked(lambda: _Dense.model_validate(read_json(file, name, kind=dict)), file)
+    dense = _checked(_Dense, read_json(file, name, kind=dict), file)
     kind = dense.activation_function.rpartition(".")[2]
     names = {torch: own for own, torch in ACTIVATIONS.items()}
     if kind not in names or not dense.activation_function.startswith("torch.nn."):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.files import MANIFEST, RUN_FILE, exists, file_text
+from cse_core.files import MANIFEST, RUN_FILE, file_text
 from cse_core.run_info import RunInfo
 
 HEADS = "heads.safetensors"
@@ -43,7 +44,7 @@ def model_folder(path: Path, name: str) -> Path:
     """
     if not path.is_dir():
         hint = "name the folder that holds config.json"
-        what = "is a file, not a model folder" if exists(path) else "no folder of this name"
+        what = "is a file, not a model folder" if os.path.exists(path) else "no folder of this name"
         raise CseError(what, where="model.name", value=name, hint=hint)
     for root in (path, path / "model"):
         modules = read_modules(root, name)

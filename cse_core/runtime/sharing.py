@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,19 +19,12 @@ from cse_core.errors import CseError, ElsewhereError
 from cse_core.runtime.distributed import rank_and_size
 
 Made = TypeVar("Made")
-Share = Literal["alone", "all", "first"]
-"""Who makes rows: ``alone`` each process all that it is asked for; else the processes share what
-all of them are asked for, and ``all`` of them, or the ``first`` one, get the whole."""
 MAX_WAIT = timedelta(days=30)
 """How long helpers wait for the first process; one that has ended is noticed at once."""
 
 
-def gather_rows(make: Callable[[], Tensor], share: Share = "all") -> Tensor:
-    """Return the rows that each process makes, in rank order.
-
-    Args:
-        make: Makes this process's rows ``[n, ...]`` on the CPU.
-        share: ``all``, or ``first`` where the others get ``[0, ...]``.
+def gather_rows(make: Callable[[], Tensor]) -> Tensor:
+    """Return the rows ``[n, ...]`` that each process makes on the CPU, in rank order.
 
     Raises:
         ElsewhereError: If ``make`` failed in another process.
@@ -45,21 +38,14 @@ def gather_rows(make: Callable[[], Tensor], share: Share = "all") -> Tensor:
     (_, *wide), dtype = max(about, key=lambda each: each[0][0])
     counts = [shape[0] for shape, _ in about]
     ends = torch.tensor(counts).cumsum(0).tolist()
-    here = share == "all" or rank == 0
-    whole = torch.empty(ends[-1] if here else 0, *wide, dtype=dtype)
+    whole = torch.empty(ends[-1], *wide, dtype=dtype)
     with _exchange():
         for other, (end, count) in enumerate(zip(ends, counts, strict=True)):
             part = whole[end - count : end]
-            if here and other == rank:
+            if other == rank:
                 part.copy_(own.reshape(part.shape))
-            if not count:
-                continue
-            if share == "all":
+            if count:
                 dist.broadcast(part, src=other, group=_group())
-            elif other and rank == other:
-                dist.send(own.contiguous(), dst=0, group=_group())
-            elif other and here:
-                dist.recv(part, src=other, group=_group())
     return whole
 
 

@@ -13,8 +13,6 @@ import torch
 from tokenizers.processors import Sequence as SequenceOfProcessors
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor
-from transformers.tokenization_utils_base import TruncationStrategy
-from transformers.utils import PaddingStrategy
 
 from cse_core.errors import CseError
 from cse_core.runtime.distributed import rank_and_size, share
@@ -168,16 +166,12 @@ class TextTokenizer:
         Calling the Hugging Face tokenizer does the same and then copies every row into lists that
         nobody reads, in one thread.
         """
-        cuts = TruncationStrategy
-        self.hf.set_truncation_and_padding(
-            padding_strategy=PaddingStrategy.DO_NOT_PAD,
-            truncation_strategy=cuts.DO_NOT_TRUNCATE if longest is None else cuts.LONGEST_FIRST,
-            max_length=longest,
-            stride=0,
-            pad_to_multiple_of=None,
-            padding_side=None,
-        )
         backend = self.hf.backend_tokenizer
+        backend.no_padding()
+        if longest is None:
+            backend.no_truncation()
+        else:
+            backend.enable_truncation(longest, direction=self.hf.truncation_side)
         backend.encode_special_tokens = self.hf.split_special_tokens
         return cast(list[Any], backend.encode_batch(texts, add_special_tokens=False))
 

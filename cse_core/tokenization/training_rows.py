@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, cast
@@ -75,15 +75,6 @@ def split_texts(
         replace(corpus.report, messages=(*corpus.report.messages, said)),
         corpus.held_out,
     )
-
-
-class ColumnTexts(list[str]):
-    """Texts of ``[B]`` rows of a column, which the core still knows for rows that are tokenised."""
-
-    def __init__(self, texts: Iterable[str], column: str, rows: Tensor) -> None:
-        super().__init__(texts)
-        self.column = column
-        self.rows = rows
 
 
 class TrainingRows:
@@ -167,13 +158,17 @@ class TrainingRows:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
         made = cast(TextTokenizer, tokenizer)
         if not self.ahead and (id(tokenizer), column) not in self._tables:
-            return made.content(self._texts(column, index), made.longest or self.longest)
+            return made.content(self.texts(column, index), made.longest or self.longest)
         table, place = self.tokenise(column, made)
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:
         """Return rows ``[B]`` of a column as texts."""
-        return ColumnTexts(self._texts(column, index), column, index)
+        source = self._source(column)
+        if isinstance(source, tuple):
+            name, rows = source
+            return self.corpus.column(name).take(rows[index.numpy()])
+        return [source[row] for row in index.tolist()]
 
     def values(self, column: str, kind: ColumnType) -> Tensor:
         """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels.
@@ -192,25 +187,8 @@ class TrainingRows:
             self._values[column] = made.float() if made.is_floating_point() else made
         return self._values[column]
 
-    def content_of(self, texts: Sequence[str], tokenizer: TextTokenizer) -> TokenBatch | None:
-        """Return what ``texts`` gave as content tokens; None where that is not what it gave."""
-        if not isinstance(texts, ColumnTexts) or texts != self._texts(texts.column, texts.rows):
-            return None
-        return self.content(texts.column, texts.rows, tokenizer)
-
-    def _texts(self, column: str, index: Tensor) -> list[str]:
-        source = self._source(column)
-        if isinstance(source, tuple):
-            name, rows = source
-            return self.corpus.column(name).take(rows[index.numpy()])
-        return [source[row] for row in index.tolist()]
-
     def _source(self, column: str) -> tuple[str, NDArray[Any]] | Sequence[str]:
-        """Return which column and rows of the corpus a column is of, or the round's own texts.
-
-        Raises:
-            CseError: If the round's rows are texts of its own, without this column.
-        """
+        """Return which column and rows of the corpus a column is of, or the round's own texts."""
         if self.pairs is not None and column not in self.columns:
             raise CseError(
                 f"a round of texts of its own has no column {column!r}, only "

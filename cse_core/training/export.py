@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any, cast
 from torch import Tensor
 
 from cse_core.engine.assembly import Assembly
-from cse_core.files import MANIFEST, atomic_folder, exists
+from cse_core.errors import visible
+from cse_core.files import MANIFEST, atomic_folder
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import Adapter, Head
 from cse_core.recipes.composition import Composition, PlannedPart
@@ -104,12 +106,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
 def public_name(name: str) -> str:
     """Return the name of a file or folder without where it lies; a name of the hub as it is."""
     path = Path(name).expanduser()
-    return path.resolve().name if path.is_absolute() or exists(path) else name
-
-
-def visible(text: str) -> str:
-    """Return a text with an escape in place of each character that cannot be seen."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return path.resolve().name if path.is_absolute() or os.path.exists(path) else name
 
 
 def _part_record(planned: PlannedPart) -> dict[str, Any]:
@@ -122,10 +119,7 @@ def _part_record(planned: PlannedPart) -> dict[str, Any]:
 
 
 def _prompts(composition: Composition) -> dict[str, Any]:
-    """Return the prompts of the saved model, and the name of that of all texts of the run.
-
-    Those of views are ``query``, of the anchor, and ``document``, of a positive or negative.
-    """
+    """Return the prompts of the saved model, and the name of that of all texts of the run."""
     prompts, own = dict(composition.says.prompts), composition.model.prompt
     roles = {"anchor": "query", "positive": "document", "negative": "document"}
     for view in reversed(composition.views):

@@ -118,11 +118,7 @@ class TrainingLoop:
         self.done = checkpoint.values["step"]
 
     def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:
-        """Return the order of an epoch's rows that a part says, None where none does.
-
-        Raises:
-            CseError: If several do.
-        """
+        """Return the order of an epoch's rows that a part says, None where none does."""
         found: dict[str, Tensor] = {}
         for path, part in self.assembly.parts.items():
             named = partial(lambda path, name: draws(f"{path}.{name}"), path)

@@ -133,11 +133,7 @@ def _shared(count: int, make: Callable[[int, int], Tensor], at_once: int = 1) ->
 
 
 def _write_round(folder: Path, wanted: Round) -> None:
-    """Write a round's pairs and settings, whole or not at all.
-
-    Raises:
-        CseError: If it has no pairs.
-    """
+    """Write a round's pairs and settings, whole or not at all; one without pairs is refused."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -25,7 +25,6 @@ from cse_core.files import METRICS, RUN_FILE, atomic_write, disk_errors
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
-from cse_core.runtime.sharing import Share
 from cse_core.suites import Role
 from cse_core.training import checkpoint as saved
 from cse_core.training.checkpoint import Checkpoint, check_best, not_finite
@@ -303,20 +302,17 @@ class Trainer:
                 raise Stopped(step)
             meters.resume()
 
-    def encode(
-        self, texts: Sequence[str], role: Role | None = None, share: Share = "all"
-    ) -> Tensor:
+    def encode(self, texts: Sequence[str], role: Role | None = None) -> Tensor:
         """Return ``[N, D]`` vectors of the current model as the saved one would encode."""
         with self.precision.autocast():
             online = inference_encoder(self.assembly, role)
-            return online.encode(texts, self.assembly.device, share=share)
+            return online.encode(texts, self.assembly.device, shared=True)
 
     def _evaluate(self, loop: TrainingLoop) -> tuple[dict[str, float], bool]:
         current, step = loop.current, loop.done
         self.reporter.scoring(list(self.scorer.dev))
-        encode = partial(self.encode, share="first")
         scores, better = self.scorer.score(
-            encode, step, current.number, current.score, self.assembly.metrics
+            self.encode, step, current.number, current.score, self.assembly.of("metric")
         )
         self.reporter.scores(step, scores, better)
         for name in set(self.scorer.names) - scores.keys():
@@ -349,11 +345,8 @@ class Trainer:
         self.reporter.line(line)
 
     def _refuse_untrained(self, loop: TrainingLoop, seen: Container[str]) -> None:
-        """Refuse to go on where the first steps gave the encoder, a pooler or a loss no gradient.
-
-        Losses that were not computed or weigh nothing so far may get theirs later, as may stores
-        and miners.
-        """
+        """Refuse a run whose first steps gave the encoder, a pooler or a loss no gradient."""
+        # Losses that were not computed or weigh nothing so far may get theirs later.
         acting = {
             loss.path
             for loss, weight in self.composition.weights()
@@ -367,11 +360,7 @@ class Trainer:
                 raise CseError(what, where=path, hint=hint)
 
     def _refuse_not_finite(self, loop: TrainingLoop) -> None:
-        """Wait for the steps so far, and stop where one made a number that is not finite.
-
-        Raises:
-            CseError: It names the step, the part, and the file with the batch.
-        """
+        """Wait for the steps so far, and stop where one made a number that is not finite."""
         bad = self.assembly.calls.first_bad()
         if bad is None:
             return
@@ -437,8 +426,8 @@ class Trainer:
                 self.composition.train,
                 read=lambda best: Checkpoint.read(self.folder.checkpoint(*best.place)),
                 restore=partial(saved.restore_weights, self.assembly),
-                encode=partial(self.encode, share="first"),
-                metrics=self.assembly.metrics,
+                encode=self.encode,
+                metrics=self.assembly.of("metric"),
             )
         else:
             self.reporter.message("no dev set chose a checkpoint: the last weights are kept")

@@ -181,7 +181,7 @@ def encoding(report: Report, given: Given) -> None:
     from sentence_transformers import SentenceTransformer, models
 
     from cse_cli.models.encoding import TextEncoder
-    from cse_cli.models.loading import load_model
+    from cse_cli.models.loading import Loading
     from cse_core.models.sentence_encoder import tokens_at_once
 
     shape, count = given.shape(6, 384), 400 if given.quick else 100_000
@@ -200,7 +200,8 @@ def encoding(report: Report, given: Given) -> None:
             f"of {'a file' if given.texts else 'the starter'}, {size:,} a repeat."
         )
         for precision in precisions():
-            loaded = load_model(str(place / "model"), registry(), device="cpu", precision=precision)
+            loading = Loading(device="cpu", precision=precision)
+            loaded = loading.load(str(place / "model"), registry())
             with loaded.precision.autocast():
                 at_once = tokens_at_once(loaded.device)
             peer = SentenceTransformer(str(place / "model"), device="cpu")

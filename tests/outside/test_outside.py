@@ -12,11 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import Rig, compose, failures, run_steps, suite_of
-from cse_testkit.promises import plugins_of
-from cse_testkit.watching import difference, snapshot
+from cse_testkit import compose, failures, run_steps, suite_of
 
-from cse import open_run
 from cse_cli.main import run
 from cse_core.errors import CseError
 from cse_core.registry.manager import load_plugins
@@ -68,23 +65,6 @@ def test_an_option_that_a_part_narrowed_is_refused_in_plain_words(registry: Regi
     with pytest.raises(CseError, match=narrowed):
         sets = ["branch.adapter.copies=encoder+heads"]
         compose(recipe="adapter", sets=sets, registry=registry)
-
-
-def test_a_stopped_run_goes_on_bit_for_bit(registry: Registry, tmp_path: Path) -> None:
-    kinds: Any = {"negatives": ["queue"]}
-    made = compose(recipe="adapter", kinds=kinds, registry=registry)
-    plugins = plugins_of(registry)
-    whole, first = (Rig(made, plugins) for _ in range(2))
-    whole.step(4)
-    first.step(2)
-    first.session.checkpoint(tmp_path / "run")
-    second = Rig(open_run(tmp_path / "run", plugins=plugins))
-    second.step(2)
-    one, other = (
-        snapshot([rig.weights(), *(p.state_dict() for p in rig.session.parts.values())])
-        for rig in (whole, second)
-    )
-    assert difference(one, other) is None
 
 
 def test_the_kit_finds_no_broken_promise(registry: Registry) -> None:

@@ -35,17 +35,6 @@ def sentences(text: str) -> list[str]:
     return [each for part in _END.split(text) if (each := part.strip())]
 
 
-def askable(pieces: Sequence[str]) -> list[int]:
-    """Return which sentences of a text are long enough to ask for the others; none of a single one.
-
-    Args:
-        pieces: The sentences.
-    """
-    if len(pieces) < 2:
-        return []
-    return [place for place, each in enumerate(pieces) if _words(each) >= LEAST_WORDS]
-
-
 def by_title(title: str, text: str) -> Pair | None:
     """Return the title and the text without it; None where one of them is missing."""
     body = without_title(title, text)
@@ -62,8 +51,8 @@ def by_sentence(title: str, text: str, draw: float, *, keep: bool = False) -> Pa
         keep: Whether it also stays in the text.
     """
     pieces = sentences(without_title(title, text))
-    able = askable(pieces)
-    if not able:
+    able = [place for place, each in enumerate(pieces) if _words(each) >= LEAST_WORDS]
+    if len(pieces) < 2 or not able:
         return None
     place = able[int(draw * len(able))]
     rest = pieces if keep else pieces[:place] + pieces[place + 1 :]

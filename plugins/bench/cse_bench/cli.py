@@ -62,21 +62,18 @@ def bench(
     At the end it names the faster precision, and what to type to train in it.
     """
     names = list(dict.fromkeys(name.strip() for name in precision.split(",") if name.strip()))
+    hint = "write fp32,bf16"
     if not names:
-        what = "needs at least one precision"
-        raise CseError(what, where="--precision", hint="write fp32,bf16")
+        raise CseError("needs at least one precision", where="--precision", hint=hint)
+    for name in names:
+        if name not in ("fp32", "bf16"):
+            what = "is not a precision to measure" if name == "auto" else "no such precision"
+            raise CseError(what, where="--precision", value=name, hint=hint)
     plugins = installed(context)
     composition = composition_of(choice, plugins)
     with progress(plugins, json=json) as reporter:
-        from cse_bench.measure import check_precisions, measure
+        from cse_bench.measure import measure
 
-        try:
-            check_precisions(names, composition.train.device)
-        except CseError as error:
-            if error.where != "train.precision":
-                raise
-            hint = "write fp32,bf16"
-            raise CseError(error.what, where="--precision", value=error.value, hint=hint) from None
         try:
             report = measure(
                 composition,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from cse import Composition, Session, resolve_device, resolve_precision
+from cse import Composition, Session, resolve_precision
 from cse_bench.report import BenchReport, MeasuredPrecision, Spread
 from cse_bench.where import where_the_time_goes
 from cse_cli.api import Installed, processor
@@ -23,19 +23,6 @@ from cse_core.reporter import Reporter
 
 WARM_STEPS = 2
 """Steps of each precision before anything is timed."""
-
-
-def check_precisions(names: Sequence[str], device: str) -> None:
-    """Refuse precisions that cannot be measured on a device, by ``train.precision``.
-
-    Raises:
-        CseError: If the device or precision is unknown.
-    """
-    for name in names:
-        if name == "auto":
-            what, hint = "is not a precision to measure", "name some, such as fp32,bf16"
-            raise CseError(what, where="train.precision", value=name, hint=hint)
-        resolve_precision(name, resolve_device(device))
 
 
 def measure(

@@ -56,7 +56,7 @@ def test_mistakes(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     before = everything(tmp_path)
     for typed, *words in (
         ("--precision fp8", "fp8", "fp32", "--precision"),
-        ("--precision auto", "auto", "fp32,bf16"),
+        ("--precision auto", "not a precision to measure", "fp32,bf16"),
         ("--precision ,", "--precision", "fp32,bf16"),
         ("--steps 0", "--steps", "1"),
         ("--rounds none", "--rounds", "integer"),

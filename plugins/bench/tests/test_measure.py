@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import torch
 from cse_bench import where
-from cse_bench.measure import check_precisions, measure
+from cse_bench.measure import measure
 from cse_bench.report import BenchReport, Spread
 from cse_bench.where import CATEGORIES, shares
 
 from cse_cli.plugins.installed import Installed
-from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_core.runtime.device import resolve_precision
 from tests.core.training.test_runs import EVERYTHING, ROUNDS
@@ -98,15 +97,6 @@ def test_any_composition_is_measured(encoder: str, tmp_path: Path) -> None:
         assert {path.name for path in folder.rglob("*")} == {"texts.txt", "recipe.toml"}
     assert report.batch_size == 40, "a batch larger than the data takes it all"
     assert report.precisions[0].where[where.DROPOUT] == 0
-
-
-def test_what_cannot_be_measured() -> None:
-    for name, device, words in (
-        ("auto", "cpu", "not a precision to measure"), ("fp8", "cpu", "fp32"),
-        ("fp32", "rocket", "unknown device"),
-    ):  # fmt: skip
-        with pytest.raises(CseError, match=words):
-            check_precisions([name], device)
 
 
 @dataclass

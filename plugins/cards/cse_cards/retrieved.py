@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_cards.approximate import QUERIES, FaissIndex, chosen_index, nearest
+from cse_cards.approximate import QUERIES, FaissIndex, nearest, through_faiss
 from cse_cards.options import RetrievedOptions
 from cse_core.errors import CseError
 from cse_core.functional import places_of, unit
@@ -88,7 +88,7 @@ class Retrieved(NegativeStore):
         super().__init__(options, setup)
         self.setup = setup
         self.where = f"negatives.{setup.name}.index"
-        chosen_index(options.index, 0, 0, self.where)  # before anything is encoded
+        through_faiss(options.index, 0, self.where)  # before anything is encoded
         self.named = None if options.model is None else self._encoder()
         self.near: Tensor | None = None
         self.searched = -1
@@ -144,16 +144,13 @@ class Retrieved(NegativeStore):
         retrieved = drawn[view.owner, view.text]
         same = own[batch.owner].unsqueeze(1) == retrieved.unsqueeze(0)
         mask, log_weights = negatives.mask.clone(), negatives.log_weights.clone()
-        start = 0
-        for name, count in negatives.blocks:
+        for name, block in negatives.spans():
             if name == self.options.view:
-                block = slice(start, start + count)
                 mask[:, block] |= same
                 mine = batch.owner.unsqueeze(1) == view.owner.unsqueeze(0)
                 if not self.options.shared:
                     mask[:, block] |= ~mine
                 log_weights[:, block] += mine.to(log_weights) * self.options.weight
-            start += count
         return replace(negatives, mask=mask, log_weights=log_weights)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -200,10 +197,16 @@ class Retrieved(NegativeStore):
             done = 0
             for each in numbers:
                 found = encode(known.texts(each)) if done else first
+                if not bool(found.isfinite().all()):
+                    raise CseError(
+                        "the encoder returns vectors that are not finite, which have no neighbours",
+                        where=f"negatives.{self.name}.model",
+                        value=self.options.model,
+                        hint="name another encoder, or train in fp32 or with a lower train.lr",
+                    )
                 vectors[done : done + len(each)] = unit(found)
                 done += len(each)
                 ctx.progress(done, len(known), f"{self.name}: texts encoded")
-            self._check(vectors)
             return self._nearest(vectors, ctx)
 
     def _nearest(self, vectors: Tensor, ctx: RoundContext) -> Tensor:
@@ -214,7 +217,7 @@ class Retrieved(NegativeStore):
         texts = len(vectors)
         count = min(self.options.knn, texts) - 1
         what = f"{self.name}: texts searched"
-        if not chosen_index(self.options.index, texts, texts, self.where):
+        if not through_faiss(self.options.index, texts, self.where):
             return ctx.shared(
                 texts,
                 lambda start, stop: nearest(
@@ -228,13 +231,13 @@ class Retrieved(NegativeStore):
                 QUERIES,
             )
         held, own = vectors.numpy(), np.arange(texts)
-        index = FaissIndex(held, held, count, own)
+        index = FaissIndex(held, count)
 
         def found(start: int, stop: int) -> Tensor:
             rows = [np.empty((0, count), np.int32)]
             for first in range(start, stop, QUERIES):
                 some = slice(first, min(first + QUERIES, stop))
-                rows.append(index.search(held[some], count, own[some])[1].astype(np.int32))
+                rows.append(index.search(held[some], count, own[some]).astype(np.int32))
                 ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
@@ -243,16 +246,6 @@ class Retrieved(NegativeStore):
     def _encoder(self) -> Encode:
         """Return what encodes by the named encoder, or by the run's own as it is then."""
         return self.setup.text_encoder(self.options.model, self.options.pool)
-
-    def _check(self, vectors: Tensor) -> None:
-        parts = torch.split(vectors, _ENCODED_AT_ONCE)
-        if not all(bool(torch.isfinite(part).all()) for part in parts):
-            raise CseError(
-                "the encoder returns vectors that are not finite, which have no neighbours",
-                where=f"negatives.{self.name}.model",
-                value=self.options.model,
-                hint="name another encoder, or train in fp32 or with a lower train.lr",
-            )
 
 
 @contextmanager

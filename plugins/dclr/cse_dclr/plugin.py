@@ -82,7 +82,7 @@ def _size_of_noise(options: NoiseOptions, facts: RunInfo) -> list[str]:
     """Say how far the ascent moves a vector beside its length."""
     if options.level != "sentence":
         return []
-    batch = max(1, min(facts.batch_size, facts.rows or facts.batch_size))
+    batch = facts.step_rows or 1
     line = f"{int(batch * options.times)} vectors a step"
     moved = options.steps * options.step_size
     if moved and facts.hidden:

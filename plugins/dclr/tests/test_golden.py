@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
 from cse_dclr.noise import harder
 from cse_testkit import make_batch, make_context, make_part
@@ -12,7 +11,7 @@ from cse_core.engine import negatives as core
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives
-from tests.shared import golden, tensor
+from tests.shared import compare, golden, tensor
 
 
 def batch_of(given: dict[str, Any]) -> Batch:
@@ -54,28 +53,6 @@ def test_weights_logits_loss_and_gradients() -> None:
         assert torch.allclose(logits, wanted, rtol=0, atol=atol)
         loss = make_part("loss", "dclr", variant="published", temperature=temperature)
         value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
-        assert float(value.detach()) == pytest.approx(case["loss"], abs=atol)
-        views = [batch.views[name]["sentence"].vectors for name in ("anchor", "positive")]
-        for gradient, name in zip(torch.autograd.grad(value, views), ("z1", "z2"), strict=True):
-            assert torch.allclose(gradient, tensor(case[f"grad_{name}"]), rtol=0, atol=atol)
-
-
-def test_the_paper_takes_the_removed_negative_out() -> None:
-    """In the paper's loss its column is gone; in the code's it is still exp(0)."""
-    given = golden("dclr_loss")
-    batch = batch_of(given)
-    negatives = weighed(given, given["cases"][0], batch)
-    gone = replace(
-        negatives,
-        mask=negatives.mask | negatives.log_weights.isinf(),
-        log_weights=torch.zeros_like(negatives.log_weights),
-    )
-    targets, ctx = batch.targets["positive"], make_context(batch)
-
-    def value(variant: str, seen: Negatives) -> float:
-        output = make_part("loss", "dclr", variant=variant)(batch, targets, seen, ctx)
-        return float(output.value.detach())
-
-    assert int(negatives.log_weights.isinf().sum()) == 1
-    assert value("paper", negatives) == pytest.approx(value("paper", gone), abs=1e-12)
-    assert value("published", negatives) != pytest.approx(value("published", gone), rel=1e-3)
+        names = {"z1": "anchor", "z2": "positive"}
+        leaves = {name: batch.views[view]["sentence"].vectors for name, view in names.items()}
+        compare(value, leaves, case, atol)

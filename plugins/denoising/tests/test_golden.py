@@ -14,7 +14,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.masked_lm import Head
-from cse_core.types import TokenBatch, TokenStates, offsets_of, positions_of
+from cse_core.types import TokenBatch, TokenStates
+from tests.fixtures.token_rows import packed
 from tests.shared import golden, tensor
 
 BOUND = 1e-9
@@ -40,18 +41,6 @@ def filled(names: list[str], shapes: dict[str, Any], seed: int) -> dict[str, Ten
             values = 1 + 0.4 * values
         found[name] = torch.tensor(values)
     return found
-
-
-def rows_of(ids: list[list[int]], mask: list[list[int]]) -> TokenBatch:
-    rows = [[i for i, m in zip(r, s, strict=True) if m] for r, s in zip(ids, mask, strict=True)]
-    flat = torch.tensor([i for row in rows for i in row])
-    offsets = offsets_of(torch.tensor([len(row) for row in rows]))
-    none = torch.zeros_like(flat)
-    count = len(rows)
-    return TokenBatch(
-        ids=flat, positions=positions_of(offsets), source=none, word=none, special=none.bool(),
-        offsets=offsets, owner=torch.arange(count), slot=torch.zeros(count, dtype=torch.long),
-    )  # fmt: skip
 
 
 class Case:
@@ -99,8 +88,8 @@ class Case:
                 )
         pad = case["pad_token_id"]
         targets = case["target_input_ids"]
-        self.targets = rows_of(targets, [[int(i != pad) for i in row] for row in targets])
-        self.noisy = rows_of(case["noisy_input_ids"], case["noisy_attention_mask"])
+        self.targets = packed(targets, [[int(i != pad) for i in row] for row in targets])
+        self.noisy = packed(case["noisy_input_ids"], case["noisy_attention_mask"])
         self.pooling = case["pooling"]
 
     def _load(self, model: nn.Module, weights: dict[str, Tensor]) -> None:

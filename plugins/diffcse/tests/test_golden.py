@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from cse_diffcse.batch_norm import BatchNormMlp
@@ -20,21 +19,12 @@ from torch.nn.functional import cross_entropy, one_hot
 from transformers import AutoConfig, AutoModel
 
 from cse_core.encoders.encoder import PackedEncoder
-from cse_core.types import Hidden, StepContext, TokenBatch, TokenStates, offsets_of, positions_of
-from tests.shared import golden, tensor
+from cse_core.types import Hidden, StepContext, TokenBatch, TokenStates
+from tests.fixtures.token_rows import packed
+from tests.shared import fill, golden, tensor
 
 BOUND = 1e-9
 WORDS, SIZE = 24, 8
-
-
-def drawn(seed: int, shapes: dict[str, Any]) -> dict[str, Tensor]:
-    """Return weights of the file by name, which count the seed in their order."""
-    found = {}
-    for j, name in enumerate(sorted(shapes)):
-        values = 0.25 * np.random.RandomState(seed + j).standard_normal(tuple(shapes[name]))
-        norm = "norm" in name.lower() and name.endswith("weight")
-        found[name] = torch.tensor(1 + 0.4 * values if norm else values)
-    return found
 
 
 class Answers(nn.Module):
@@ -65,8 +55,7 @@ class Case:
             return AutoModel.from_config(config, add_pooling_layer=False).double()
 
         self.plain = model()
-        shapes = {name: each.shape for name, each in self.plain.named_parameters()}
-        self.plain.load_state_dict(drawn(seed, shapes), strict=False)
+        fill(self.plain.named_parameters(), seed)
         own = model()
         own.load_state_dict(self.plain.state_dict())
         self.generator = Answers([self.packed("generator_argmax", v) for v in (0, 1)])
@@ -79,21 +68,21 @@ class Case:
             load_masked_lm=lambda *_, **__: (self.generator, nn.Identity(), tokenizer),
         )  # fmt: skip
         self.loss = ReplacedTokens(ReplacedTokensOptions(), setup).double().eval()
-        judge = drawn(seed + 900, {"weight": (2, SIZE), "bias": (2,)})
-        self.loss.judge.load_state_dict(judge)
+        fill(self.loss.judge.named_parameters(), seed + 900)
         self.mapped = self._mapped(setup, seed + 500)
 
     def _mapped(self, setup: Any, seed: int) -> Any:
         if not self.case["batchnorm"]:
             dense = nn.Linear(SIZE, SIZE).double()
-            dense.load_state_dict(drawn(seed, {"weight": (SIZE, SIZE), "bias": (SIZE,)}))
+            fill(dense.named_parameters(), seed)
             return lambda vectors: torch.tanh(dense(vectors))
-        shapes = {"net.0.weight": (16, 8), "net.1.bias": (16,), "net.1.weight": (16,),
-                  "net.3.weight": (8, 16)}  # fmt: skip
-        made, weights = BatchNormMlp(BatchNormMlpOptions(), setup).double(), drawn(seed, shapes)
-        names = ("net.0.weight", "net.3.weight", "net.1.weight", "net.1.bias")
-        own = ("enter.weight", "leave.weight", "scale", "shift")
-        made.load_state_dict({o: weights[n] for o, n in zip(own, names, strict=True)})
+        made = BatchNormMlp(BatchNormMlpOptions(), setup).double()
+        named = {
+            "net.0.weight": made.enter.weight, "net.1.bias": made.shift,
+            "net.1.weight": made.scale, "net.3.weight": made.leave.weight,
+        }  # fmt: skip
+        assert len(named) == len([*made.parameters()])
+        fill(named.items(), seed)
         return made.mapped
 
     def packed(self, name: str, view: int) -> Tensor:
@@ -101,14 +90,10 @@ class Case:
         return torch.tensor(self.case[name])[view::2][self.real[view::2]]
 
     def tokens(self, view: int) -> TokenBatch:
-        ids, lengths = self.packed("input_ids", view), self.real[view::2].sum(dim=1)
-        offsets = offsets_of(lengths)
-        special = torch.zeros(len(ids), dtype=torch.bool)
-        special[offsets[:-1]] = special[offsets[1:] - 1] = True
-        return TokenBatch(
-            ids=ids, positions=positions_of(offsets), source=ids, word=ids, special=special,
-            offsets=offsets, owner=torch.arange(len(lengths)), slot=torch.zeros_like(lengths),
-        )  # fmt: skip
+        made = packed(self.case["input_ids"][view::2], self.case["attention_mask"][view::2])
+        special = torch.zeros_like(made.special)
+        special[made.offsets[:-1]] = special[made.offsets[1:] - 1] = True
+        return replace(made, special=special)
 
     def context(self) -> StepContext:
         """Return a context whose draws mask the places that the file masks."""

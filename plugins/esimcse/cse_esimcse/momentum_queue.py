@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from cse_core.memory import Fifo
 from cse_core.parts import NegativeStore, Setup
 from cse_core.types import Batch, Negatives, StepContext
@@ -22,6 +19,8 @@ class MomentumQueue(NegativeStore):
     weights are loaded; the branch starts from the real ones.
     """
 
+    remembers = ("queue",)
+
     def __init__(self, options: MomentumQueueOptions, setup: Setup) -> None:
         super().__init__(options, setup)
         self.queue = Fifo()
@@ -38,11 +37,3 @@ class MomentumQueue(NegativeStore):
         new = ctx.vectors(self.options.view, self.options.branch)[self.options.level]
         beside = ctx.beside(self.options.view, new)
         self.queue.push(new.vectors, batch.rows[new.owner], self.options.size, beside)
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return vectors, corpus rows and ages."""
-        return self.queue.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        self.queue.load_state_dict(state)

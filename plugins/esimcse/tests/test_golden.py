@@ -4,7 +4,7 @@ import pytest
 import torch
 from cse_testkit import Rig, compose, make_batch, make_context
 
-from tests.shared import golden, tensor
+from tests.shared import compare, golden, tensor
 
 
 def test_loss_without_a_queue_and_with_gradients_for_one_of_six() -> None:
@@ -12,8 +12,8 @@ def test_loss_without_a_queue_and_with_gradients_for_one_of_six() -> None:
     atol, held = wanted["suggested_atol"], tensor(wanted["queue"])
     rig = Rig(compose(recipe="esimcse"))
     rig.session.prepare()
-    views = [tensor(wanted[name]).requires_grad_(True) for name in ("z1", "z2")]
-    batch = make_batch({"anchor": views[0], "positive": views[1]})
+    leaves = {name: tensor(wanted[name]).requires_grad_(True) for name in ("z1", "z2")}
+    batch = make_batch({"anchor": leaves["z1"], "positive": leaves["z2"]})
     given = (batch.views, batch.roles, batch.rows, batch.corpus, make_context(batch))
     value = rig.session._loop.engine.objectives(*given).value
     assert value is not None
@@ -23,6 +23,4 @@ def test_loss_without_a_queue_and_with_gradients_for_one_of_six() -> None:
     )
     value = rig.session._loop.engine.objectives(*given).value
     assert value is not None
-    assert float(value.detach()) == pytest.approx(wanted["loss"], abs=atol)
-    for gradient, name in zip(torch.autograd.grad(value, views), ("z1", "z2"), strict=True):
-        assert torch.allclose(gradient, tensor(wanted[f"grad_{name}"]), rtol=0, atol=atol)
+    compare(value, leaves, wanted, atol)

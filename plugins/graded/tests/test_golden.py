@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pytest
-import torch
 from cse_testkit import make_batch, make_context, make_part
 
-from tests.shared import golden, tensor
+from tests.shared import compare, golden, tensor
 
 ROLES: Any = {"positive": "positive", "negative_1": "negative", "negative_2": "negative"}
 BOUND = 1e-9
@@ -30,11 +28,7 @@ def check(part: str, case: dict[str, Any], temperature: float) -> None:
     loss = make_part("loss", part, temperature=temperature, **options)
     ctx = make_context(batch, values={} if triplets else {"score": case["labels"]})
     value = loss(batch, batch.targets["positive"], ctx.negatives(batch, loss.options), ctx).value
-    assert float(value.detach()) == pytest.approx(case["loss"], rel=0, abs=BOUND)
-    leaves = [batch.views[view]["sentence"].vectors for view in vectors]
-    for name, gradient in zip(names.values(), torch.autograd.grad(value, leaves), strict=True):
-        wanted = tensor(case[f"grad_{name}"])
-        assert torch.allclose(gradient, wanted, rtol=0, atol=BOUND), f"{case['name']}: {name}"
+    compare(value, {name: vectors[view] for view, name in names.items()}, case, BOUND)
 
 
 def test_cosent() -> None:

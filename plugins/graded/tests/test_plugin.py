@@ -1,15 +1,17 @@
-"""The kit over the distribution and its parts, beside sums over all pairs of pairs."""
+"""The kit over the distribution, its parts and recipes, beside sums over all pairs of pairs."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
-from cse_testkit import LossSuite, part_suites
+from cse_testkit import LossSuite, part_suites, recipe_suites
 from torch import Tensor
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 
 globals().update(part_suites("cse-graded"))  # a class of such a name takes its place
+globals().update(recipe_suites("cse-graded", Path(__file__).parent / "settings"))
 
 
 def cosine(one: Tensor, other: Tensor) -> float:

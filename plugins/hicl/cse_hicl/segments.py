@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from cse_core.errors import CseError
+from cse_core.functional import owner_means
 from cse_core.parts import Setup, SlicePooler
 from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
 from cse_hicl.options import LEVEL, SegmentsOptions
@@ -63,24 +63,5 @@ class Segments(SlicePooler):
 
         A text whose rows have no tokens at all, so that all weights are zero, gets the plain mean.
         """
-        place = (rows.slot == 0).long().cumsum(0) - 1  # [N]: segments follow their first one
-        owners = rows.owners
-        if owners is None:
-            owners = int(place[-1]) + 1 if len(rows) else 0
-        vectors = rows.vectors if rows.vectors.dtype.itemsize >= 4 else rows.vectors.float()
-
-        def sums(values: Tensor) -> Tensor:
-            return values.new_zeros(owners, *values.shape[1:]).index_add(0, place, values)
-
-        weights = torch.ones_like(rows.length)
-        if self.options.aggregate == "weighted":
-            filled = sums(rows.length) > 0
-            weights = torch.where(filled[place], rows.length, weights)
-        weights = weights.to(vectors.dtype)
-        shares = weights / sums(weights)[place]
-        return Embeddings(
-            vectors=sums(vectors * shares.unsqueeze(1)),
-            owner=rows.owner.new_empty(owners).scatter(0, place, rows.owner),
-            slot=rows.slot.new_zeros(owners),
-            length=sums(rows.length),
-        )
+        weighted = self.options.aggregate == "weighted"
+        return owner_means(rows, rows.length if weighted else None)

@@ -13,7 +13,6 @@ from cse_core.parts import Augmenter, RoundContext, Setup
 from cse_core.protocols import Rows
 from cse_core.types import StepContext, TokenBatch, View
 from cse_ifcl.options import Alone, FusionOptions
-from cse_ifcl.parallel import ParallelTokens
 from cse_ifcl.second_embeddings import SecondEmbeddings
 
 
@@ -29,21 +28,22 @@ class Fusion(Augmenter):
     def __init__(self, options: FusionOptions, setup: Setup) -> None:
         super().__init__(options, setup)
         self.second = SecondEmbeddings(options, setup)
-        self.parallel: ParallelTokens | None = None
+        self.rows: Rows | None = None
 
     def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
-        """Tokenise the other language's column."""
-        self.parallel = ParallelTokens(
-            rows, self.options.column, self.second.tokenizer, self.second.longest
-        )
+        """Tokenise the other language's column, not in the first step."""
+        self.rows = rows
+        if rows.pairs is None:
+            none = torch.empty(0, dtype=torch.long)
+            rows.content(self.options.column, none, self.second.tokenizer)
 
     def __call__(
         self, x: Tensor, tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> Tensor:
         """Return ``[T, E]`` fused embeddings."""
-        if tokens is None or self.parallel is None:
+        if tokens is None or self.rows is None:
             raise RuntimeError("fusion is called before its round begins")
-        ids, matched = self.parallel.counterparts(tokens, ctx)
+        ids, matched = self._counterparts(self.rows, tokens, ctx)
         other = self.second(ids, tokens).to(x.dtype)
         alone = {"unmatched": ~matched & ~tokens.special, "special": tokens.special}
         nothing, kept = self._alone(alone, "zero"), self._alone(alone, "keep")
@@ -52,6 +52,26 @@ class Fusion(Augmenter):
         epsilon = self.options.epsilon
         fused = epsilon * x + (1 - epsilon) * other
         return fused if kept is None else torch.where(kept.unsqueeze(1), x, fused)
+
+    def _counterparts(
+        self, rows: Rows, tokens: TokenBatch, ctx: StepContext
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``[T]`` ids of the tokens that a view's meet, and ``[T]`` whether there is one.
+
+        The place is a token's ``source``, so one that was moved or doubled keeps its counterpart.
+        """
+        column, tokenizer, longest = self.options.column, self.second.tokenizer, self.second.longest
+        if ctx.round == 0:
+            other = rows.content(column, ctx.rows, tokenizer)
+        else:  # the rows of a batch of mined pairs are no places among those of the round
+            other = tokenizer.content(ctx.texts(column), longest)
+        ids = torch.cat([other.ids, other.ids.new_tensor([tokenizer.hf.pad_token_id or 0])])
+        ids, offsets = (each.to(ctx.device, non_blocking=True) for each in (ids, other.offsets))
+        row = tokens.owner[tokens.row_of_token()]
+        place = offsets[row] + tokens.source
+        matched = (tokens.source >= 0) & (tokens.source < longest) & ~tokens.special
+        matched &= place < offsets[row + 1]
+        return ids[torch.where(matched, place, len(ids) - 1)], matched
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the name and hash of the second embeddings, which never change."""

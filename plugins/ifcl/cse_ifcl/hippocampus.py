@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
@@ -24,6 +22,8 @@ class Hippocampus(NegativeStore):
     already has 1 - lambda. A batch is stored after the loss, so in the first k steps there are
     fewer. It logs the trace of Figure 3: for each age how many rows have it, and their coefficient.
     """
+
+    remembers = ("queue", "sizes")
 
     def __init__(self, options: HippocampusOptions, setup: Setup) -> None:
         super().__init__(options, setup)
@@ -54,15 +54,6 @@ class Hippocampus(NegativeStore):
         self.sizes = [len(own), *kept]
         beside = ctx.beside(self.options.view, own)
         self.queue.push(own.vectors, batch.rows[own.owner], sum(self.sizes), beside)
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return vectors, corpus rows and ages, and the rows of each batch."""
-        return {**self.queue.state_dict(), "sizes": self.sizes}
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Restore what was held."""
-        self.queue.load_state_dict(state)
-        self.sizes = list(state["sizes"])
 
     def _weight(self, age: int) -> float:
         """Return the coefficient of rows that were stored so many steps ago."""

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from cse_core.errors import CseError
 from cse_core.parts import Setup
-from cse_core.protocols import Encoder, Tokenizer
+from cse_core.protocols import Encoder
 from cse_core.types import TokenBatch
 from cse_ifcl.options import FusionOptions
 
@@ -19,75 +18,12 @@ _MEASURED = 4096
 """Ids whose embeddings tell the size of a layer's output."""
 
 
-class WordTable:
-    """An encoder's word embeddings, copied.
-
-    Attributes:
-        dimension: Of an embedding.
-        longest: Tokens of the longest row that it takes; None: any.
-    """
-
-    longest: int | None = None
-
-    def __init__(self, encoder: Encoder, device: torch.device) -> None:
-        self.dimension = encoder.embedding_size
-        ids = torch.arange(encoder.vocab_size, device=device)
-        self.table = encoder.word_embeddings(ids).detach().clone()
-
-    def __call__(self, ids: Tensor, tokens: TokenBatch) -> Tensor:
-        """Return ``[T, E]`` the embeddings of ``[T]`` ids."""
-        return embedding(ids, self.table)
-
-    def sample(self) -> Tensor:
-        """Return embeddings that tell their size."""
-        return self.table
-
-    def values(self) -> Iterable[Tensor]:
-        """Return what makes them."""
-        return [self.table]
-
-
-class EmbeddingLayer:
-    """What enters an encoder's first layer: words, positions, types, LayerNorm, no dropout.
-
-    The encoder is changed: it goes into evaluation mode and loses the weights of its transformer
-    layers, which never run.
-
-    Attributes:
-        dimension: Of an embedding.
-        longest: Tokens of the longest row that it takes.
-    """
-
-    def __init__(self, encoder: Encoder, device: torch.device) -> None:
-        self.dimension = encoder.hidden_size
-        self.longest: int | None = encoder.max_positions
-        self.device = device
-        encoder.drop_layers()
-        self.encoder = encoder.requires_grad_(False).eval()
-
-    def __call__(self, ids: Tensor, tokens: TokenBatch) -> Tensor:
-        """Return ``[T, H]`` the embeddings of ``[T]`` ids at the places of a view's tokens."""
-        return self._entering(ids, tokens.positions, tokens.offsets)
-
-    def sample(self) -> Tensor:
-        """Return embeddings of ids from all over the vocabulary, each a row of its own."""
-        count = min(_MEASURED, self.encoder.vocab_size)
-        ids = torch.linspace(0, self.encoder.vocab_size - 1, count, device=self.device).long()
-        return self._entering(ids, torch.zeros_like(ids), torch.arange(count + 1))
-
-    def values(self) -> Iterable[Tensor]:
-        """Return what makes them."""
-        return [value for value in self.encoder.state_dict().values() if not value.is_meta]
-
-    def _entering(self, ids: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
-        return self.encoder.input_embeddings(self.encoder.word_embeddings(ids), positions, offsets)
-
-
 class SecondEmbeddings:
-    """Word table, or embedding layer, of a second model, in the dimension of the run's own.
+    """Word embeddings of a second model, or what enters its first layer, as wide as the run's own.
 
     Attributes:
         name: The second model.
+        encoder: The second model, without its transformer layers.
         tokenizer: Its tokenizer.
         longest: Tokens of a sentence that it can use.
         digest: Hash of the frozen values.
@@ -99,28 +35,37 @@ class SecondEmbeddings:
 
     def __init__(self, options: FusionOptions, setup: Setup) -> None:
         self._where = f"aug.{setup.name}"
-        kind = WordTable if options.at == "word_embeddings" else EmbeddingLayer
-        own = setup.embedding_size if kind is WordTable else setup.hidden_size
-        encoder, self.tokenizer, self.name = self._loaded(options, setup)
-        self.longest = encoder.max_positions
-        self.source = kind(encoder, setup.device)
-        self.digest = _digest(self.source.values())
+        self._words = options.at == "word_embeddings"
+        if options.model is None:
+            self.name, self.tokenizer = "the run's own encoder", setup.tokenizer
+            self.encoder = _frozen(setup.online_encoder().copy())
+        else:
+            encoder, self.tokenizer = setup.load_encoder(options.model)
+            self.name, self.encoder = options.model, _frozen(encoder)
+        self.longest = self.encoder.max_positions
+        values = self.encoder.state_dict().values()
+        self.digest = _digest([self._sample(self.encoder, setup.device)] if self._words else values)
         self._projection: Tensor | None = None
-        if self.source.dimension == own:
+        own, size = (
+            each.embedding_size if self._words else each.hidden_size
+            for each in (setup, self.encoder)
+        )
+        if size == own:
             return
         if options.projection == "none":
             raise CseError(
-                f"its embeddings have dimension {self.source.dimension}, those of the run {own}",
+                f"its embeddings have dimension {size}, those of the run {own}",
                 where=f"{self._where}.model",
                 value=self.name,
                 hint=f"--set {self._where}.projection=random takes them through a fixed random "
                 "matrix, or name a model of that dimension",
             )
         with torch.no_grad():
-            drawn = torch.randn(self.source.dimension, own, generator=setup.generator("projection"))
+            drawn = torch.randn(size, own, generator=setup.generator("projection"))
             matrix = drawn.to(setup.device)
-            here = kind(setup.online_encoder().copy(), setup.device).sample()
-            self._projection = matrix * (_size(here) / _size(self.source.sample() @ matrix))
+            here = self._sample(_frozen(setup.online_encoder().copy()), setup.device)
+            there = self._sample(self.encoder, setup.device) @ matrix
+            self._projection = matrix * (_size(here) / _size(there))
 
     def __call__(self, ids: Tensor, tokens: TokenBatch) -> Tensor:
         """Return ``[T, E]`` the embeddings of ``[T]`` ids at the places of a view's tokens.
@@ -128,23 +73,35 @@ class SecondEmbeddings:
         Raises:
             CseError: If a row is longer than the second model takes.
         """
-        longest = self.source.longest
-        if longest is not None and int(tokens.lengths.max()) > longest:
+        if not self._words and int(tokens.lengths.max()) > self.longest:
             raise CseError(
-                f"takes rows of {longest} tokens at most, and there is one of "
+                f"takes rows of {self.longest} tokens at most, and there is one of "
                 f"{int(tokens.lengths.max())}",
                 where=f"{self._where}.model",
                 value=self.name,
-                hint=f"--set model.max_length={longest}, or fuse at word_embeddings",
+                hint=f"--set model.max_length={self.longest}, or fuse at word_embeddings",
             )
         with torch.no_grad(), torch.autocast(ids.device.type, enabled=False):
-            values = self.source(ids, tokens)
+            values = self._of(self.encoder, ids, tokens.positions, tokens.offsets)
             return values if self._projection is None else values @ self._projection
 
-    def _loaded(self, options: FusionOptions, setup: Setup) -> tuple[Encoder, Tokenizer, str]:
-        if options.model is None:
-            return setup.online_encoder().copy(), setup.tokenizer, "the run's own encoder"
-        return *setup.load_encoder(options.model), options.model
+    def _of(self, encoder: Encoder, ids: Tensor, positions: Tensor, offsets: Tensor) -> Tensor:
+        words = encoder.word_embeddings(ids)
+        return words if self._words else encoder.input_embeddings(words, positions, offsets)
+
+    def _sample(self, encoder: Encoder, device: torch.device) -> Tensor:
+        """Return embeddings that tell their size: the word table, or rows of one id each."""
+        last = encoder.vocab_size - 1
+        if self._words:
+            return encoder.word_embeddings(torch.arange(last + 1, device=device))
+        ids = torch.linspace(0, last, min(_MEASURED, last + 1), device=device).long()
+        return self._of(encoder, ids, torch.zeros_like(ids), torch.arange(len(ids) + 1))
+
+
+def _frozen(encoder: Encoder) -> Encoder:
+    """Return an encoder in evaluation mode, without the layers, which never run."""
+    encoder.drop_layers()
+    return encoder.requires_grad_(False).eval()
 
 
 def _size(values: Tensor) -> Tensor:
@@ -153,7 +110,9 @@ def _size(values: Tensor) -> Tensor:
 
 
 def _digest(values: Iterable[Tensor]) -> str:
+    """Return a hash of tensors, those that were dropped left out."""
     whole = hashlib.sha256()
     for value in values:
-        whole.update(value.detach().cpu().contiguous().numpy().tobytes())
+        if not value.is_meta:
+            whole.update(value.detach().cpu().contiguous().numpy().tobytes())
     return f"sha256:{whole.hexdigest()}"

@@ -226,7 +226,7 @@ def test_without_the_column_it_is_refused() -> None:
 
 def test_a_row_too_long_for_the_second_model(encoder: PackedEncoder) -> None:
     part = fusion(encoder)
-    part.second.source.longest = 3
+    part.second.longest = 3
     tokens = rows_of("emil repairs")
     with pytest.raises(CseError, match="takes rows of 3 tokens at most, and there is one of 4"):
         part(entered(encoder, tokens.ids, tokens), tokens, VIEW, context([1]))

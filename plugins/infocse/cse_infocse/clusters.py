@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -48,6 +47,7 @@ class Clusters(PositiveMiner):
     """
 
     options: ClusterOptions
+    remembers = ("mined", "before")
 
     def __init__(self, options: ClusterOptions, setup: Setup) -> None:
         super().__init__(options, setup)
@@ -80,14 +80,6 @@ class Clusters(PositiveMiner):
     def pairs(self, ctx: RoundContext, encode: Encode) -> PairCollector:
         """Return the pairs of all documents: two sentences and their cluster's lowest, as rows."""
         raise NotImplementedError
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return how many rounds it asked for, and how many there were before."""
-        return {"mined": self.mined, "before": self.before}
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        self.mined, self.before = state["mined"], state["before"]
 
 
 class Idc(Clusters):

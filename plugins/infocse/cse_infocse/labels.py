@@ -20,7 +20,6 @@ from cse_core.protocols import Corpus
 from cse_core.types import Round
 from cse_infocse.clusters import Idc, enough
 from cse_infocse.options import IdcLabelsOptions, LabelsOptions
-from cse_infocse.starts import separator
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Labels(PositiveMiner):
     def __init__(self, options: LabelsOptions, setup: Setup) -> None:
         super().__init__(options, setup)
         self.where = f"positives.{setup.name}"
-        self.between = separator(setup, self.where) if options.document == "mean" else " "
+        self.between = setup.tokenizer.hf.sep_token if options.document == "mean" else " "
         self.mined = 0
         self.digest = ""
         self._draws = setup.generator

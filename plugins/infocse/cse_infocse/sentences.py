@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.parts import Setup, SlicePooler
-from cse_core.types import Embeddings, TokenBatch, offsets_of, positions_of
+from cse_core.types import TokenBatch, offsets_of, positions_of
 from cse_infocse.options import SentencesOptions
 from cse_infocse.plugin import LEVEL
 
@@ -62,35 +61,6 @@ class Sentences(SlicePooler):
         counts = torch.cat([lengths, torch.zeros_like(missing)])[order]
         within = positions_of(offsets_of(lengths))
         chosen = kept[within < self.longest]
-        offsets = offsets_of(counts.clamp_max(self.longest))
-        first = torch.searchsorted(parents, parents)
-        return replace(
-            tokens,
-            ids=tokens.ids[chosen],
-            positions=positions_of(offsets),
-            source=tokens.source[chosen],
-            word=tokens.word[chosen],
-            special=tokens.special[chosen],
-            offsets=offsets,
-            owner=tokens.owner[parents],
-            slot=torch.arange(len(parents)) - first,
-        )
-
-    def join(self, rows: Embeddings) -> Embeddings:
-        """Return the means of each owner's rows, in at least fp32."""
-        place = (rows.slot == 0).long().cumsum(0) - 1  # [N]: sentences follow their first one
-        owners = rows.owners
-        if owners is None:
-            owners = int(place[-1]) + 1 if len(rows) else 0
-        vectors = rows.vectors if rows.vectors.dtype.itemsize >= 4 else rows.vectors.float()
-
-        def sums(values: Tensor) -> Tensor:
-            return values.new_zeros(owners, *values.shape[1:]).index_add(0, place, values)
-
-        share = 1 / sums(vectors.new_ones(len(rows)))[place]
-        return Embeddings(
-            vectors=sums(vectors * share.unsqueeze(1)),
-            owner=rows.owner.new_empty(owners).scatter(0, place, rows.owner),
-            slot=rows.slot.new_zeros(owners),
-            length=sums(rows.length),
-        )
+        rows = tokens.take_tokens(chosen, counts.clamp_max(self.longest))
+        slot = torch.arange(len(parents)) - torch.searchsorted(parents, parents)
+        return replace(rows, owner=tokens.owner[parents], slot=slot)

@@ -12,7 +12,7 @@ from cse_core.parts import RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints
 from cse_infocse.options import SpanOptions
-from cse_infocse.starts import AT_ONCE, WeakStart, separator
+from cse_infocse.starts import AT_ONCE, WeakStart
 
 
 class Span(WeakStart):
@@ -31,7 +31,7 @@ class Span(WeakStart):
 
     def __init__(self, options: SpanOptions, setup: Setup) -> None:
         super().__init__(options, setup)
-        self.between = separator(setup, self.where) if options.combine == "mean" else ""
+        self.between = setup.tokenizer.hf.sep_token if options.combine == "mean" else ""
 
     def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
         """Return the spans as texts, with their documents.

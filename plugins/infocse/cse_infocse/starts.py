@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 
-from cse_core.errors import CseError
 from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
 from cse_infocse.documents import Documents, Ints, documents_of
@@ -24,6 +22,7 @@ class WeakStart(PositiveMiner):
     """A miner of one round whose pairs need no encoder."""
 
     options: PairOptions
+    remembers = ("mined",)
 
     def __init__(self, options: PairOptions, setup: Setup) -> None:
         super().__init__(options, setup)
@@ -57,14 +56,6 @@ class WeakStart(PositiveMiner):
         order = torch.randperm(len(found), generator=drawing)[:most].numpy()
         return found[np.sort(order)]
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return whether the round was asked for."""
-        return {"mined": self.mined}
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        self.mined = state["mined"]
-
 
 class ContextStart(WeakStart):
     """Pairs of a sentence and a context of other sentences."""
@@ -73,7 +64,9 @@ class ContextStart(WeakStart):
 
     def __init__(self, options: ContextOptions, setup: Setup) -> None:
         super().__init__(options, setup)
-        self.between = " " if options.context == "joined" else separator(setup, self.where)
+        # The slice pooler ``sentences`` cuts at the bare token: a blank beside it would be a token
+        # of its own where blanks are part of the vocabulary, as in RoBERTa's.
+        self.between = " " if options.context == "joined" else setup.tokenizer.hf.sep_token
 
     def mine_round(self, ctx: RoundContext, documents: Documents) -> Round:
         """Return sentences and their contexts as texts, with their documents."""
@@ -115,25 +108,6 @@ class ContextStart(WeakStart):
     def around(self, place: int, first: int, stop: int) -> range:
         """Return the context's sentences, of a document in ``[first, stop)``."""
         raise NotImplementedError
-
-
-def separator(setup: Setup, where: str) -> str:
-    """Return the text between two sentences that the slice pooler ``sentences`` cuts at.
-
-    It is the bare token: a blank beside it would be a token of its own where blanks are part of the
-    vocabulary, as in RoBERTa's.
-
-    Raises:
-        CseError: If the tokenizer has no separator token.
-    """
-    token = setup.tokenizer.hf.sep_token
-    if not token:
-        raise CseError(
-            "the tokenizer has no separator token to put between sentences",
-            where=where,
-            hint="take an encoder that has one, as BERT and RoBERTa do",
-        )
-    return str(token)
 
 
 class InverseCloze(ContextStart):

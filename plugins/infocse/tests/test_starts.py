@@ -8,21 +8,20 @@ from typing import Any
 import pytest
 from cse_infocse import span as near_spans
 from cse_infocse import starts
-from cse_infocse.options import SentencesOptions
+from cse_infocse.labels import Labels
+from cse_infocse.options import LabelsOptions, SentencesOptions
 from cse_infocse.sentences import Sentences
 from cse_testkit import make_part, make_setup, tiny_tokenizer
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from tokenizers import processors
 
 from cse_core.errors import CseError
 from cse_core.recipes.settings import TrainOptions
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.rounds import TrainingRound
 from plugins.infocse.tests.made_up import corpus_of, mined
+from tests.fixtures.decoders import make_letters
 from tests.fixtures.methods import refusal, round_context
 from tests.fixtures.token_rows import spans
-
-LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
 def test_neighbours_are_near_and_of_one_document() -> None:
@@ -110,20 +109,14 @@ def test_a_document_is_cut_at_its_separators() -> None:
 
 def test_blanks_are_no_tokens_beside_separators_in_a_byte_level_vocabulary() -> None:
     """A sentence in a document has the tokens that it has alone, as in RoBERTa's vocabulary."""
-    made = Tokenizer(models.BPE({letter: number for number, letter in enumerate(LETTERS)}, []))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=made, unk_token="<unk>", pad_token="<pad>", cls_token="<s>",
-        sep_token="</s>", mask_token="<mask>",
-    )  # fmt: skip
-    made.post_processor = processors.TemplateProcessing(
+    fast = make_letters(unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>")
+    fast.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>",
         special_tokens=[(mark, fast.convert_tokens_to_ids(mark)) for mark in ("<s>", "</s>")],
     )
-    fast.backend_tokenizer.post_processor = made.post_processor
     tokenizer = TextTokenizer(fast)
     setup = make_setup("sentences", tokenizer=tokenizer)
-    between = starts.separator(setup, "positives.labels")
+    between = Labels(LabelsOptions(), setup).between
     sentences = ["the old boat", "red lamp", "a garden"]
     cut = Sentences(SentencesOptions(), setup).slices(tokenizer.content([between.join(sentences)]))
     alone = tokenizer.content(sentences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,10 +80,14 @@ def inspect(
     made_of: Composition | StoredRun
     made_of = composition_of(choice, plugins) if run is None else open_run(run, plugins=plugins)
     with progress(plugins, json=json) as reporter:
-        from cse_inspect.step import watch
+        from cse import Session
+        from cse_inspect.step import WatchedStep
 
-        with watch(made_of, plugins, after=after, reporter=reporter) as watched:
-            value = watched.to_json(rows=rows, columns=columns)
+        if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+            hint = "start it without torchrun"
+            raise CseError("shows a single process", where="inspect", hint=hint)
+        with Session(made_of, plugins=plugins, reporter=reporter) as session:
+            value = WatchedStep(session, after).to_json(rows=rows, columns=columns)
     if json:
         say_json(value)
     else:

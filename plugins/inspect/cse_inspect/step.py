@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from cse import Composition, PreparedView, Session, StoredRun
-from cse_cli.api import Installed
-from cse_core.errors import CseError
+from cse import PreparedView, Session
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.parts import Loss, Part
-from cse_core.reporter import Reporter
 from cse_core.types import Batch, LossOutput, Negatives, Positives
 
 MAX_CHARACTERS = 300
@@ -34,27 +28,6 @@ class Given:
     targets: Positives
     negatives: Negatives
     value: float
-
-
-@contextmanager
-def watch(
-    made_of: Composition | StoredRun, plugins: Installed, *, after: int, reporter: Reporter
-) -> Iterator[WatchedStep]:
-    """Make ``after`` steps and watch the next one; nothing of it stays.
-
-    Args:
-        made_of: A composition, or a run, which goes on from its last checkpoint.
-        plugins: The installed plugins.
-        after: Steps before the one that is watched.
-        reporter: Receives the progress.
-
-    Raises:
-        CseError: If the data has changed, or there are several processes.
-    """
-    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-        raise CseError("shows a single process", where="inspect", hint="start it without torchrun")
-    with Session(made_of, plugins=plugins, reporter=reporter) as session:
-        yield WatchedStep(session, after)
 
 
 class WatchedStep:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def notes(options: SmoothingOptions, facts: RunInfo) -> list[str]:
     """Return the step from which it smooths."""
-    batch = vectors_of_step(facts)
+    batch = facts.step_rows
     if options.level != "sentence" or options.start == "at-once" or not batch:
         return []
     first = first_step(options, facts)
@@ -22,7 +22,7 @@ def notes(options: SmoothingOptions, facts: RunInfo) -> list[str]:
 
 def warnings(options: SmoothingOptions, facts: RunInfo) -> list[str]:
     """Return a line where it never smooths, and where the batch pushes all else out."""
-    batch = vectors_of_step(facts)
+    batch = facts.step_rows
     if options.level != "sentence" or not batch:
         return []
     lines = []
@@ -41,14 +41,9 @@ def warnings(options: SmoothingOptions, facts: RunInfo) -> list[str]:
     return lines
 
 
-def vectors_of_step(facts: RunInfo) -> int:
-    """Return how many vectors a step puts in; 0 where the batch is not known."""
-    return min(facts.batch_size, facts.rows or facts.batch_size)
-
-
 def first_step(options: SmoothingOptions, facts: RunInfo) -> int:
     """Return the first step, counted from 1, that finds the buffer full."""
-    batch, rows = vectors_of_step(facts), facts.rows
+    batch, rows = facts.step_rows, facts.rows
     epochs, rest = divmod(options.size, rows) if rows else (0, options.size)
     steps = math.ceil(rest / batch) + (epochs * math.ceil(rows / batch) if rows else 0)
     return steps + (1 if _sees_earlier_steps_alone(options) else 0)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -24,6 +21,7 @@ class Smoothing(PositiveMiner):
     """
 
     options: SmoothingOptions
+    remembers = ("buffer",)
 
     def __init__(self, options: SmoothingOptions, setup: Setup) -> None:
         super().__init__(options, setup)
@@ -35,14 +33,6 @@ class Smoothing(PositiveMiner):
         if found is None or not len(batch.anchors):
             return None
         return unit(found.vectors[:, 0])
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the buffer."""
-        return self.buffer.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        self.buffer.load_state_dict(state)
 
 
 class KnnSmoothing(Smoothing):
@@ -128,6 +118,7 @@ class KmeansSmoothing(Smoothing):
     """
 
     options: KmeansOptions
+    remembers = ("buffer", "centroids")
 
     def __init__(self, options: KmeansOptions, setup: Setup) -> None:
         super().__init__(options, setup)
@@ -162,16 +153,6 @@ class KmeansSmoothing(Smoothing):
         for _ in range(iterations):
             centroids = moved(centroids, held.vectors)
         self.centroids = centroids
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the buffer and the centroids."""
-        found = {} if self.centroids is None else {"centroids": self.centroids}
-        return {**super().state_dict(), **found}
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        super().load_state_dict(state)
-        self.centroids = state.get("centroids")
 
     def _drawn(self, held: Held, ctx: StepContext) -> Tensor:
         """Return vectors of the buffer as first centroids, none twice."""

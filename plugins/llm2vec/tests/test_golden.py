@@ -1,5 +1,6 @@
 """Numbers of the authors' code: pooling without the instruction, and the loss of SimCSE."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,19 +11,16 @@ from cse_testkit import make_batch, make_context, make_part
 from cse_core.builtins.options import MeanOptions
 from cse_core.builtins.poolers import Mean
 from cse_core.engine.negatives import negatives_for_loss
-from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
-from tests.shared import golden, tensor
+from cse_core.types import Hidden
+from tests.fixtures.token_rows import packed
+from tests.shared import compare, golden, tensor
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_mean_is_of_the_text_alone(number: int) -> None:
     case = golden("goldB")["llm2vec"]["cases"][number]
     real, text = (torch.tensor(case[name]).bool() for name in ("attention_mask", "embed_mask"))
-    offsets = offsets_of(real.sum(1))
-    none = torch.zeros(int(real.sum()), dtype=torch.long)
-    owner = torch.arange(len(real))
-    tokens = TokenBatch(torch.tensor(case["input_ids"])[real], positions_of(offsets), none, none,
-                        ~text[real], offsets, owner, torch.zeros_like(owner))  # fmt: skip
+    tokens = replace(packed(case["input_ids"], case["attention_mask"]), special=~text[real])
     # To the authors the first special token belongs to the instruction, also where there is none.
     setup: Any = SimpleNamespace(dimension=8, tokenizer=SimpleNamespace(before=[], after=[]))
     states = tensor(case["hidden_states"])[real]
@@ -33,12 +31,9 @@ def test_the_mean_is_of_the_text_alone(number: int) -> None:
 def test_the_loss_of_simcse() -> None:
     """The cosine times 20, of the query to all positives."""
     case = golden("goldB")["llm2vec"]["cases"][4]
-    anchors, positives = (tensor(case[n]).requires_grad_() for n in ("query", "positive"))
-    batch = make_batch({"anchor": anchors, "positive": positives})
+    leaves = {name: tensor(case[name]).requires_grad_() for name in ("query", "positive")}
+    batch = make_batch({"anchor": leaves["query"], "positive": leaves["positive"]})
     part = make_part("loss", "infonce", temperature=1 / case["scale"])
     negatives = negatives_for_loss(batch, part.options, ())
     value = part(batch, batch.targets["positive"], negatives, make_context()).value
-    assert float(value.detach()) == pytest.approx(case["loss"], abs=1e-9)
-    value.backward()
-    for given, name in ((anchors, "grad_query"), (positives, "grad_positive")):
-        assert torch.allclose(given.grad, tensor(case[name]), rtol=0, atol=1e-9)
+    compare(value, leaves, case, 1e-9)

@@ -16,6 +16,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 import cse
+from tests.fixtures.methods import refusal
 
 TEXTS = list(tiny_corpus(40).column("text"))
 SHORT = {
@@ -107,26 +108,21 @@ def test_only_its_matrices_have_moments_and_a_resumed_run_writes_the_same(
         assert (again / "model" / file).read_bytes() == (run.model / file).read_bytes(), file
 
 
-def refused(encoder: str, options: dict[str, Any]) -> str:
-    with pytest.raises(cse.CseError) as caught:
-        cse.plan("simcse", model=encoder, adapter="lora", options={"data.limit": 64, **options})
-    line = str(caught.value)
-    assert "\n" not in line
-    return line
-
-
 def test_refusals_are_one_line(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from peft import LoraModel
 
-    assert refused(encoder, {"adapter.lora.targets": ["query", "walue"]}) == (
+    few = {"data.limit": 64}
+    given: Any = {"model": encoder, "adapter": "lora", "options": few}
+    wrong = {**given, "options": {**few, "adapter.lora.targets": ["query", "walue"]}}
+    assert refusal(cse.plan, "simcse", **wrong) == (
         "adapter.lora.targets: BertModel has no linear layer of this name (got 'walue'); "
         "did you mean value?"
     )
     monkeypatch.setattr(LoraModel, "target_module_mapping", {})
-    line = refused(encoder, {})
+    line = refusal(cse.plan, "simcse", **given)
     assert line.startswith("adapter.lora: BertModel cannot be adapted: ")
     assert line.endswith("name layers in targets: dense, key, query, value, or all-linear")
     monkeypatch.setitem(sys.modules, "peft", None)
-    line = refused(encoder, {})
+    line = refusal(cse.plan, "simcse", **given)
     assert line.startswith("adapter.lora: the adapter lora needs peft: ")
     assert line.endswith("; pip install 'peft>=0.19'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,7 @@ class Mined(PositiveMiner):
     """
 
     options: MinedOptions
+    remembers = ("mined",)
 
     def __init__(self, options: MinedOptions, setup: Setup) -> None:
         super().__init__(options, setup)
@@ -212,14 +213,6 @@ class Mined(PositiveMiner):
             best, order = best.topk(min(self.options.depth, best.shape[1]), dim=1)
             who = who.gather(1, order)
         return best.cpu(), who.cpu()
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return how often it mined."""
-        return {"mined": self.mined}
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Restore it."""
-        self.mined = int(state["mined"])
 
 
 def _known(texts: Texts, anchors: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,8 @@ import json
 import random
 import signal
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,68 +18,49 @@ from cse_testkit.tiny import shared_encoder
 from torch import Tensor
 
 import cse
+from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.functional import unit
+from cse_core.parts import RoundContext
 from cse_core.types import Round
+from tests.fixtures.methods import round_context
 
 ROWS = 40
 TEXTS = [f"anchor {i % 30}" for i in range(ROWS)]  # ten anchors have two positives
 POSITIVES = [f"text {i % 35}" for i in range(ROWS)]  # five positives have two anchors
 
 
-class Texts(list[str]):
-    """A column."""
-
-    def take(self, rows: Sequence[int]) -> list[str]:
-        return [self[row] for row in rows]
+PAIRS = {"text": TEXTS, "positive": POSITIVES}
 
 
-class Data:
-    """Rows of two columns."""
-
-    def __init__(self, positives: Sequence[str] | None = POSITIVES) -> None:
-        self.columns = {"text": TEXTS} | ({"positive": positives} if positives else {})
-        self.names = tuple(self.columns)
-
-    def column(self, name: str) -> Texts:
-        return Texts(self.columns[name])
+def drawn(texts: Sequence[str]) -> Tensor:
+    """Return vectors that are drawn by the text."""
+    draws = [np.random.default_rng(zlib.crc32(text.encode())) for text in texts]
+    return torch.from_numpy(np.stack([each.normal(size=6) for each in draws]).astype(np.float32))
 
 
-class Between:
-    """A context between rounds whose vectors are drawn by the text."""
+def between(columns: Mapping[str, Sequence[str]] = PAIRS, encode: Any = drawn) -> RoundContext:
+    """Return the context of a round that two processes share."""
 
-    def __init__(self, data: Data | None = None) -> None:
-        self.corpus = data or Data()
-        self.said: list[str] = []
-
-    def encode(self, texts: Sequence[str]) -> Tensor:
-        draws = [np.random.default_rng(zlib.crc32(t.encode())) for t in texts]
-        return torch.from_numpy(np.stack([d.normal(size=6) for d in draws]).astype(np.float32))
-
-    def generator(self, name: str) -> torch.Generator:
-        return torch.Generator().manual_seed(7)
-
-    def shared(self, count: int, make: Any, at_once: int = 1) -> Tensor:
-        # Two processes.
+    def shared(count: int, make: Any, at_once: int = 1) -> Tensor:
         middle = min(-(-count // at_once) // 2 * at_once, count)
-        found: Tensor = torch.cat([make(0, middle), make(middle, count)])
-        return found
+        return torch.cat([make(0, middle), make(middle, count)])
 
-    def progress(self, done: int, total: int, what: str) -> None:
-        self.said.append(what)
+    ctx = round_context(Corpus.from_columns(columns), seed=7, encode=encode)
+    return replace(ctx, shared=shared)
 
 
 def one_round(ctx: Any = None, **options: Any) -> Round:
-    made = make_part("positives", "mined", **options).next_round(ctx or Between())
+    made = make_part("positives", "mined", **options).next_round(ctx or between())
     assert isinstance(made, Round)
     return made
 
 
 def slow(row: int, *, skip: int, margin: float, relative: bool, depth: int) -> list[str]:
     """Return the negatives of a row, the nearest first."""
-    ctx, anchor = Between(), TEXTS[row]
+    anchor = TEXTS[row]
     theirs = {p for t, p in zip(TEXTS, POSITIVES, strict=True) if t == anchor}
-    vectors = {t: unit(ctx.encode([t]))[0] for t in {anchor, *POSITIVES}}
+    vectors = {t: unit(drawn([t]))[0] for t in {anchor, *POSITIVES}}
     own = float(vectors[anchor] @ vectors[POSITIVES[row]])
     most = own - (abs(own) * margin if relative else margin)
     near = {t: float(vectors[anchor] @ vectors[t]) for t in set(POSITIVES) - theirs}
@@ -131,20 +113,20 @@ def test_drawn_ones_are_among_the_fine_and_differ_by_row() -> None:
 
 def test_rounds_end_and_go_on_after_a_break() -> None:
     part = make_part("positives", "mined", rounds=2, every=30, margin=-1.0)
-    first = part.next_round(Between())
+    first = part.next_round(between())
     assert first.train == {"max_steps": 30} and first.keep_optimizer and first.keep_schedule
     other = make_part("positives", "mined", rounds=2, every=30, margin=-1.0)
     other.load_state_dict(part.state_dict())
     for each in (part, other):
-        assert each.next_round(Between()) is not None and each.next_round(Between()) is None
+        assert each.next_round(between()) is not None and each.next_round(between()) is None
 
 
 def test_a_round_searches_for_a_share_of_the_rows_and_the_next_for_others() -> None:
     given: Any = {"rounds": 4, "margin": -1.0}
-    whole = make_part("positives", "mined", **given).next_round(Between()).pairs
+    whole = make_part("positives", "mined", **given).next_round(between()).pairs
     negative = dict(zip(whole["text"].tolist(), whole["negative"], strict=True))
     part = make_part("positives", "mined", rows=15, **given)
-    shares = [part.next_round(Between()).pairs for _ in range(3)]
+    shares = [part.next_round(between()).pairs for _ in range(3)]
     for share in shares:
         rows = share["text"].tolist()
         assert rows == sorted({*rows}) and len(rows) == 15
@@ -155,15 +137,14 @@ def test_a_round_searches_for_a_share_of_the_rows_and_the_next_for_others() -> N
 
 def test_rounds_end_where_nothing_is_far_enough_any_more() -> None:
     part = make_part("positives", "mined", rounds=3, margin=-1.0)
-    assert part.next_round(Between()) is not None
-    near = Between()
-    near.encode = lambda texts: torch.ones(len(texts), 6)  # type: ignore[method-assign]
+    assert part.next_round(between()) is not None
+    near = between(encode=lambda texts: torch.ones(len(texts), 6))
     part.options = part.options.model_copy(update={"margin": 0.5})
-    assert part.next_round(near) is None and part.next_round(Between()) is None
+    assert part.next_round(near) is None and part.next_round(between()) is None
 
 
 def test_plain_texts_are_their_own_positives() -> None:
-    found = one_round(Between(Data(None)), margin=0.1)
+    found = one_round(between({"text": TEXTS}), margin=0.1)
     rows: Any = found.pairs["positive"]
     assert rows.tolist() == found.pairs["text"].tolist()  # type: ignore[union-attr]
     for row, negative in zip(rows, found.pairs["negative"], strict=True):
@@ -171,9 +152,8 @@ def test_plain_texts_are_their_own_positives() -> None:
 
 
 def test_no_text_is_its_own_negative() -> None:
-    data = Data()
-    data.columns = {"text": ["a", "b"], "positive": ["b", "c"]}
-    found = one_round(Between(data), margin=-2.0, strategy="absolute").pairs
+    ctx = between({"text": ["a", "b"], "positive": ["b", "c"]})
+    found = one_round(ctx, margin=-2.0, strategy="absolute").pairs
     assert (list(found["text"]), list(found["negative"])) == ([0], ["c"]), "b has c and itself"
 
 

@@ -18,9 +18,8 @@ from cse_core.encoders.masked_lm import Head
 from cse_core.errors import CseError
 from cse_core.functional import hashed_uniform
 from cse_core.types import TokenBatch, TokenStates
-from tests.shared import golden, tensor
-
-from .test_golden import fill, rows
+from tests.fixtures.token_rows import packed
+from tests.shared import fill, golden, tensor
 
 BOUND = 1e-9
 
@@ -58,7 +57,7 @@ def test_the_authors_losses_and_gradients(number: int, monkeypatch: pytest.Monke
     for first, name in enumerate(("anchor", "positive")):
         own = slice(first, None, 2)
         parts = (case["mlm_input_ids"], case["attention_mask"], case["mlm_labels"])
-        tokens = rows(*(each[own] for each in parts))
+        tokens = packed(*(each[own] for each in parts))
         states = torch.full((len(tokens.ids), 8), 7.0, dtype=torch.float64)
         views[name] = states_of(tokens, states.index_copy(0, tokens.offsets[:-1], cls[own]))
         hidden.append(tokens)

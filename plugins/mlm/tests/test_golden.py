@@ -20,18 +20,9 @@ from transformers import (
 
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.masked_lm import Head
-from cse_core.types import TokenBatch, TokenStates, offsets_of, positions_of
+from cse_core.types import TokenBatch, TokenStates
+from tests.fixtures.token_rows import packed
 from tests.shared import fill, golden, tensor
-
-
-def rows(ids: list[list[int]], mask: list[list[int]], labels: list[list[int]]) -> TokenBatch:
-    lengths = torch.tensor(mask).sum(dim=1)
-    kept = torch.tensor(mask).bool()
-    flat, offsets = torch.tensor(ids)[kept], offsets_of(lengths)
-    none = torch.zeros(len(flat), dtype=torch.long)
-    owner = torch.arange(len(ids))
-    return TokenBatch(flat, positions_of(offsets), none, none, none.bool(), offsets, owner,
-                      torch.zeros_like(owner), torch.tensor(labels)[kept])  # fmt: skip
 
 
 def encoded(encoder: PackedEncoder, tokens: TokenBatch) -> Tensor:
@@ -69,7 +60,7 @@ def test_losses_and_gradients(number: int) -> None:
     fill(mlp.named_parameters(), case["weight_seed"] + 500)
 
     mask, tokens = case["attention_mask"], case["mlm_input_ids"]
-    masked = rows(tokens, mask, case["mlm_labels"])
+    masked = packed(tokens, mask, case["mlm_labels"])
     labelled = masked.with_labels()[1]
     assert len(labelled) == case["label_count"]
     view = TokenStates(masked, encoded(encoder, masked), torch.zeros(len(mask), 8), labelled,
@@ -79,7 +70,7 @@ def test_losses_and_gradients(number: int) -> None:
     atol = given["suggested_atol"]
     assert float(value.detach()) == pytest.approx(case["mlm_loss"], abs=atol)
 
-    plain = rows(case["input_ids"], mask, case["mlm_labels"])
+    plain = packed(case["input_ids"], mask, case["mlm_labels"])
     vectors = torch.tanh(mlp(encoded(encoder, plain)[plain.offsets[:-1]]))
     one, two = vectors[::2], vectors[1::2]
     scores = cosine_similarity(one[:, None], two[None], dim=-1) / case["temp"]
@@ -119,7 +110,7 @@ def test_masked_next_token_prediction_is_that_of_llm2vec() -> None:
     given = golden("goldB")["llm2vec"]
     case = given["cases"][3]
     whole = torch.ones(2, 6, dtype=torch.long).tolist()
-    tokens = rows(case["input_ids"], whole, case["labels"])
+    tokens = packed(case["input_ids"], whole, case["labels"])
     value = shifted(_Given(), tokens, tensor(case["logits"]).flatten(0, 1))
     assert float(value) == pytest.approx(case["loss_float64"], abs=1e-9)
     config = AutoConfig.for_model(case["kind"], **case["config"], is_causal=False)
@@ -131,6 +122,6 @@ def test_masked_next_token_prediction_is_that_of_llm2vec() -> None:
     assert float(value.detach()) == pytest.approx(case["loss"], abs=5e-6)
     found = head.model.lm_head.weight.grad
     assert torch.allclose(found, tensor(case["grad_lm_head"]), rtol=0, atol=5e-6)
-    first = rows(case["input_ids"], whole, [[5, *labels[1:]] for labels in case["labels"]])
+    first = packed(case["input_ids"], whole, [[5, *labels[1:]] for labels in case["labels"]])
     same = shifted(_Given(), first, tensor(case["logits"]).flatten(0, 1))
     assert float(same) == pytest.approx(case["loss_float64"], abs=1e-9), "nothing is before it"

@@ -64,11 +64,6 @@ def distance(decay: float, held: int, batch: int) -> float:
     return lag(decay) + held / batch
 
 
-def best(facts: RunInfo) -> float:
-    """Return the paper's best distance for an encoder of this size."""
-    return BEST_LARGE if (facts.hidden or 0) >= LARGE_HIDDEN else BEST_BASE
-
-
 def resolve_options(options: QueueOptions, facts: RunInfo) -> QueueOptions:
     """Return the options with the size for the wanted distance, and the column of the view.
 
@@ -87,12 +82,12 @@ def notes(options: QueueOptions, facts: RunInfo) -> list[str]:
     """Return what the plan says of a queue: how it fills, and the traceable distance."""
     if options.level != "sentence":
         return []
-    batch = keys_of_step(facts)
+    batch = facts.step_rows or 1
     lines = [in_words(Growth.of(options), batch)]
     decay = decay_of(options, facts)
     if decay is None:
         return lines
-    held = _kept_as_stored(options)
+    held = 0 if options.update == "latest" else held_by(options)  # encoded again, none is old
     first, half = decay.at(0, 2), decay.at(1, 2)
     parts = f"1/(1-{first:g})" + (f" + {held}/{batch}" if held else "")
     line = f"traceable distance {distance(first, held, batch):.2f} at the start ({parts})"
@@ -108,8 +103,8 @@ def warnings(options: QueueOptions, facts: RunInfo) -> list[str]:
     decay = decay_of(options, facts)
     if options.level != "sentence" or options.update == "latest" or decay is None:
         return []
-    found = distance(decay.at(0, 2), held_by(options), keys_of_step(facts))
-    wanted = best(facts)
+    found = distance(decay.at(0, 2), held_by(options), facts.step_rows or 1)
+    wanted = BEST_LARGE if (facts.hidden or 0) >= LARGE_HIDDEN else BEST_BASE
     if abs(found - wanted) <= NEAR * wanted:
         return []
     size = "large" if wanted == BEST_LARGE else "base"
@@ -139,16 +134,6 @@ def decay_of(options: QueueOptions, facts: RunInfo) -> Schedule | None:
         return None  # a curve of a plugin
 
 
-def keys_of_step(facts: RunInfo) -> int:
-    """Return how many keys a step puts in."""
-    return max(1, min(facts.batch_size, facts.rows or facts.batch_size))
-
-
-def _kept_as_stored(options: QueueOptions) -> int:
-    """Return how many keys are used as they were stored, which is what makes them old."""
-    return 0 if options.update == "latest" else held_by(options)
-
-
 def _size(options: QueueOptions, wanted: float, facts: RunInfo) -> int:
     from cse_mocose.options import MOST_KEYS
 
@@ -166,12 +151,13 @@ def _size(options: QueueOptions, wanted: float, facts: RunInfo) -> int:
         raise ValueError(f"distance needs a branch with a decay, and {branch} has none: give size")
     own = lag(decay.at(0, 2))
     halves = 2 if options.update == "oldest" else 1
-    size = 0 if wanted <= own else round((wanted - own) * keys_of_step(facts) / halves)
+    size = 0 if wanted <= own else round((wanted - own) * (facts.step_rows or 1) / halves)
     if size < 1:
+        reached = wanted > lag(PAPER_DECAY.start)
+        how = f' (--branch.{branch}.decay "{PAPER_DECAY}")' if reached else ""
         raise ValueError(
             f"distance {wanted:g} is out of reach: the decay {decay.at(0, 2):g} of branch {branch} "
-            f"alone makes it {own:.2f}; ask for more, or lower that decay"
-            f"{_how(branch, wanted)}"
+            f"alone makes it {own:.2f}; ask for more, or lower that decay{how}"
         )
     if size > MOST_KEYS:
         raise ValueError(
@@ -179,13 +165,6 @@ def _size(options: QueueOptions, wanted: float, facts: RunInfo) -> int:
             f"{MOST_KEYS:,}; ask for less"
         )
     return size
-
-
-def _how(branch: str, wanted: float) -> str:
-    """Return how the paper's decay is given, where it brings the distance within reach."""
-    if wanted <= lag(PAPER_DECAY.start):
-        return ""
-    return f' (--branch.{branch}.decay "{PAPER_DECAY}")'
 
 
 def _column(options: QueueOptions, facts: RunInfo) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,6 +35,8 @@ class Queue(NegativeStore):
         self.keys = Fifo(newest_first=True)
         self.entered = 0
         self.texts: list[str] = []
+        latest = options.update == "latest"
+        self.remembers = ("keys", "entered", "texts") if latest else ("keys", "entered")
 
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
         """Return the texts of the keys, dealt out over the batch's rows, for ``latest``.
@@ -83,20 +83,6 @@ class Queue(NegativeStore):
         if options.update == "latest":
             texts = ctx.texts(options.column or "text")
             self.texts = [*(texts[i] for i in new.owner.tolist()), *self.texts][:kept]
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the keys, how many ever entered, and their texts."""
-        if self.keys.held is None:
-            return {}
-        state = {**self.keys.state_dict(), "entered": self.entered}
-        return {**state, "texts": self.texts} if self.options.update == "latest" else state
-
-    def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Restore what ``state_dict`` returned."""
-        if "vectors" in state:
-            self.keys.load_state_dict(state)
-            self.entered = int(state["entered"])
-            self.texts = list(state.get("texts", ()))
 
     def _held(self, batch: Batch, ctx: StepContext) -> Held:
         """Return what it holds; before the first step's end the random rows, drawn again."""

@@ -24,13 +24,6 @@ def _template(value: str) -> str:
     return value
 
 
-def _named(value: str) -> str:
-    view, equals, template = value.partition("=")
-    if not equals or not view.strip():
-        raise ValueError(f"must be VIEW=TEMPLATE, as augmented='{TEXT} means {MASK}.'")
-    return f"{view.strip()}={_template(template.strip())}"
-
-
 Template = Annotated[str, AfterValidator(_template)]
 
 
@@ -38,14 +31,12 @@ class TemplateOptions(PoolerOptions):
     """Options of ``template``."""
 
     anchor: Template = f'This sentence of "{TEXT}" means{MASK}.'
-    """Template of anchors and of every text after training: [X] is the text, the state of the last
-    [MASK] its vector."""
+    """Template of anchors, of other views and of every text after training: [X] is the text, the
+    state of the last [MASK] its vector."""
     positive: Template | None = f'This sentence : "{TEXT}" means{MASK}.'
     """Template of positives; none: that of anchors."""
     negative: Template | None = None
     """Template of negatives; by default that of positives."""
-    others: tuple[Annotated[str, AfterValidator(_named)], ...] = ()
-    """Templates of other views, as VIEW=TEMPLATE; by default that of anchors."""
     full_stop: bool = True
     """After training, append "." to a text whose last character is none of . ? " and ', as the
     published evaluation does."""
@@ -55,9 +46,8 @@ class TemplateOptions(PoolerOptions):
 
     def of_view(self, view: str) -> str:
         """Return the template of a view."""
-        named = dict(each.split("=", 1) for each in self.others)
         positive = self.positive or self.anchor
-        own = {"positive": positive, "negative": self.negative or positive, **named}
+        own = {"positive": positive, "negative": self.negative or positive}
         return own.get(view, self.anchor)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from cse_core.functional import places_of
 from cse_core.parts import Setup, Transform
 from cse_core.types import Embeddings, StepContext
 from cse_promptbert.options import TemplateDenoisingOptions
@@ -61,7 +62,6 @@ def _rows_of(template: Embeddings, view: Embeddings) -> Tensor:
     NaN ends the run, with the name of the part.
     """
     keys, wanted = (rows.owner * MAX_SLOTS + rows.slot for rows in (template, view))
-    ordered, order = torch.sort(keys)
-    place = torch.searchsorted(ordered, wanted).clamp_max(len(keys) - 1)
-    missing = ordered[place] != wanted
-    return template.vectors[order[place]].masked_fill(missing.unsqueeze(1), torch.nan)
+    place = places_of(wanted, keys)
+    missing = (place < 0).unsqueeze(1)
+    return template.vectors[place.clamp_min(0)].masked_fill(missing, torch.nan)

@@ -8,7 +8,6 @@ subtracted from (docs/methods/promptbert.md).
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -16,26 +15,17 @@ from cse_promptbert.options import TemplateOptions
 from cse_promptbert.template import TemplatePooler
 from cse_testkit import make_batch, make_context, make_part, make_setup
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from cse_core.encoders.encoder import PackedEncoder
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Embeddings, TokenBatch, View
-from tests.shared import golden, tensor
+from tests.shared import fill, golden, tensor
 
 NAMES: tuple[Any, ...] = ("anchor", "positive", "negative")
 CPU = torch.device("cpu")
-
-
-def fill(module: nn.Module, seed: int) -> None:
-    """Give a module the weights that the file describes."""
-    with torch.no_grad():
-        for place, (name, value) in enumerate(sorted(module.named_parameters())):
-            draws = np.random.RandomState(seed + place).standard_normal(tuple(value.shape))
-            norm = "norm" in name.lower() and name.endswith("weight")
-            value.copy_(tensor(1 + 0.4 * 0.25 * draws if norm else 0.25 * draws))
 
 
 def tokenizer_of(case: dict[str, Any]) -> TextTokenizer:
@@ -61,7 +51,7 @@ class Case:
         self.case, self.gap, self.roberta = case, gap, case["encoder"] == "roberta"
         family: Any = transformers.RobertaModel if self.roberta else transformers.BertModel
         model = family(family.config_class(**case["config"]), add_pooling_layer=False).double()
-        fill(model, case["weight_seed"])
+        fill(model.named_parameters(), case["weight_seed"])
         self.tokenizer = tokenizer_of(case)
         mask = case["token_ids"]["mask"]
 
@@ -127,7 +117,7 @@ def test_states_vectors_loss_and_gradients_of_training(method: str, gap: str) ->
             wanted = [row[place] for row in case["template_states"]]
             near(views[f"{name}-template"].vectors, wanted)
         part = make_part("transform", "template-denoising", views=names)
-        fill(part, case["weight_seed"] + 500)
+        fill(part.named_parameters(), case["weight_seed"] + 500)
         after = part(views, make_context())
         assert set(after) == {*names}
         for place, name in enumerate(names):

@@ -21,10 +21,9 @@ from cse_testkit import (
     shared_encoder,
     tiny_corpus,
 )
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import AutoModel
 
 from cse_cli.models.saved_model import load
 from cse_core.encoders.encoder import PackedEncoder
@@ -34,6 +33,8 @@ from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.training.run import train
+from tests.fixtures.decoders import make_letters
+from tests.fixtures.methods import refusal
 
 FAMILIES: tuple[Any, ...] = ("bert", "roberta", "mpnet")
 """Packed rows of word pieces, of byte-level BPE, and padded rows."""
@@ -110,29 +111,14 @@ def test_the_loss_of_a_step_is_that_of_loops_over_sentences(recipe: str, gap: st
     assert rig.losses[0] == pytest.approx(total, rel=2e-5)
 
 
-def test_chunks_give_the_losses_of_one_call() -> None:
-    """In float64: what is left of two near vectors has few digits in float32."""
-    for recipe in ("promptbert", "cot-bert"):
-        losses = []
-        for more in ([], ["train.chunk_size=2"]):
-            rig = Rig(compose(recipe=recipe, sets=[*QUIET, *more]))
-            modules: Any = rig.session.parts["transform.template-denoising"]
-            for module in (rig.session.encoder(), modules):
-                module.double()
-            rig.step(2)
-            losses.append(rig.losses)
-        np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
-        assert len({*losses[0]}) == 2
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_vector_is_the_state_of_the_templates_last_mask(family: str) -> None:
     """Masks of the text are nothing but tokens; views have templates of their own."""
     texts = ["Anna paints the boat", "it is the old [MASK] lamp and <mask> bell", "Boat."]
     two = 'so [MASK] : "[X]" means [MASK] , in short [MASK] .'
-    model: Any = encoder_of(family, positive=two, others=["augmented=[MASK] says [X]"])
+    model: Any = encoder_of(family, positive=two, negative="[MASK] says [X]")
     mask = model.tokenizer.hf.mask_token_id
-    for view, masks, place in (("anchor", 1, -3), ("positive", 3, -3), ("augmented", 1, 1)):
+    for view, masks, place in (("anchor", 1, -3), ("positive", 3, -3), ("negative", 1, 1)):
         tokens = model.rows(model.tokenizer.content(texts, 512), view)
         own = [
             [i for i in range(int(start), int(stop)) if tokens.ids[i] == mask and tokens.special[i]]
@@ -153,18 +139,13 @@ def test_the_vector_is_the_state_of_the_templates_last_mask(family: str) -> None
     broken[last[1]] = 5  # a branch with another vocabulary
     vectors = model.pooler.pool(hidden, replace(tokens, ids=broken))
     assert vectors.isnan().all(dim=1).tolist() == [False, True, False]
-    prompt = model.pooler.prompt
+    prompt = encoder_of(family, positive=two).pooler.prompt
     assert prompt("negative") == prompt("positive") != prompt("queue") == prompt("anchor")
 
 
 def test_texts_are_read_as_the_published_evaluation_reads_them() -> None:
     """A full stop after a bare text, the first word with its space; in training neither."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())  # as RoBERTa's vocabulary, of letters
-    made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken("<mask>", lstrip=True)])
-    bytes_ = TextTokenizer(PreTrainedTokenizerFast(tokenizer_object=made, mask_token="<mask>"))
+    bytes_ = TextTokenizer(make_letters())
     given = {"A boat": "ĠAĠboat.", "It's": "ĠIt's.", "ö?": "ĠÃ¶?", "a 'b'": "ĠaĠ'b'", "": ""}
     for leading_space, full_stop in ((True, True), (False, True), (True, False), (False, False)):
         options: Any = {"leading_space": leading_space, "full_stop": full_stop}
@@ -197,11 +178,9 @@ def test_texts_are_read_as_the_published_evaluation_reads_them() -> None:
 def test_templates_that_cannot_be_are_refused_in_one_line() -> None:
     once = "a template has [X] once, for the text, and [MASK] once or more"
     for wrong in ("no mark", "[X]", "[X] [X] [MASK]"):
-        with pytest.raises(CseError) as caught:
-            compose(kinds={"pool": ["template"]}, sets=[f"pool.template.anchor={wrong}"])
-        assert str(caught.value) == f"pool.template.anchor: {once} (got {wrong!r})"
-    with pytest.raises(CseError, match="VIEW=TEMPLATE"):
-        compose(kinds={"pool": ["template"]}, sets=['pool.template.others=["[X] [MASK]"]'])
+        sets = [f"pool.template.anchor={wrong}"]
+        line = refusal(compose, kinds={"pool": ["template"]}, sets=sets)
+        assert line == f"pool.template.anchor: {once} (got {wrong!r})"
     tokenizer = TextTokenizer(load_tokenizer(str(shared_encoder())))
     tokenizer.hf.mask_token = None
     with pytest.raises(CseError, match="mask token"):
@@ -258,20 +237,6 @@ def test_the_subtracted_template_is_that_of_the_row() -> None:
     short = {**views, "anchor-template": views["anchor-template"].take(torch.tensor([0, 1, 3]))}
     after = part(short, make_context())["anchor"].vectors
     assert after.isnan().all(dim=1).tolist() == [False, False, True, False]
-
-
-def test_it_runs_beside_parts_of_other_papers() -> None:
-    """Another pooler with prompts, a queue, a slicer, a second encoder of the positives."""
-    tried: tuple[tuple[dict[Any, list[str]], str], ...] = (
-        ({"aug": ["+template-only"], "transform": ["template-denoising"]}, "sncse"),
-        ({"negatives": ["+queue"]}, "promptbert"),
-        ({"pool": ["+segments"]}, "promptbert"),
-        ({"aug": ["+word-repetition"]}, "cot-bert"),
-        ({"transform": ["+template-denoising"], "aug": ["+template-only"]}, "simcse"),
-    )
-    for kinds, recipe in tried:
-        rig = run_steps(kinds, ["model.max_length=64"], recipe, steps=2)
-        assert not rig.not_finite() and len({*rig.losses}) == 2, recipe
 
 
 def test_a_trained_model_encodes_without_denoising(tmp_path: Path) -> None:

@@ -79,7 +79,6 @@ globals().update(
                     {
                         "anchor": "[MASK] is what the sentence [X] says , in short [MASK] .",
                         "positive": None,
-                        "others": ["augmented=so [X] means [MASK] ."],
                     },
                 )
             },

@@ -23,8 +23,9 @@ class HardNegatives(NegativeStore):
 
     def views(self, rows: Tensor, ctx: StepContext) -> list[View]:
         """Return the view of the column's texts."""
-        texts = ctx.texts(self.options.column)
-        return [View(self.options.view, "negative", "online", texts=texts)]
+        column = self.options.column
+        texts, tokens = ctx.texts(column), ctx.tokens(column)
+        return [View(self.options.view, "negative", "online", texts=texts, tokens=tokens)]
 
     def weigh(self, negatives: Negatives, batch: Batch, ctx: StepContext) -> Negatives:
         """Add the weight where an anchor meets its own hard negative."""

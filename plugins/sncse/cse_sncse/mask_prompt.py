@@ -12,7 +12,7 @@ from torch import Tensor
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, Setup
 from cse_core.protocols import Tokenizer
-from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
+from cse_core.types import Hidden, TokenBatch
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions
 
 
@@ -138,26 +138,14 @@ def _append(tokens: TokenBatch, ids: list[int], rows: Tensor, last: Tensor) -> T
         rows: ``[R]`` bool, which rows.
         last: ``[R]`` index of each row's last token.
     """
-    chosen = rows.nonzero().squeeze(1)
-    lengths = tokens.lengths + rows * len(ids)
-    offsets = offsets_of(lengths)
-    shift = torch.repeat_interleave(offsets[:-1] - tokens.offsets[:-1], tokens.lengths)
-    kept = torch.arange(len(tokens.ids)) + shift
-    new = offsets[1:][chosen].unsqueeze(1) - len(ids) + torch.arange(len(ids))  # [rows, ids]
-    behind = torch.arange(1, len(ids) + 1)
-
-    def spread(values: Tensor, added: Tensor) -> Tensor:
-        out = values.new_zeros(int(offsets[-1]))
-        out[kept] = values
-        out[new] = added.to(values.dtype)
-        return out
-
-    return replace(
-        tokens,
-        ids=spread(tokens.ids, torch.tensor(ids).expand(new.shape)),
-        positions=positions_of(offsets),
-        source=spread(tokens.source, tokens.source[last[chosen]].unsqueeze(1) + behind),
-        word=spread(tokens.word, (tokens.word[last[chosen]] + 1).unsqueeze(1).expand(new.shape)),
-        special=spread(tokens.special, torch.zeros(new.shape, dtype=torch.bool)),
-        offsets=offsets,
-    )
+    count = len(ids)
+    times = torch.ones_like(tokens.ids)
+    times[last[rows]] += count  # copies of the last token, which then become the new ones
+    places = torch.arange(len(times)).repeat_interleave(times)
+    longer = tokens.take_tokens(places, tokens.lengths + rows * count)
+    new = longer.offsets[1:][rows].unsqueeze(1) + torch.arange(-count, 0)  # [rows, ids]
+    changed = {name: getattr(longer, name).clone() for name in ("ids", "source", "word")}
+    changed["ids"][new] = torch.tensor(ids)
+    changed["source"][new] += torch.arange(1, count + 1)
+    changed["word"][new] += 1
+    return replace(longer, **changed)

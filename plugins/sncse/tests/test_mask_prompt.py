@@ -10,8 +10,6 @@ import torch
 from cse_sncse.mask_prompt import MaskPrompt
 from cse_sncse.options import MaskPromptOptions
 from cse_testkit import compose, installed_registry, make_setup, shared_encoder
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from cse_cli.models.saved_model import load
 from cse_core.encoders.encoder import PackedEncoder
@@ -20,6 +18,7 @@ from cse_core.errors import CseError
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import TokenBatch
+from tests.fixtures.decoders import make_letters
 from tests.fixtures.methods import finished, refusal
 
 FAMILIES: tuple[Any, ...] = ("bert", "roberta")
@@ -94,11 +93,7 @@ def test_the_prompts_of_the_paper_and_of_options() -> None:
 
 def test_the_space_in_front_of_the_text() -> None:
     """The public code tokenises ``This sentence : " `` with its last space, then the text."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())  # as RoBERTa's vocabulary, of letters
-    made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.add_special_tokens([AddedToken("<mask>", lstrip=True)])
-    tokenizer = TextTokenizer(PreTrainedTokenizerFast(tokenizer_object=made, mask_token="<mask>"))
+    tokenizer = TextTokenizer(make_letters())
     setup = make_setup("mask-prompt", tokenizer=tokenizer)
     for leading_space, joined in ((True, '"ĠAĠboat'), (False, '"AĠboat')):
         pooler = MaskPrompt(MaskPromptOptions(leading_space=leading_space), setup)

@@ -243,17 +243,12 @@ class LossSuite(PartSuite):
         """Return its value and the gradients that there are; all must be finite."""
         vectors = (batch.anchors, targets.vectors, negatives.vectors)
         leaves = [each.detach().clone().requires_grad_(True) for each in vectors]
-        output = self._call(
+        value = self._call(
             replace(batch, anchors=leaves[0]),
             replace(targets, vectors=leaves[1]),
             replace(negatives, vectors=leaves[2]),
-        )
-        value = output.value
+        ).value
         assert bool(value.isfinite()), f"{label}: the value is {float(value.detach())}"
-        for name, scalar in output.parts.items():
-            assert isinstance(scalar, Tensor) and scalar.numel() == 1, (
-                f"{label}: its part {name} is not a scalar tensor"
-            )
         if not value.requires_grad:
             return value, []
         found = torch.autograd.grad(value, leaves, allow_unused=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
@@ -57,12 +57,10 @@ class PluginSuite(Suite):
     Attributes:
         distribution: Name of the distribution, as pip shows it.
         parts: Attributes of the suites of its parts by kind and name, as of ``part_suites``.
-        behind: Modules behind the toolkit's doors that it imports all the same.
     """
 
     distribution: ClassVar[str]
     parts: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    behind: ClassVar[Collection[str]] = ()
     last: ClassVar[tuple[str, ...]] = ("two_processes_train_as_one",)
 
     def infos(self) -> list[PluginInfo]:
@@ -123,8 +121,7 @@ class PluginSuite(Suite):
         It imports no other plugin: what two share is a capability.
         """
         for package in {each.partition(".")[0] for each in self.modules()} - {"cse_core"}:
-            found = behind_the_doors(package).items()
-            wrong = [f"{place} {name}" for name, place in found if name not in self.behind]
+            wrong = [f"{place} {name}" for name, place in behind_the_doors(package).items()]
             assert not wrong, f"imports what may change in any version: {', '.join(wrong[:5])}"
 
     def promise_its_packages_are_typed(self) -> None:

@@ -106,6 +106,8 @@ class Scales(Made, Augmenter):
 class Kept(Made, NegativeStore):
     """The last eight positives, and less weight for every negative."""
 
+    remembers = ("kept", "rows")
+
     def __init__(self, options: Any, setup: Any) -> None:
         super().__init__(options, setup)
         self.kept = torch.zeros(0, setup.dimension)
@@ -126,12 +128,6 @@ class Kept(Made, NegativeStore):
         new = batch.targets["positive"].vectors[:, 0]
         self.kept = torch.cat([self.kept, new])[-8:]
         self.rows = torch.cat([self.rows, batch.row])[-8:]
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return {"kept": self.kept, "rows": self.rows}
-
-    def load_state_dict(self, state: Any, *args: Any, **kwargs: Any) -> None:
-        vars(self).update(state)
 
 
 class GradedOptions(LossOptions):

@@ -21,7 +21,7 @@ from cse_testkit import (
     train_together,
 )
 from cse_testkit.completion import complete
-from cse_testkit.watching import attached, difference, same, snapshot
+from cse_testkit.watching import difference, same, snapshot
 from transformers import AutoModel, AutoTokenizer
 
 from cse import Session
@@ -269,11 +269,3 @@ def test_snapshots_take_what_refers_to_itself() -> None:
     held = Holder(torch.zeros(1), {})
     held.table["self"] = held
     assert difference(snapshot(held), snapshot(held)) is None
-
-
-def test_attached_tensors_are_found_but_not_parameters() -> None:
-    linear = torch.nn.Linear(2, 2)
-    held = Holder(linear(torch.ones(1, 2)), {"linear": linear, "deep": [{"x": torch.ones(1)}]})
-    assert attached(held) == ["tensor"]
-    held.table["deep"][0]["x"].requires_grad_(True)
-    assert attached(held) == ["tensor", "table.deep.0.x"]

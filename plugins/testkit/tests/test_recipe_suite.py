@@ -1,10 +1,11 @@
 """The suite of recipes finds what a recipe breaks."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from cse_testkit import RecipeSuite, failures
-from cse_testkit.recipes import ENCODERS, OF_THE_RUN, settings_of
+from cse_testkit.recipes import ENCODERS, OF_THE_RUN, read_settings, settings_of
 
 from cse_core.recipes.compose import resolve
 from cse_core.registry.manager import load_plugins
@@ -75,3 +76,33 @@ def test_a_table_of_settings_is_compared_whole(distributions: Distributions) -> 
         assert old in rows
         found = recipe_failures(distributions, recipe, rows.replace(old, new))
         assert found.startswith("it_has_the_expected_settings: ") and line in found, found
+
+
+def test_a_table_lies_over_the_one_that_it_extends(tmp_path: Path) -> None:
+    tables = {
+        "plain": """
+            [bert-base]
+            "aug.mask" = ["mask", "Table 1"]
+            "train.lr" = [1, "Table 1"]
+            "train.clip" = [1, "Table 1"]
+            [bert-large]
+            "aug.mask.rate" = [2, "Table 1"]
+            "train.lr" = [2, "Table 1"]
+            "train.clip" = [2, "Table 1"]
+        """,
+        "other": """
+            extends = "plain"
+            [bert-base]
+            "aug.mask" = ["absent", "Table 2"]
+            "train.lr" = [3, "Table 2"]
+            [starter]
+            "train.clip" = [4, "Table 2"]
+        """,
+    }
+    for name, text in tables.items():
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    assert read_settings(tmp_path / "other.toml") == {
+        "bert-base": {"train.lr": 3, "train.clip": 1},
+        "bert-large": {"train.lr": 3, "train.clip": 2},
+        "starter": {"train.lr": 3, "train.clip": 4},
+    }

@@ -104,6 +104,7 @@ _FIRST = "if not len(self.kept):\n            return None"
 _ADDED = "self.rows = torch.cat([self.rows, batch.row])[-8:]"
 _THERE = "~negatives.mask * negatives.log_weights.exp()"
 _MASS = "(far.exp() * there).sum(dim=1, keepdim=True)"
+_KEPT = 'remembers = ("kept", "rows")'
 _WEIGHED = "log_weights=negatives.log_weights - 0.5"
 _SCORE = "float(encode(read).std())"
 _SCORED = '[SuiteScore(name="words", scores=score, split="all", setting="raw")]'
@@ -156,9 +157,9 @@ WRONG = [
     Wrong("keeps-graph-inside", "Kept", _ADDED,
           f"{_ADDED}\n        self.held = [self.kept.clone().requires_grad_(True) * 2]",
           "what_it_keeps_is_detached", "held.0"),
-    Wrong("forgets-state", "Kept", 'return {"kept": self.kept, "rows": self.rows}', "return {}",
+    Wrong("forgets-state", "Kept", _KEPT, "remembers = ()",
           STATE, "a resume after step 2 changes the loss"),
-    Wrong("strange-state", "Kept", '"rows": self.rows}', '"rows": self.rows, "seen": {1, 2}}',
+    Wrong("strange-state", "Kept", _KEPT, 'remembers = ("seen",)\n    seen = {1, 2}',
           RUNS, "promised tensors and JSON values, but of 'seen'"),
     Wrong("nan-weights", "Kept", "age=age)", "age=age, log_weights=mask / 0)",
           USED, "a log-weight is NaN"),

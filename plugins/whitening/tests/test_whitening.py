@@ -1,6 +1,5 @@
 """The map against numpy, the saved model against both libraries, and what is refused."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,29 +16,21 @@ from sentence_transformers import SentenceTransformer
 import cse
 from cse_core.data import Corpus
 from cse_core.errors import CseError
-from tests.fixtures.methods import finished, planned, round_context
+from tests.fixtures.methods import finished, planned, refusal, round_context
 
 CORPUS = tiny_corpus(60)
 TEXTS = list(dict.fromkeys(CORPUS.column("text")))
 """Each once."""
 
 
-class Given:
-    """A round's context that has the vectors of the first texts."""
-
-    def __init__(self, vectors: torch.Tensor) -> None:
-        self.rows = {text: row for row, text in enumerate(TEXTS[: len(vectors)])}
-        self.vectors = vectors
-
-    def encode(self, texts: Sequence[str]) -> torch.Tensor:
-        return self.vectors[[self.rows[text] for text in texts]]
-
-    def progress(self, *done: Any) -> None:
-        assert done
-
-
-def column(rows: int) -> Any:
-    return Corpus.from_columns({"text": TEXTS[:rows]}, name="x").column("text")
+def begin(head: Whitening, vectors: torch.Tensor) -> None:
+    """Begin a run on as many texts, which have these vectors."""
+    rows = {text: row for row, text in enumerate(TEXTS[: len(vectors)])}
+    ctx = round_context(
+        Corpus.from_columns({"text": [*rows]}),
+        encode=lambda texts: vectors[[rows[text] for text in texts]],
+    )
+    head.begin_round(cast(Any, None), ctx)
 
 
 def head_of(size: int, **options: Any) -> Whitening:
@@ -74,7 +65,7 @@ def test_the_map_is_that_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
         for at_once in (7, 4096):
             monkeypatch.setattr(module, "_AT_ONCE", at_once)
             head = head_of(6, dimension=kept)
-            head.fit(column(50), Given(given))
+            begin(head, given)
             found = gram(head(given).detach().numpy())
             assert np.allclose(found, wanted, rtol=0, atol=1e-9)
             assert np.allclose(np.cov(head(given).detach().numpy().T), np.eye(kept), atol=1e-9)
@@ -121,12 +112,11 @@ def test_first_last_is_the_encoder_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_keeps_its_map() -> None:
-    corpus, rows = Corpus.from_columns({"text": TEXTS[:9]}, name="x"), cast(Any, None)
     vectors = torch.randn(9, 8, generator=torch.Generator().manual_seed(0)).double()
     head, other = head_of(8, dimension=3), head_of(8, dimension=3)
-    head.begin_round(rows, round_context(corpus, encode=Given(vectors).encode))
+    begin(head, vectors)
     other.load_state_dict(head.state_dict())
-    other.begin_round(rows, round_context(corpus))  # which has no encoder
+    begin(other, torch.zeros(9, 8))  # which a fit would refuse
     assert torch.equal(other(vectors), head(vectors))
     assert torch.allclose(head(vectors).T.cov(), torch.eye(3, dtype=torch.float64))
 
@@ -134,14 +124,8 @@ def test_a_run_that_goes_on_keeps_its_map() -> None:
 def test_what_the_head_cannot_see_is_refused() -> None:
     head = head_of(8, dimension=3)
     vectors = torch.randn(9, 8, generator=torch.Generator().manual_seed(0)).double()
-
-    def fit(given: torch.Tensor) -> str:
-        with pytest.raises(CseError) as caught:
-            head.fit(column(9), Given(given))
-        return str(caught.value)
-
-    assert "normalises" in fit(torch.nn.functional.normalize(vectors, dim=1))
-    assert "--set inference.truncate_dim=none" in fit(vectors[:, :4])
-    assert "vary in 1 directions alone" in fit(vectors[:, :1].expand(9, 8))
+    assert "normalises" in refusal(begin, head, torch.nn.functional.normalize(vectors, dim=1))
+    assert "--set inference.truncate_dim=none" in refusal(begin, head, vectors[:, :4])
+    assert "vary in 1 directions alone" in refusal(begin, head, vectors[:, :1].expand(9, 8))
     with pytest.raises(CseError, match="there are 8 dimensions to keep"):
         head_of(8, dimension=9)
