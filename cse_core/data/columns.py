@@ -76,16 +76,14 @@ def match_columns(
 ) -> dict[str, str]:
     """Find the core's columns among those of a file.
 
-    A column named in ``data.columns`` comes first, then a column of the very name, then one of
-    ``KNOWN_COLUMNS`` unless its values look like something else. Where ``data.columns`` says
-    nothing, partners of the text and what views find come last.
+    A column named in ``data.columns`` comes first, and must be there; then a column of the very
+    name, then one of ``KNOWN_COLUMNS`` unless its values look like something else. Where
+    ``data.columns`` says nothing, partners of the text and what views find come last. A column
+    ``text`` must be found.
 
     ``mapping`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
     core -> name in the file, the core's own first; a column that the core has no name for keeps
     its own.
-
-    Raises:
-        CseError: Column ``text``, or one of ``data.columns``, is missing.
     """
     sources: dict[str, str] = {}
     for target, source in mapping.items():
@@ -173,10 +171,8 @@ def gathered(table: pa.Table, reading: Reading) -> pa.Table:
     """Return a table whose numbered columns are one of lists, and whose sets are columns.
 
     ``negative_1`` and ``negative_2`` become ``negative``; ``texts`` a text, its positive and
-    negatives, ``set`` a text and its positives.
-
-    Raises:
-        CseError: Texts of a set are graded, so that none is known to be a positive.
+    negatives, ``set`` a text and its positives. Sets whose texts are graded are refused: none is
+    known to be a positive.
     """
     by_plain = {plain(name): name for name in table.column_names}
     made: dict[str, Sequence[Cell]] = {}
@@ -226,9 +222,6 @@ def read_values(
 
     A label's number is its place among the sorted labels. ``rows`` are where the texts stand, for
     errors; by default in order.
-
-    Raises:
-        CseError: A text is not a finite number, or not an integer.
     """
     import numpy as np
 

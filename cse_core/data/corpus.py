@@ -112,11 +112,7 @@ class Corpus:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
-        """Make a corpus of texts at hand.
-
-        Raises:
-            CseError: Column ``text`` is missing, the lengths differ, or a text is blank.
-        """
+        """Make a corpus of texts at hand, as many in each column; none in ``text`` is blank."""
         lengths = {len(column) for column in columns.values()}
         if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
             what = "columns must have the same length and include text"
@@ -138,11 +134,7 @@ class Corpus:
         return tuple(self.table.column_names)
 
     def column(self, name: str) -> TextColumn:
-        """Return a column; its texts are read from Arrow when asked for.
-
-        Raises:
-            CseError: The column is missing.
-        """
+        """Return a column; its texts are read from Arrow when asked for."""
         if name not in self.names:
             raise CseError(
                 f"the data has no column {name}",
@@ -156,9 +148,6 @@ class Corpus:
         """Return a column as numbers ``[rows]``: float64, or int64 of integers and labels.
 
         A label's number is its place among the sorted labels.
-
-        Raises:
-            CseError: The column is missing, or a text in it is not such a number.
         """
         from cse_core.data.columns import read_values
 

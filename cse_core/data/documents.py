@@ -33,12 +33,10 @@ _WRITTEN_TOGETHER = 1.5
 
 @dataclass(frozen=True)
 class Document:
-    """A document of a folder.
+    """A document of a folder, by its file.
 
-    Attributes:
-        path: Its file.
-        title: What its front matter, its first heading or its head says; empty without one.
-        passages: Its text, the first heading too.
+    ``title`` is what its front matter, its first heading or its head says, empty without one;
+    ``passages`` are its text, the first heading too.
     """
 
     path: Path
@@ -47,14 +45,9 @@ class Document:
 
 
 def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
-    """Return the documents of a folder, and what to say of files that are left out.
+    """Return the documents of a folder and its subfolders, and what to say of files left out.
 
-    Args:
-        folder: The folder; its subfolders are read too.
-        name: What messages call it.
-
-    Raises:
-        CseError: If it holds no document, or none can be read.
+    ``name`` is what messages call the folder.
     """
     paths, others = document_files(folder)
     found: list[Document] = []
@@ -93,12 +86,7 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str]]:
 def read_document(path: Path, name: str) -> Document:
     """Return a document, its text in passages of about ``PASSAGE`` words.
 
-    Args:
-        path: The file; its ending says how it is read.
-        name: What messages call it.
-
-    Raises:
-        CseError: If it cannot be read, or is not UTF-8.
+    The file's ending says how it is read; ``name`` is what messages call it.
     """
     text, title = "\n".join(file_lines(TextFile(name, path, "txt"))), ""
     kind = path.suffix.lower()

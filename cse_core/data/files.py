@@ -75,11 +75,7 @@ def format_of(name: str) -> str | None:
 
 
 def open_file(name: str, path: Path) -> TextFile:
-    """Return the file at a path.
-
-    Raises:
-        CseError: It is missing, a folder, or of a kind that cannot be read.
-    """
+    """Return the file at a path."""
     if not name.strip():
         raise CseError("the file name is empty", hint="name a file")
     try:
@@ -134,11 +130,7 @@ def read_error(name: str, error: Exception) -> CseError:
 
 @contextmanager
 def open_bytes(file: TextFile) -> Iterator[IO[bytes]]:
-    """Open a file for its uncompressed bytes.
-
-    Raises:
-        CseError: It cannot be opened or read, or its compressed bytes are damaged.
-    """
+    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``."""
     try:
         with open(file.path, "rb") as raw:
             magic = raw.read(4)
@@ -170,11 +162,9 @@ def file_lines(file: TextFile) -> Iterator[str]:
 def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterator[str]:
     r"""Yield the lines of UTF-8 bytes, without their ends.
 
-    ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not.
-
-    Raises:
-        CseError: It is not UTF-8, holds NUL bytes, or has a line of ``longest`` characters, where
-            that is not -1; the line is named.
+    ``\n``, ``\r\n`` and a lone ``\r`` end a line; other separators of Unicode do not. A line that
+    is not UTF-8, holds NUL bytes or has ``longest`` characters, where that is not -1, is refused by
+    its number.
     """
     text, number = io.TextIOWrapper(source, "utf-8-sig"), 0
 

@@ -66,10 +66,6 @@ class Data:
 
         Lists of texts that it needs become rows: as many as the longest list of a row is long; a
         shorter one begins again. A column that a source lacks and nothing needs is blank there.
-
-        Raises:
-            CseError: A needed column is missing or holds a wrong value, no row is left, or rows
-                lack a text and are refused.
         """
         key = repr(needed)
         if key not in self._made:
@@ -90,11 +86,9 @@ class Data:
                 messages.append(f"{source.name}: {rows}")
         there = {name for table in tables for name in table.column_names}
         names = [name for name in self.columns if name in there]
+        blank = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
             has = table.column_names
-            blank = {
-                name: "" if needed.types.get(name) in (None, "text") else "0" for name in names
-            }
             tables[number] = pa.table(
                 {n: table[n] if n in has else pa.repeat(blank[n], len(table)) for n in names}
             )
@@ -138,11 +132,9 @@ def _weighted(table: pa.Table, weight: float) -> pa.Table:
 
 
 def load_corpus(
-    options: DataOptions,
-    registry: Registry | None = None,
-    needed: NeededColumns = NO_COLUMNS,
+    options: DataOptions, registry: Registry | None = None, needed: NeededColumns = NO_COLUMNS
 ) -> Corpus:
-    """Return the rows of ``read_data`` that a run can use, and raise what these raise."""
+    """Return the rows of ``read_data`` that a run can use."""
     return read_data(options, registry).corpus(needed)
 
 
@@ -153,10 +145,6 @@ def read_data(
 
     Nothing is written, but for the cache of the hub's own library. ``registry`` has the installed
     data sets and views; ``exact`` is as in :class:`Reading`.
-
-    Raises:
-        CseError: A name stands for nothing, a file cannot be read (with the line), or it has no
-            text.
     """
     if not options.path:
         raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")

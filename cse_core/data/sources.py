@@ -118,9 +118,6 @@ def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
 
     An installed data set goes before a file of its name (``./starter`` is the file), a file before
     a hub data set, which is always written ``owner/name``.
-
-    Raises:
-        CseError: There is nothing of that name, or it is a file that cannot be read.
     """
     if name in datasets:
         return Source(name, spec=datasets[name])

@@ -206,9 +206,6 @@ def record_tables(
     """Yield objects with named values, each behind its place, as Arrow tables of text.
 
     Articles are unfolded into units.
-
-    Raises:
-        CseError: An object has no names, or holds text that UTF-8 has no form for.
     """
     for batch in reading.batches(_plain_rows(records, unit, reading)):
         names = dict.fromkeys(name for _, row in batch for name in row)
@@ -269,11 +266,7 @@ def is_article(record: Mapping[str, Any]) -> bool:
 def unfold(
     record: Mapping[str, Any], unit: Unit, *, number: int, where: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an article: text, document (``number`` where it has none), other fields.
-
-    Raises:
-        CseError: Its sections or paragraphs have another form.
-    """
+    """Yield the rows of an article: text, document (``number`` where it has none), other fields."""
     paragraphs = _paragraphs(record, where)
     shared = {
         name: value
@@ -306,11 +299,7 @@ def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
 
 
 def as_object(place: str, value: Any) -> dict[str, Any]:
-    """Return a JSON value that is an object, or the object that a list of texts stands for.
-
-    Raises:
-        CseError: If it is neither.
-    """
+    """Return a JSON value that is an object, or the object that a list of texts stands for."""
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return {"texts": value}
     if not isinstance(value, dict):

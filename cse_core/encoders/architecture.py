@@ -25,8 +25,7 @@ def unusable(what: str) -> CseError:
 def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
     """Return the names of the arguments of the model's forward pass.
 
-    Raises:
-        CseError: If the model takes no word embeddings, or wants a decoder's input too.
+    A model is refused that takes no word embeddings, or wants a decoder's input too.
     """
     name = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
@@ -39,11 +38,7 @@ def forward_arguments(model: PreTrainedModel) -> frozenset[str]:
 
 
 def word_table(model: PreTrainedModel) -> nn.Embedding:
-    """Return the word-embedding table.
-
-    Raises:
-        CseError: If there is none.
-    """
+    """Return the word-embedding table."""
     try:
         table = model.get_input_embeddings()
     except (NotImplementedError, AttributeError):
@@ -104,11 +99,7 @@ def position_range(model: PreTrainedModel) -> tuple[int, int]:
 
 
 def freeze_all_but(model: PreTrainedModel, layers: Sequence[int]) -> None:
-    """Let the layers of these numbers train, and nothing else of the model.
-
-    Raises:
-        CseError: If the model has no such layer, or its layers are not known.
-    """
+    """Let the layers of these numbers train, and nothing else of the model."""
     blocks = transformer_layers(model)
     wrong = [number for number in layers if not -len(blocks) <= number < len(blocks)]
     if wrong:
@@ -151,11 +142,7 @@ def transformer_layers(model: PreTrainedModel) -> list[nn.Module]:
 
 @torch.no_grad()
 def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
-    """Run a few rows, of ``longest`` tokens at most, through the model in eval mode as it is.
-
-    Raises:
-        CseError: If that fails.
-    """
+    """Run a few rows, of ``longest`` tokens at most, through the model in eval mode as it is."""
     lengths = [min(5, longest), 1, min(3, longest)]
     device = next(model.parameters()).device
     pad = model.config.pad_token_id or 0

@@ -25,12 +25,7 @@ from cse_core.encoders.architecture import (
 )
 from cse_core.encoders.attention import PACKED, RowLayout, register_packed_attention
 from cse_core.encoders.dropout import DropoutSource, replace_dropout
-from cse_core.encoders.pretrained import (
-    WHERE,
-    load_model,
-    load_tokenizer,
-    translate_load_errors,
-)
+from cse_core.encoders.pretrained import WHERE, load_model, load_tokenizer, translate_load_errors
 from cse_core.encoders.shortcuts import LastLayer, WordTable
 from cse_core.errors import CseError
 from cse_core.protocols import Encoder
@@ -249,11 +244,7 @@ class PackedEncoder(Encoder):
         attention: Attention = "auto",
         seed: int,
     ) -> PackedEncoder:
-        """Load a Hugging Face encoder as ``pretrained.load_model`` does.
-
-        Raises:
-            CseError: What that raises, and if the model is not an encoder.
-        """
+        """Load a Hugging Face encoder as ``pretrained.load_model`` does."""
         with translate_load_errors(str(path)):
             direction = attention if attention in DIRECTIONS else None
             model, _ = load_model(
@@ -273,10 +264,8 @@ class PackedEncoder(Encoder):
     ) -> tuple[PackedEncoder, TextTokenizer]:
         """Load an encoder as ``load`` does, and its tokenizer, which puts a prompt before texts.
 
-        ``words`` become tokens, each of which starts as the mean of its pieces.
-
-        Raises:
-            CseError: What that raises, or if the tokenizer has ids that the encoder has not.
+        ``words`` become tokens, each of which starts as the mean of its pieces. A tokenizer with
+        ids that the encoder has not is refused.
         """
         encoder, name = cls.load(path, seed=seed, **how), str(path)
         with translate_load_errors(name, part="the tokenizer"):

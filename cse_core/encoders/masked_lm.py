@@ -61,9 +61,6 @@ def load_masked_lm(path: str | Path, *, seed: int, words: Sequence[str] = ()) ->
     """Load an encoder, its head, drawn where the folder has no weights for it, and its tokenizer.
 
     ``words`` become tokens, in the head too.
-
-    Raises:
-        CseError: As ``load_model`` and ``load_tokenizer`` do.
     """
     with translate_load_errors(str(path)):
         model, pretrained = load_model(path, head=True, seed=seed)

@@ -54,6 +54,8 @@ def load_model(
 ) -> tuple[PreTrainedModel, bool]:
     """Load a Hugging Face encoder in fp32, with its pooling layer where the weights hold one.
 
+    Weights that are pickled, cut short or do not fit are refused; remote code is never run.
+
     Returns:
         The model, and whether the weights hold all of it: of an encoder whether its pooling layer,
         of one with a head whether that.
@@ -66,9 +68,6 @@ def load_model(
         head: With the head that predicts masked tokens, in decoders the next one, drawn where the
             weights hold none.
         direction: ``causal`` or ``bidirectional`` attention of a decoder; None leaves it.
-
-    Raises:
-        CseError: If files are missing, cut short or pickled, do not fit, or need remote code.
     """
     folder = model_folder(Path(path), str(path))
     name = str(folder)
@@ -132,11 +131,7 @@ def load_config(path: str | Path) -> Any:
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Load the fast tokenizer of an encoder from its folder; it lower-cases where the model does.
-
-    Raises:
-        CseError: If there is none, it is damaged, or it needs remote code.
-    """
+    """Load the fast tokenizer of an encoder's folder, which lower-cases where the model does."""
     folder = model_folder(Path(path), str(path))
     name = str(folder)
     if not any((folder / file).exists() for file in _TOKENIZER_FILES):

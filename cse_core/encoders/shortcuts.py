@@ -156,9 +156,6 @@ def recompute_layers(model: PreTrainedModel, source: DropoutSource) -> None:
 
     What comes of it is the same, bit for bit: the masks that ``source`` gave are drawn once more.
     transformers' own switch calls a layer's hooks again too, and these end with the forward pass.
-
-    Raises:
-        CseError: If the layers of the model are not known.
     """
     layers = transformer_layers(model)
     if not layers:

@@ -30,9 +30,7 @@ def encode_views(
 
     ``change`` sees and changes ``[T, E]`` values at a point; None where nobody does. ``states``
     takes the last token states ``[T, H]`` of each view; None where nobody reads them.
-
-    Returns:
-        The embeddings of each view by level; their keys number the texts of the call.
+    The keys of the embeddings that are returned number the texts of the call.
     """
     pieces, texts = [], 0
     spans, start = [], 0

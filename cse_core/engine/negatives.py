@@ -45,14 +45,12 @@ def negatives_for_loss(
 
     These are its in-batch negatives and the candidates of the stores of these names, with the masks
     that its options ask for. In-batch negatives are the other rows of the group that the loss pulls
-    towards, the other anchors, or both, and all rows of views with role ``negative``.
+    towards, the other anchors, or both, and all rows of views with role ``negative``. Candidates of
+    another dimension than the anchors are refused: left out, they would be a store that does
+    nothing, in silence.
 
     ``seen_by`` is what ``reversed_batch`` made of the batch: to its anchors, the batch's anchors
     and the group have changed places, and there are neither stores nor views of negatives.
-
-    Raises:
-        CseError: If candidates have another dimension than the anchors. Left out, they would be a
-            store that does nothing, in silence.
     """
     seen_by = seen_by or batch
     turned = seen_by is not batch

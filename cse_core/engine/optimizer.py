@@ -51,8 +51,7 @@ class Optimizer:
     def update(self, step: int) -> Tensor | None:
         """Clip, move the weights with the learning rate of ``step``, forget the gradients.
 
-        Returns:
-            The norm of the gradient before it was clipped, None where nothing clips it.
+        Returned is the norm of the gradient before it was clipped, None where nothing clips it.
         """
         share = self.rate(step)
         for group in self.adamw.param_groups:

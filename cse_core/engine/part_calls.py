@@ -56,8 +56,7 @@ class PartCalls:
     def __call__(self, part: Any, method: str, *given: Any) -> Any:
         """Return what a part's method returns.
 
-        Raises:
-            PartError: If it is not what the contract says, or what was given was written to.
+        What the contract does not promise, and writing to what was given, raise a ``PartError``.
         """
         came = self._checked(part, method, getattr(part, method), given)
         for tensor in _numbers(came):
@@ -117,11 +116,7 @@ class PartCalls:
             raise PartError(part, method, wrong)
 
     def log(self, logged: dict[str, Tensor | float], name: str, value: Tensor | float) -> None:
-        """Take a number that a part logs.
-
-        Raises:
-            PartError: If it is none, or its name is one of the core.
-        """
+        """Take a number that a part logs; refuse anything else, and names of the core."""
         part, method = self._calling
         if CORE_NAMES.fullmatch(name):
             what = f"logs {name}, a name of the core: use {part.name}.{name}"

@@ -32,14 +32,7 @@ from cse_core.recipes.settings import TrainOptions
 from cse_core.runtime import distributed
 from cse_core.runtime.device import Precision
 from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
-from cse_core.types import (
-    INPUT,
-    SENTENCE,
-    Embeddings,
-    StepContext,
-    TokenBatch,
-    TokenSums,
-)
+from cse_core.types import INPUT, SENTENCE, Embeddings, StepContext, TokenBatch, TokenSums
 
 EMBEDDINGS = ("word_embeddings", "input_embeddings")
 """Points at which embeddings are changed and watched."""
@@ -302,9 +295,8 @@ class StepPasses:
                     modes = (augmenter.gradient or "fresh",)
                     ctx = self.context(place=(augmenter.planned.path, view.name), chunk=chunk)
                     ctx = replace(ctx, gradient=partial(look_up, self.fields, modes, point))
-                    given, watch = piece, not self.off
-                    piece = builder.augment(augmenter, given, tokens, view, ctx, watch)
-                    piece = piece.to(given.dtype)
+                    made = builder.augment(augmenter, piece, tokens, view, ctx, not self.off)
+                    piece = made.to(piece.dtype)
             changed.append(piece)
         return torch.cat(changed)
 

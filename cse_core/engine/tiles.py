@@ -57,12 +57,9 @@ class TiledNegatives(Negatives):
 def in_tiles(batch: Batch, most: int, make: Make) -> Negatives:
     """Return what ``make`` makes of all anchors of a batch, in tiles where there are many pairs.
 
-    Weights with a gradient are made at once: a process would have it for its own anchors alone.
-
-    Args:
-        batch: With the anchors.
-        most: At least as many negatives as there are; few enough are not counted.
-        make: Returns the negatives of a slice of the anchors.
+    ``make`` returns the negatives of a slice of the anchors, at most ``most`` of them: where that
+    is few enough they are not counted. Weights with a gradient are made at once: a process would
+    have it for its own anchors alone.
     """
     anchors = len(batch.anchors)
     if anchors * most <= PAIRS:

@@ -72,9 +72,6 @@ def dev_sets(
     ``auto`` takes the pairs of the installed data sets among ``data``, what is trained on; without
     a suite that reads pairs it warns and takes none. ``commits`` gets the commit of each name of
     the hub, where it is known.
-
-    Raises:
-        CseError: If a name is neither, no suite reads it, or none takes rows that are held out.
     """
     found: list[DevSet] = []
     installed = {dataset.name for dataset in registry.datasets()}

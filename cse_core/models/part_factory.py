@@ -170,11 +170,7 @@ def _dimension(part: Any, given: int) -> int:
 
 
 def load_weights(part: nn.Module, name: str, folder: Path) -> None:
-    """Give a pooler or head the weights that a model's folder has for it.
-
-    Raises:
-        CseError: If there are none, or they are pickled, damaged or of another shape.
-    """
+    """Give a pooler or head the weights that a model's folder has for it."""
     dense, encoder = folder / name, model_folder(folder, str(folder))
     file, start, to = dense / "model.safetensors", "linear.", "stages.0."
     if is_as_saved(encoder, str(folder)) or not dense.is_dir():

@@ -308,11 +308,7 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | None:
-    """Return the row pooler of the saved model where it is another than that of training.
-
-    Raises:
-        CseError: If ``inference.pool`` names no row pooler.
-    """
+    """Return the row pooler of the saved model where it is another than that of training."""
     name, where = run.inference.pool, "inference.pool"
     own = [part.name for part in run.pools(RowPoolerSpec)]
     if name is None or name in own:
@@ -344,8 +340,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
         if not registry.has("branch", name):
             known = [*present, *(found.name for found in registry.parts("branch"))]
             hint = _how_to_add(registry, f"branch:{name}") or did_you_mean(name, known)
-            text = "unknown branch"
-            problems.append(CseError(text, where=where, value=name, hint=hint))
+            problems.append(CseError("unknown branch", where=where, value=name, hint=hint))
             continue
         added = PlannedPart.of(registry.find("branch", name, where=where))
         present.append(name)

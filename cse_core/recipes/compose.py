@@ -14,28 +14,12 @@ from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
 from cse_core.options import HeadOptions, models_named, parts_held
 from cse_core.recipes import checks
-from cse_core.recipes.composition import (
-    Composition,
-    PlannedPart,
-    Problem,
-)
+from cse_core.recipes.composition import Composition, PlannedPart, Problem
 from cse_core.recipes.draft import Draft, apply_kinds, apply_sets, merge_documents
 from cse_core.recipes.model_facts import look_at
 from cse_core.recipes.planning import plan_passes, plan_views
-from cse_core.recipes.reading import (
-    KINDS,
-    Document,
-    default_document,
-    model_document,
-    read_recipe,
-)
-from cse_core.recipes.settings import (
-    CORE_OPTIONS,
-    FILLED,
-    DataOptions,
-    ModelOptions,
-    ViewOptions,
-)
+from cse_core.recipes.reading import KINDS, Document, default_document, model_document, read_recipe
+from cse_core.recipes.settings import CORE_OPTIONS, FILLED, DataOptions, ModelOptions, ViewOptions
 from cse_core.recipes.values import OptionReader, as_typed
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec, TokenLossSpec
 from cse_core.registry.registry import Registry
@@ -183,11 +167,7 @@ def _typed(
 
 
 def _held(holder: PlannedPart, reader: OptionReader, registry: Registry) -> Iterator[PlannedPart]:
-    """Yield the parts that a part holds, and what those hold.
-
-    Raises:
-        CseError: If one is unknown, or cannot be held.
-    """
+    """Yield the parts that a part holds, and what those hold."""
     for option, (kind, ref) in parts_held(holder.options).items():
         where, written = f"{holder.path}.{option}", ref.model_extra or {}
         if holder.kind == "pool":
@@ -298,11 +278,7 @@ def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composi
 def model_alone(
     name: str, registry: Registry, *, pooling: str = "model", prompt: str | None = None
 ) -> Composition:
-    """Return a run of a model that encodes as it says itself, but for a row pooler or a prompt.
-
-    Raises:
-        CseError: If the model is missing, or it does what cse does not.
-    """
+    """Return a run of a model that encodes as it says itself, but for a row pooler or a prompt."""
     sets = ["model.max_length=2"]  # of rows to train on, of which it has none
     if prompt is not None:
         sets.append(f"model.prompt={json.dumps(prompt, ensure_ascii=False)}")

@@ -9,9 +9,7 @@ from typing import Any, cast
 from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
 from cse_core.recipes.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
 from cse_core.recipes.values import FlagText
-from cse_core.records import (
-    Kind,
-)
+from cse_core.records import Kind
 from cse_core.registry.plugin_info import NOUNS
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
@@ -41,9 +39,8 @@ class Instance:
 class Draft:
     """A recipe in the making.
 
-    Attributes:
-        tables: Parameters and the core's own options by their tables.
-        notes: What was decided on the way, for the plan.
+    ``tables`` are the parameters and the core's own options by their tables; ``notes`` say what was
+    decided on the way, for the plan.
     """
 
     tables: dict[str, dict[str, Any]] = field(
@@ -62,11 +59,7 @@ class Draft:
         return [item.name for item in self.parts[kind]]
 
     def remove(self, kind: Kind, name: str, *, where: str) -> None:
-        """Take an instance out.
-
-        Raises:
-            CseError: If no instance has this name.
-        """
+        """Take an instance out."""
         found = self.find(kind, name)
         if found is None:
             what = f"no {NOUNS[kind]} of this name to remove"
@@ -75,11 +68,7 @@ class Draft:
 
 
 def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
-    """Merge recipes, base first, each with its ``[[when]]`` blocks before the next.
-
-    Raises:
-        CseError: If an instance is named twice, or one to be taken away is not there.
-    """
+    """Merge recipes, base first, each with its ``[[when]]`` blocks before the next."""
     draft = Draft()
     for document in documents:
         near = document.distribution
@@ -200,9 +189,7 @@ def apply_kinds(
     ``NAME`` may be ``distribution/part`` and may say what the instance is called, ``part:name``.
     ``--pool model`` are the model's ``own`` poolers and heads, as items of a recipe.
     Other poolers than the recipe's encode after training too: its ``inference.pool`` is dropped.
-
-    Raises:
-        CseErrors: If an instance is named twice, or one to be taken away is not there.
+    All mistakes are raised together.
     """
     errors: list[CseError] = []
     for kind, values in kinds.items():
@@ -234,11 +221,7 @@ def apply_kinds(
 
 
 def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
-    """Apply ``path=value`` settings; a value's type is read later.
-
-    Raises:
-        CseErrors: If a text is malformed, or a path leads nowhere.
-    """
+    """Apply ``path=value`` settings; all mistakes are raised together. Types are read later."""
     errors: list[CseError] = []
     for text in sets:
         path, separator, value = text.partition("=")

@@ -26,10 +26,6 @@ def look_at(name: str, registry: Registry) -> tuple[RunInfo, Declared]:
     It is an installed encoder, a folder, a run, or a name on the Hugging Face hub, of which only
     the small files are fetched; where it cannot be reached and has nothing cached, all facts but
     the name are None.
-
-    Raises:
-        CseError: If a folder is missing or holds no model, a file in it is not JSON, or the hub has
-            no model of this name.
     """
     folder = small_folder(name, registry)
     if folder is None:
@@ -53,11 +49,7 @@ def small_folder(name: str, registry: Registry, *, weights: bool = False) -> Pat
 
 
 def resolve_model(name: str, registry: Registry) -> str:
-    """Return the folder that a model's name stands for; what is on the hub is fetched.
-
-    Raises:
-        CseError: If a folder is missing or holds no model, or the hub does not give it.
-    """
+    """Return the folder that a model's name stands for; what is on the hub is fetched."""
     folder = small_folder(name, registry, weights=True)
     assert folder is not None, "weights are there or refused"
     model_folder(folder, name)

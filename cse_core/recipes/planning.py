@@ -8,13 +8,7 @@ from typing import cast
 from cse_core.capabilities import Role
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import StoreOptions
-from cse_core.recipes.composition import (
-    Composition,
-    PlannedPart,
-    PlannedPass,
-    PlannedView,
-    Problem,
-)
+from cse_core.recipes.composition import Composition, PlannedPart, PlannedPass, PlannedView, Problem
 from cse_core.records import AugmenterSpec, BranchSpec, StoreSpec, ViewSpec
 
 OTHERS = 3

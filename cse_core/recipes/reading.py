@@ -93,9 +93,6 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
 
     ``recipe`` is the name of an installed one, a TOML file, or the folder of a run; the base comes
     first.
-
-    Raises:
-        CseError: If one cannot be found or read, or has another shape than a recipe's.
     """
     chain: list[Document] = []
     seen: list[Path] = []
@@ -118,11 +115,7 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
 
 
 def check_name(name: object, where: str) -> str:
-    """Return the name of an instance, a view or a parameter if it can stand in an option path.
-
-    Raises:
-        CseError: If it cannot.
-    """
+    """Return the name of an instance, a view or a parameter if it can stand in an option path."""
     if isinstance(name, str) and name.replace("-", "").replace("_", "").isalnum():
         if len(name) <= _MAX_NAME_CHARACTERS:
             return name

@@ -186,9 +186,8 @@ class FlagText(str):
 class OptionReader:
     """Reads written values into options models and collects the mistakes.
 
-    Attributes:
-        expressions: Values that were written as expressions of parameters, by option path.
-        curves: Those of schedules, by shape.
+    ``expressions`` are values that were written as expressions of parameters, by option path;
+    ``curves`` are those of schedules, by shape.
     """
 
     curves: Mapping[str, Curve] = field(default_factory=lambda: CURVES)
@@ -363,11 +362,7 @@ def _in_plain_words(details: ErrorDetails, info: FieldInfo | None) -> str:
 
 
 def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:
-    """Return the value of an expression of numbers, parameters, + - * / and parentheses.
-
-    Raises:
-        CseError: If it is not an expression, names an unknown parameter, or has no finite value.
-    """
+    """Return the finite value of an expression of numbers, parameters, + - * / and parentheses."""
     try:
         if len(text) > _MAX_CHARACTERS:
             raise SyntaxError
@@ -391,11 +386,7 @@ def evaluate_number(
     *,
     where: str | None = None,
 ) -> float | str:
-    """Return the number of an expression, or a schedule's text with its bounds evaluated.
-
-    Raises:
-        CseError: As ``evaluate`` does.
-    """
+    """Return the number of an expression, or a schedule's text with its bounds evaluated."""
     match = _SCHEDULE.fullmatch(text)
     if match is None or match[1] not in curves:
         return evaluate(text, params, where=where)

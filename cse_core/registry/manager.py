@@ -54,11 +54,7 @@ class PluginManager(pluggy.PluginManager):
         self.unmatched: tuple[str, ...] = ()
 
     def find(self, name: str) -> tuple[PluginInfo, ...]:
-        """Return the plugins that a name means: a key, an entry point, or a distribution.
-
-        Raises:
-            CseError: If there is none.
-        """
+        """Return the plugins that a name means: a key, an entry point, or a distribution."""
         found = tuple(info for info in self.infos if is_meant(info, name))
         if not found:
             known = {text for info in self.infos for text in (info.name, info.distribution)}
@@ -69,11 +65,8 @@ class PluginManager(pluggy.PluginManager):
     def load(self, point: EntryPoint, left_out: Mapping[str, str]) -> PluginInfo:
         """Import and register what an entry point names; what it prints goes to stderr.
 
-        Nothing that a plugin raises gets out, except ``KeyboardInterrupt``.
-
-        Args:
-            point: The entry point.
-            left_out: Names of plugins that are never imported, and what leaves each out.
+        Nothing that a plugin raises gets out, except ``KeyboardInterrupt``. ``left_out`` has names
+        of plugins that are never imported, and what leaves each out.
         """
         info = describe(point)
         for name, origin in left_out.items():

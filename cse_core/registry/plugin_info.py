@@ -66,9 +66,8 @@ class PluginInfo:
 class KnownPart:
     """A part that need not be installed, and the distribution that brings it.
 
-    Attributes:
-        provides: Capabilities that it provides with default options; ``dev`` of a suite that reads
-            dev sets.
+    ``provides`` are the capabilities that it provides with default options; ``dev`` is that of a
+    suite that reads dev sets.
     """
 
     kind: AnyKind

@@ -60,11 +60,7 @@ def check_records(hook: str, results: Iterable[object]) -> list[Record]:
 
 
 def check_names(records: Iterable[Record]) -> None:
-    """Check that the records of one plugin have a name each.
-
-    Raises:
-        PluginFault: If two of one kind have the same.
-    """
+    """Raise a ``PluginFault`` where two records of one plugin have the same kind and name."""
     seen: set[tuple[str, str]] = set()
     for record in records:
         if (record.kind, record.name) in seen:

@@ -71,11 +71,7 @@ class Declared(BaseModel):
     transformer_task: Literal["feature-extraction"] = "feature-extraction"
 
     def prompt(self, given: str | None = None) -> str:
-        """Return the text of a prompt by its name, any other text as it is, by default its own.
-
-        Raises:
-            CseError: If its pooling leaves out the prompt.
-        """
+        """Return the text of a prompt by its name, any other text as it is, by default its own."""
         name = self.default_prompt_name if given is None else given
         text = "" if name is None else self.prompts.get(name, name)
         if text and not self.include_prompt and self.row and self.row.use == "cls":
@@ -133,9 +129,6 @@ def declared(path: Path, name: str) -> Declared:
 
     ``cse.json`` goes before sentence-transformers' files, unless that has saved over a model of
     cse. A folder with neither has its tokenizer's length.
-
-    Raises:
-        CseError: If a file is malformed, or the model does what cse does not.
     """
     encoder = model_folder(path, name)
     roots = (path, path / "model", encoder)

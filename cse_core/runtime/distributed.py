@@ -33,12 +33,7 @@ def join(device: torch.device) -> torch.device:
 
     Read are the variables that torchrun sets, and launchers like it: ``WORLD_SIZE``, ``RANK``,
     ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``. The group is left when the process ends.
-
-    Returns:
-        Where this process trains: its own GPU of several, else ``device``.
-
-    Raises:
-        CseError: If the machine has too few GPUs, or the processes cannot find each other.
+    Returned is where this process trains: its own GPU of several, else ``device``.
     """
     variables = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), (JOIN_SECONDS, 30))
     rank, size, local_rank, seconds = (int(os.environ.get(n) or usual) for n, usual in variables)

@@ -32,13 +32,8 @@ def hub_folder(name: str, encoders: Sequence[str], *, weights: bool) -> Path | N
     """Return the folder of the cache with a model of the hub, or with what says how it encodes.
 
     Where the hub cannot be reached, that is what was cached before. ``encoders`` are names of
-    installed ones, for the hint.
-
-    Returns:
-        None, where no weights are wanted and nothing else of the model can be had.
-
-    Raises:
-        CseError: If the hub has no model of this name, or its weights cannot be had.
+    installed ones, for the hint. Returned is None where no weights are wanted and nothing else of
+    the model can be had.
     """
     import huggingface_hub as hub
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError

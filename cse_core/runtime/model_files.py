@@ -38,9 +38,8 @@ _ONE_WAY = ("gpt2", "gpt_neo", "gpt_neox", "gptj", "opt", "bloom", "falcon", "ph
 def model_folder(path: Path, name: str) -> Path:
     """Return the folder with the encoder's ``config.json``: itself, its ``model/``, or a module's.
 
-    Raises:
-        CseError: If there is none, if sentence-transformers saved another kind of model there, or
-            if an adapter lies in its place or beside it.
+    Refused is another kind of model of sentence-transformers, and an adapter in the encoder's place
+    or beside it.
     """
     if not path.is_dir():
         hint = "name the folder that holds config.json"
@@ -72,11 +71,7 @@ def model_folder(path: Path, name: str) -> Path:
 
 
 def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
-    """Return the kinds and folders of sentence-transformers' modules; none without its list.
-
-    Raises:
-        CseError: If the list is malformed, or names a module that cse does not have.
-    """
+    """Return the kinds and folders of sentence-transformers' modules; none without its list."""
     file = root / "modules.json"
     found: list[tuple[str, Path]] = []
     for module in read_json(file, name, kind=list) if file.is_file() else ():
@@ -107,11 +102,7 @@ def read_json(path: Path, name: str, *, kind: type) -> Any:
 
 
 def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
-    """Return the content of a model folder's JSON files by name, of those that are there.
-
-    Raises:
-        CseError: If one holds no JSON table.
-    """
+    """Return the content of a model folder's JSON files by name, of those that are there."""
     return {
         file: read_json(folder / file, name, kind=dict)
         for file in (*JSON_FILES, MANIFEST)

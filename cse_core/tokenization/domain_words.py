@@ -56,10 +56,8 @@ def choose_words(columns: Sequence[Sequence[str]], tokenizer: Tokenizer, most: i
     """Return the ``most`` words that save the most pieces: pieces beyond one, times occurrences.
 
     A word is a run of word characters of the normalised text, with a letter and without
-    underscores, which the tokenizer's pre-tokenizer does not split.
-
-    Raises:
-        CseError: If the tokenizer does not split texts into words.
+    underscores, which the tokenizer's pre-tokenizer does not split. A tokenizer that does not split
+    texts into words is refused.
     """
     plain, total, counts = _uncut(tokenizer), 0, Counter[str]()
     if not _in_context(["a"], plain)[0]:

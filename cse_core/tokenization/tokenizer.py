@@ -106,10 +106,8 @@ class TextTokenizer:
     def end_rows(self, where: str) -> None:
         """Let every row end with the end token, where none of the tokenizer's own ends it.
 
-        The tokenizer itself is changed, so that a saved one does the same.
-
-        Raises:
-            CseError: If it has no such token; ``where`` is what asks for it.
+        The tokenizer itself is changed, so that a saved one does the same. ``where`` is what asks
+        for it, which the error of a tokenizer without such a token names.
         """
         if self.after:
             return
@@ -184,10 +182,8 @@ class TextTokenizer:
     ) -> TokenBatch:
         """Put every row between its special tokens and prompt; cut the content's tail, never them.
 
-        ``prompt`` are the texts before and after; a wrapped row has at most ``longest`` tokens.
-
-        Raises:
-            CseError: If special tokens and prompt alone are longer.
+        ``prompt`` are the texts before and after; a wrapped row has at most ``longest`` tokens,
+        which must be more than special tokens and prompt take.
         """
         before = self.before + self.prompt_ids(prompt[0])
         after = self.prompt_ids(prompt[1]) + self.after

@@ -40,10 +40,8 @@ def split_texts(
     """Return a corpus of the pieces of its texts, which keep their document and title.
 
     A piece has so many tokens, special ones not counted; the last of a text has those left. A cut
-    may stand inside a word; the rest of the word is then read as a word of its own.
-
-    Raises:
-        CseError: If the run encodes further ``columns``, since only texts are cut.
+    may stand inside a word; the rest of the word is then read as a word of its own. Further
+    ``columns`` that the run encodes are refused, since only texts are cut.
     """
     if columns:
         raise CseError(
@@ -116,8 +114,7 @@ class TrainingRows:
             self.make_table, self.make_vectors = base.make_table, base.make_vectors
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
-            own = own if pairs is None else own.astype(np.int64)
-            self.corpus_row = torch.from_numpy(own)
+            self.corpus_row = torch.from_numpy(own.astype(np.int64, copy=False))
             text_ids, documents, first = corpus.text_ids, corpus.documents, 0
         else:
             first = number * _ROUND
@@ -171,11 +168,7 @@ class TrainingRows:
         return [source[row] for row in index.tolist()]
 
     def values(self, column: str, kind: ColumnType) -> Tensor:
-        """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels.
-
-        Raises:
-            CseError: If a text in it is another kind of value, or the round lacks the column.
-        """
+        """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""
         if column not in self._values:
             source = self._source(column)
             if isinstance(source, tuple):
@@ -196,8 +189,7 @@ class TrainingRows:
                 where="positives",
                 hint="remove the part that needs it, or a miner that pairs rows of the data",
             )
-        brought = {} if self.pairs is None else self.pairs
-        values = brought.get(column)
+        values = None if self.pairs is None else self.pairs.get(column)
         if values is None:
             return column, self.corpus_row.numpy()
         return ("text", values) if isinstance(values, np.ndarray) else values

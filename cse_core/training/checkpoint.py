@@ -34,8 +34,7 @@ TENSORS, STATE = "state.safetensors", "state.json"
 class Checkpoint:
     """What a run is made of between two steps: tensors by name, and everything else as JSON.
 
-    Attributes:
-        files: Files of the run as they were then, by name: its settings, its metrics so far.
+    ``files`` are files of the run as they were then, by name: its settings, its metrics so far.
     """
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -52,11 +51,7 @@ class Checkpoint:
 
     @staticmethod
     def read(path: Path) -> Checkpoint:
-        """Read a checkpoint.
-
-        Raises:
-            CseError: If a file is missing or is not what was written.
-        """
+        """Read a checkpoint; refuse one whose files are not all there as they were written."""
         wrong = verify_checksums(path, STATE, TENSORS)
         if wrong is None:
             try:
@@ -102,11 +97,7 @@ def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
 
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
-    """Put weights back.
-
-    Raises:
-        CseError: If they are those of another model.
-    """
+    """Put weights back; refuse those of another model."""
     try:
         assembly.online.encoder.load_state_dict(saved.part("encoder"))
         for path, module in assembly.modules():
@@ -135,8 +126,7 @@ def averaged(start: Checkpoint, end: Checkpoint, share: float) -> Checkpoint:
 def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the state of every part that is not a module: tensors and JSON values.
 
-    Raises:
-        PartError: If a part, a module too, has a state that cannot be saved.
+    A state that cannot be saved raises a ``PartError``, that of a module too.
     """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
@@ -184,11 +174,7 @@ def restore_settings(folder: RunFolder, settings: bytes) -> None:
 
 
 def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
-    """Return the newest checkpoint that is whole, and what is wrong with newer ones.
-
-    Raises:
-        CseError: If there is none.
-    """
+    """Return the newest checkpoint that is whole, and what is wrong with newer ones."""
     wrong: list[CseError] = []
     for path in reversed(folder.checkpoints()):
         try:
@@ -207,11 +193,7 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
 
 
 def check_best(folder: RunFolder, bests: Iterable[Best]) -> None:
-    """See before the first step that the best weights so far are there and whole.
-
-    Raises:
-        CseError: If a file of theirs is missing or is not what was written.
-    """
+    """See before the first step that the best weights so far are there and whole."""
     for best in bests:
         path = folder.checkpoint(best.round, best.step)
         if best.score is not None and (wrong := verify_checksums(path, STATE, TENSORS)):

@@ -43,13 +43,8 @@ def choose(
     Where the start counts, averages of it with the best weights are scored too. The dev sets
     then judge by what chose nothing, and unless one finds the run better the start is kept.
 
-    Args:
-        scorer: The dev sets, and what was best.
-        options: Whether the start counts, and shares of the best weights in the averages.
-        read: Returns the weights of a score.
-        restore: Puts weights into the model.
-        encode: Encodes by the model; the first process has the vectors.
-        metrics: Those of the run.
+    ``read`` returns the weights of a score, ``restore`` puts weights into the model, and ``encode``
+    encodes by it; the first process has the vectors.
     """
     best, start = scorer.of_run, scorer.start
     kept = read(best)

@@ -78,11 +78,7 @@ class TrainingLoop:
         return result
 
     def checkpoint(self) -> Checkpoint:
-        """Return everything that the next step needs.
-
-        Raises:
-            CseError: If a weight is not finite.
-        """
+        """Return everything that the next step needs; refuse weights that are not finite."""
         weights = saved.weights(self.assembly)
         for name, value in weights.items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):

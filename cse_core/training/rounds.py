@@ -153,11 +153,7 @@ def _write_round(folder: Path, wanted: Round) -> None:
 
 
 def read_round(folder: Path, number: int) -> TrainingRound:
-    """Read a round that was written.
-
-    Raises:
-        CseError: If a file of it is missing or is not what was written.
-    """
+    """Read a round that was written; refuse one whose files have changed since."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

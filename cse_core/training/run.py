@@ -125,21 +125,13 @@ def resume(
 
 
 def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
-    """Return what a run trains, as its ``run.toml`` says; nothing is derived again.
-
-    Raises:
-        CseError: If a part is not installed.
-    """
+    """Return what a run trains, as its ``run.toml`` says; nothing is derived again."""
     name = read_toml(folder.recipe, str(folder.recipe)).get("name")
     return replace(resolve(registry, recipe=folder.recipe), recipe=name)
 
 
 def training_corpus(composition: Composition, registry: Registry) -> Corpus:
-    """Return the rows that a composition trains on, numbered as its parts saw them.
-
-    Raises:
-        CseError: If a file or a column is missing or wrong.
-    """
+    """Return the rows that a composition trains on, numbered as its parts saw them."""
     needed = composition.needed_columns
     read = composition.read
     data = read if isinstance(read, Data) else read_data(composition.data, registry)
@@ -151,11 +143,7 @@ def training_corpus(composition: Composition, registry: Registry) -> Corpus:
 
 
 def domain_words(composition: Composition, corpus: Corpus, registry: Registry) -> DomainWords:
-    """Return the words of the texts that a run encodes which ``model.add_tokens`` asks for.
-
-    Raises:
-        CseError: As :func:`choose_words`, or if the tokenizer cannot be read.
-    """
+    """Return the words of the texts that a run encodes which ``model.add_tokens`` asks for."""
     tokenizer = load_tokenizer(resolve_model(composition.model.name, registry))
     names = dict.fromkeys(["text", *composition.needed_columns.encoded])
     columns = [corpus.column(name) for name in names]
@@ -163,11 +151,7 @@ def domain_words(composition: Composition, corpus: Corpus, registry: Registry) -
 
 
 class Prepared:
-    """Everything that is read before a run writes its first file.
-
-    Raises:
-        CseError: If the model, the data, a dev set, the device or the number format is wrong.
-    """
+    """Everything that is read before a run writes its first file: the model, data, dev sets."""
 
     def __init__(
         self,
@@ -241,11 +225,7 @@ class Prepared:
         return trainer
 
     def check_read(self, then: Mapping[str, Any]) -> None:
-        """Refuse to go on with a run, of this record, that read something else.
-
-        Raises:
-            CseError: It names what has changed.
-        """
+        """Refuse to go on with a run, of this record, that read something else; name it."""
         now = {
             "data.path": self.corpus.fingerprint,
             **fingerprints(self.composition, self.registry),

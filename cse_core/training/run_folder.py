@@ -55,11 +55,7 @@ class RunFolder:
             raise CseError("already holds a run", where="--out", value=str(path), hint=hint)
 
     def clear(self) -> None:
-        """Remove what a run wrote, and nothing else; ``run.toml``, by which it is one, at the end.
-
-        Raises:
-            CseError: If something cannot be removed.
-        """
+        """Remove what a run wrote and nothing else; at the end ``run.toml``, by which it is one."""
         with disk_errors(self.path):
             for name in (RESULT, METRICS, EVALUATIONS, *FOLDERS, RUN_FILE):
                 path = self.path / name
@@ -82,10 +78,8 @@ class RunFolder:
     def held(self, where: str) -> Iterator[None]:
         """Keep other processes from writing to the folder; the end of this one frees it.
 
-        What killed ones left of unfinished files and folders is removed.
-
-        Raises:
-            CseError: If another process holds it, or it cannot be written to; ``where`` is a flag.
+        What killed ones left of unfinished files and folders is removed. ``where`` is a flag, for
+        errors.
         """
         path = writable_folder(self.path, where) / LOCK
         with path.open("a+", encoding="utf-8") as file:

@@ -62,14 +62,11 @@ class Scorer:
 
     Args:
         dev: The sets to score; of equal names the second becomes ``name-2``.
-        select: Name of the score that chooses, or of its set, or ``mean``.
+        select: Name of the score that chooses, or of its set, or ``mean``; any other is refused.
         similarity: What the saved model's vectors are compared by.
 
     Attributes:
         start: The scores before the first step.
-
-    Raises:
-        CseError: If ``select`` is not a score of these sets.
     """
 
     def __init__(

@@ -153,10 +153,8 @@ class Trainer:
     def prepare(self) -> None:
         """Try what would stop the first step, and let every part see the corpus; writes nothing.
 
-        Once, and before the run's folder is begun, so that a mistake leaves none.
-
-        Raises:
-            CseError: If a prompt leaves no place for a text, or a part cannot use the corpus.
+        Once, and before the run's folder is begun, so that a mistake leaves none: a prompt that
+        leaves no place for a text, a corpus that a part cannot use.
         """
         encoders = [(self.assembly.encoders[v.branch], v.name) for v in self.composition.views]
         for sentence_encoder, view in [*encoders, (inference_encoder(self.assembly), "anchor")]:
@@ -376,11 +374,7 @@ class Trainer:
         raise not_finite(f"{who}: {method} made numbers that are not finite", step + 1, file)
 
     def checkpoint(self, loop: TrainingLoop, losses: Sequence[Tensor] = ()) -> Checkpoint:
-        """Return what a run goes on from, with the losses since the last line of metrics.
-
-        Raises:
-            CseError: If a weight is not finite.
-        """
+        """Return what a run goes on from, with the losses since the last line of metrics."""
         checkpoint = loop.checkpoint()
         checkpoint.values.update(
             round=loop.current.number,
