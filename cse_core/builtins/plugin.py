@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import records_of_files
 from cse_core.records import (
     BranchSpec,
     HeadSpec,
@@ -87,13 +88,7 @@ def cse_losses() -> list[LossSpec]:
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe of labelled pairs."""
-    return [
-        RecipeSpec(
-            name="pairs",
-            summary="labelled pairs with in-batch negatives, and hard ones where there are some",
-            path="cse_core.builtins:pairs.toml",
-        )
-    ]
+    return records_of_files(RecipeSpec, "cse_core.builtins:recipes")
 
 
 @hookimpl
