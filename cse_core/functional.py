@@ -159,7 +159,7 @@ def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:
 
 
 def owner_means(rows: Embeddings, weights: Tensor | None = None) -> Embeddings:
-    """Return the mean of each owner's rows, plain where its ``weights`` ``[N]`` are zero."""
+    """Return ``[owners, D]`` means of owners' rows, plain where ``weights`` ``[N]`` are zero."""
     first = rows.slot % SLOTS_PER_TEXT == 0  # each owner is a text: its rows follow the first one
     place = first.long().cumsum(0) - 1
     owners = rows.owners
