@@ -103,12 +103,23 @@ def _belongs(path: Path) -> bool:
     )
 
 
+def check_text(text: str, where: str | None = None) -> None:
+    """Refuse a name that is not UTF-8: safetensors and tokenizers cannot open such files."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        what, hint = "contains bytes that are not text", "rename it in UTF-8"
+        raise CseError(what, where=where, value=text, hint=hint) from None
+
+
 def check_out_folder(path: Path, where: str = "--out") -> None:
     """Refuse a folder that could not be made or written to; nothing is made.
 
     Raises:
-        CseError: If a file is in its way, or its place may not be written to.
+        CseError: If a file is in its way, its place may not be written to, or its absolute path is
+            not UTF-8.
     """
+    check_text(os.path.abspath(path), where)
     there = path
     while not there.exists() and there != there.parent:
         there = there.parent

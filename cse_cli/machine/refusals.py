@@ -14,6 +14,7 @@ from threading import current_thread, main_thread
 from traceback import walk_tb
 from typing import Any
 
+from cse_cli.machine.out_files import check_text
 from cse_cli.terminal.console import OutputLost
 from cse_core.errors import CseError, PartError, describe
 
@@ -31,12 +32,7 @@ _ENDED = re.compile(r"gloo/transport|closed by peer|reset by peer|ncclRemoteErro
 def check_typed(words: Sequence[str]) -> None:
     """Refuse what no command can work with: bytes that are not text, a missing working folder."""
     for word in words:
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            raise CseError(
-                "contains bytes that are not text", value=word, hint="rename it in UTF-8"
-            ) from None
+        check_text(word)
     try:
         os.getcwd()
     except OSError:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cse_cli.machine import processor
+from cse_cli.machine.out_files import check_out_folder
 from cse_cli.machine.refusals import check_typed, plugin_from_traceback, refusal
 from cse_cli.main import BROKEN_PIPE, PLUGIN_BUG, run
 from cse_core.errors import CseError
@@ -47,6 +48,10 @@ def test_what_the_machine_refuses(tmp_path: Path) -> None:
 def test_words_of_bytes_and_a_folder_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CseError, match="contains bytes that are not text"):
         check_typed(["train", "\udcff"])
+    (odd := tmp_path / "\udcff").mkdir()
+    monkeypatch.chdir(odd)
+    with pytest.raises(CseError, match="contains bytes that are not text"):
+        check_out_folder(Path("run"))
     (gone := tmp_path / "gone").mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()

@@ -170,7 +170,9 @@ def _places() -> Iterator[Trouble]:
     for cwd in (BYTES, "x" * 255, "ä\n\x1b[31m"):
         yield Trouble("an odd working folder", ("encode", "starter", "ok.txt", "--out", "v.npy"),
                       "accepted", cwd=cwd)  # fmt: skip
-        yield Trouble("an odd working folder", ("train",), "complete", cwd=cwd)
+        said = ("not text",) if cwd is BYTES else ()
+        yield Trouble("an odd working folder", ("train",), "refused" if said else "complete",
+                      says=said, cwd=cwd)  # fmt: skip
     out = ("encode", "starter", "ok.txt", "--out", f"{'x' * 250}.npy")
     yield Trouble("the longest name", out, "accepted")
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -90,7 +90,8 @@ def table(
     baselines = [name for name in _BASELINES.values() if name in found]
     shared = {head: {getattr(result, head) for result in first} for head in _HEADS}
     heads = [head for head in _HEADS if len(shared[head]) > 1]
-    said = [f"{head} {shared[head].pop()}" for head in _HEADS if head not in heads]
+    same = {head: shared[head].pop() for head in _HEADS if head not in heads}
+    said = [f"{head} {name}" for head, name in same.items() if name]
     said += [f"score {scores[0]}"] if len(scores) == 1 else []
     caption = "\n".join([f"All sets: {', '.join(said)}.", *lines])
     made = Table(caption=caption, caption_justify="left")
