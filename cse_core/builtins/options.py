@@ -36,8 +36,8 @@ class FirstLastOptions(PoolerOptions):
     """Options of ``first-last``."""
 
     first: Literal["embeddings", "layer"] = "embeddings"
-    """embeddings: what enters the first layer (BERT-flow, IS-CSE's code); layer: its output
-    (SimCSE's code since issue 285)."""
+    """embeddings: what enters the first layer (SimCSE's paper, IS-CSE's code); layer: its output
+    (SimCSE's code since 2022)."""
 
 
 class MlpOptions(HeadOptions):

@@ -15,6 +15,7 @@ from cse_core.records import (
 )
 
 CACHED = "each text that no part changes is encoded once; steps read vectors of the cache folder"
+POOLED = "its first token goes through its own pooler, in place of the pooling of its folder"
 
 
 @hookimpl
@@ -116,6 +117,6 @@ def cse_branches() -> list[BranchSpec]:
             factory="cse_core.builtins.branches:Frozen",
             options="cse_core.builtins.options:FrozenOptions",
             provides=("branch:frozen",),
-            plan_notes=lambda chosen, facts: [CACHED] if chosen.cache else [],
+            plan_notes=lambda chosen, facts: [CACHED] * chosen.cache + [POOLED] * chosen.pooler,
         ),
     ]

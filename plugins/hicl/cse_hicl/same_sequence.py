@@ -23,8 +23,6 @@ class SameSequence(PositiveMiner):
 
     options: SameSequenceOptions
 
-    options: SameSequenceOptions
-
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, P, D]`` positives, the segment's own first, with weight 0 past its text."""
         own = batch.targets.get(self.options.view)
