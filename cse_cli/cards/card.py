@@ -65,9 +65,10 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
     base = encoder_source(settings["model"]["name"], manifest, registry)
     texts = [text_source(name, registry) for name in settings["data"]["path"]]
     scores = _scores(settings, result)
-    about = {"max_length": manifest["max_length"], "pooling": pooling, "setting": "all pairs"}
+    about = {"max_length": manifest["max_length"], "pooling": pooling}
+    chose = result["chosen_by"] if result["step"] else None  # else the start is kept
     results = [
-        _result(n, k, v, about | {"chose_the_checkpoint": f"{n}.{k}" == result["chosen_by"]})
+        _result(n, k, v, about | {"chose_the_checkpoint": f"{n}.{k}" == chose})
         for n, k, v in scores
         if k not in _NOT_QUALITY and "." not in k  # a plugin's numbers
     ]
@@ -96,7 +97,7 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
         pooling=pooling,
         portable=portable,
         recipe=recipe,
-        result=result,
+        result={**result, "chosen_by": chose},
         run=settings["run"],
         scores=scores,
         texts=texts,

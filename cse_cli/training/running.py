@@ -191,9 +191,10 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     """Print what came of the run, and what to type next."""
     echo(f"trained {outcome.steps:,} steps in {_duration(outcome.seconds)}")
     if outcome.chosen_by is not None and outcome.score is not None:
-        chosen = f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}"
-        beside = beside_start(outcome.score, outcome.start)
-        echo(chosen + beside, {"better": "32", "worse": "33"}.get(beside[2:].split(" ")[0], ""))
+        if outcome.step or not outcome.verdicts:  # which say that the start is kept
+            chosen = f"chosen: step {outcome.step:,} by {outcome.chosen_by} = {outcome.score:.2f}"
+            beside = beside_start(outcome.score, outcome.start)
+            echo(chosen + beside, {"better": "32", "worse": "33"}.get(beside[2:].split(" ")[0], ""))
         for verdict in outcome.verdicts:
             echo(verdict)
     else:

@@ -39,7 +39,7 @@ def test_a_card_from_training_to_evaluation(
     (result,) = data.eval_results or ()
     assert (result.dataset_name, result.metric_type) == ("own", "cos_sim_spearman")
     assert isinstance(result.metric_value, float)
-    assert result.metric_args == {"max_length": 512, "pooling": "cls", "setting": "all pairs",
+    assert result.metric_args == {"max_length": 512, "pooling": "cls",
                                   "chose_the_checkpoint": True}  # fmt: skip
     for words in ("| recipe | `simcse` |", "`loss.twins`", "(CC BY-SA 3.0)", "not known",
                   "own.spearman` chose the checkpoint", "2 steps, batches of 8",

@@ -22,6 +22,8 @@ FIRST = 10
 CANDIDATES = 200
 """Trained texts that stand beside those held out, at most."""
 RESAMPLES = 10_000
+JUDGES = 10
+"""Documents of which an interval is taken, at least."""
 _SAMPLE = 1000
 
 
@@ -154,8 +156,19 @@ class HeldOut(Suite):
     """Rows held out of training as a dev set."""
 
     def dev_of_rows(self, held_out: Corpus, rows: Corpus) -> HeldOutSet:
-        """Return the questions of the rows."""
-        return HeldOutSet.of(held_out, rows)
+        """Return the questions of the rows.
+
+        Raises:
+            CseError: If they are too few to choose a checkpoint and to judge the run.
+        """
+        found = HeldOutSet.of(held_out, rows)
+        asking = {document for document, _ in found.asked}
+        judges = sum(document % 3 > 0 for document in asking)
+        if judges < JUDGES or judges == len(asking):
+            what = f"{judges} held-out documents can judge the run, and {JUDGES} are needed"
+            hint = "name more texts, or --data.held_out 0 with graded pairs as --dev"
+            raise CseError(what, where="data.held_out", hint=hint)
+        return found
 
 
 def _titled(corpus: Corpus, rows: Sequence[int]) -> tuple[list[str], list[str]]:

@@ -145,7 +145,7 @@ def test_ranks_are_those_of_a_loop() -> None:
     titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
     held = corpus_of([f"{title} {text}" for title, text in zip(titles, texts, strict=True)],
                      title=titles, document=[f"doc {d}" for d in documents])  # fmt: skip
-    found = HeldOut().dev_of_rows(held, corpus_of(others))
+    found = HeldOutSet.of(held, corpus_of(others))
     assert (found.name, found.size, len(found.asked)) == ("held-out", 19, 7 + 2)
     asked, answers = [*found.asked], [*texts]
     for row, (document, question) in zip((6, 7), asked[3:5], strict=True):
@@ -204,6 +204,9 @@ def test_trained_texts_stand_beside_those_held_out() -> None:
     assert HeldOutSet.of(held, corpus_of(["d"])).owners == (0, 1, 2, 0, -1)
     with pytest.raises(CseError, match="no text has a title"):
         HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
+    with pytest.raises(CseError, match="9 held-out documents can judge the run, and 10 are needed"):
+        HeldOut().dev_of_rows(corpus_of(pieces(14)), corpus_of(["d"]))
+    assert HeldOut().dev_of_rows(corpus_of(pieces(15)), corpus_of(["d"])).choices[0] == "ndcg@10"
 
 
 def test_vectors_that_are_not_finite_are_refused() -> None:
@@ -246,7 +249,7 @@ def test_words_in_random_order_are_noticed() -> None:
     assert in_order(texts(0)[:50]), "too few to say"
 
 
-def notes(folder: Path, count: int = 60) -> Path:
+def notes(folder: Path, count: int = 90) -> Path:
     """Write a folder of Markdown files with titles."""
     folder.mkdir()
     for number, text in enumerate(pieces(count, 3)):
@@ -256,7 +259,7 @@ def notes(folder: Path, count: int = 60) -> Path:
 
 
 STEPS = ("--train.max_steps", "6", "--train.eval_steps", "3", "--model.max_length", "24",
-         "--data.held_out", "12", "--train.batch_size", "16")  # fmt: skip
+         "--data.held_out", "18", "--train.batch_size", "16")  # fmt: skip
 
 
 def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
@@ -264,7 +267,7 @@ def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
     words = ("train", "--recipe", "adapt", "--model", encoder, "--data", str(docs), *STEPS)
     plan = cse(*words, "--dry-run", "--json")
     facts = json.loads(plan.out)
-    assert plan.code == 0 and facts["facts"]["rows"] == 48, plan.err
+    assert plan.code == 0 and facts["facts"]["rows"] == 72, plan.err
     for name, rate in (("kept", "0"), ("trained", "1e-3")):
         done = cse(*words, "--train.lr", rate, "--out", str(tmp_path / name), "--json")
         assert done.code == 0, done.err
