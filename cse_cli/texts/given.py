@@ -64,8 +64,13 @@ def texts_of(
     return chain(given, _of_file(file, registry, columns))
 
 
-def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None) -> list[str]:
-    """Return the text of each row of a file, blank ones too, and tell what reading noticed."""
+def rows_of(
+    file: str, registry: Registry, columns: dict[str, str] | None = None, *, titled: bool = True
+) -> list[str]:
+    """Return the text of each row of a file, blank ones too, and report what reading noticed.
+
+    With ``titled``, as texts are searched, a row's title stands before its text.
+    """
     from cse_core.data import read_data
     from cse_core.recipes.settings import DataOptions
 
@@ -73,8 +78,13 @@ def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None
     data = read_data(options, registry, exact=True)
     for message in data.messages:
         echo_err(message)
-    texts: list[str] = data.sources[0].table.column("text").to_pylist()
-    return texts
+    table = data.sources[0].table
+    texts: list[str] = table.column("text").to_pylist()
+    if not titled or "title" not in table.column_names:
+        return texts
+    titles = (title if isinstance(title, str) else "" for title in table["title"].to_pylist())
+    both = zip(titles, texts, strict=True)
+    return [text if text.startswith(title) else f"{title} {text}".strip() for title, text in both]
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -83,7 +93,7 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
     from cse_core.data.files import file_lines, format_of, open_file
 
     if registry.has("dataset", file) or format_of(file) != "txt":
-        texts = rows_of(file, registry, columns)
+        texts = rows_of(file, registry, columns, titled=False)
         if blank := texts.count(""):
             what = "blank row has" if blank == 1 else "blank rows have"
             echo_err(f"{file}: {blank:,} {what} the vector of an empty text")

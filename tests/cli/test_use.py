@@ -110,6 +110,11 @@ def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> No
     assert hits[0]["score"] == pytest.approx(1, abs=1e-5)
     assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
     assert "the boat is green" in cse(*words).out
+    table = sentences.with_name("table.jsonl")
+    table.write_text('{"text": "it is green", "title": "The boat"}\n{"text": "so", "title": null}\n')
+    said = cse("search", "starter", "the boat", "--data", str(table), "--json")
+    (hit, other) = json.loads(said.out)["queries"][0]["results"]
+    assert (hit["text"], other["text"]) == ("The boat it is green", "so")
 
 
 def test_data_list_has_the_files_of_every_suite(cse: Cse, tmp_path: Path) -> None:
