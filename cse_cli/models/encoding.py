@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from cse_cli.models.processes import by_all, helpers
+from cse_cli.texts.corpus_facts import unknown_line
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class TextEncoder:
             encoder = replace(model.sentence_encoder, max_length=max_length)
             model = replace(model, sentence_encoder=encoder)
         self._model, self._batch_tokens, self._long_texts = model, batch_tokens, long_texts
-        self.texts = self.cut = 0
+        self.texts = self.cut = self.tokens = self.unknown = 0
 
     @property
     def max_length(self) -> int:
@@ -90,8 +91,12 @@ class TextEncoder:
             room -= encoder.tokenizer.special_count + sum(map(len, prompt))
         else:
             longest += 1  # a text that is cut shows by it
-        vectors, lengths = by_all(model, _encoded, texts, longest, self._batch_tokens, block)
+        vectors, lengths, unknown = by_all(
+            model, _encoded, texts, longest, self._batch_tokens, block
+        )
         self.cut += int((lengths > room).sum())
+        self.tokens += int(lengths.sum())
+        self.unknown += int(unknown.sum())
         return vectors.numpy()
 
     def blocks(
@@ -104,7 +109,9 @@ class TextEncoder:
 
     @property
     def note(self) -> str | None:
-        """Return what to say of texts that were cut; None where all were read whole."""
+        """Return what to say of texts that were cut or not understood; None where all were read."""
+        if line := unknown_line(self.unknown, self.tokens, self._model.name):
+            return line
         if not self.cut:
             return None
         encoder = self._model.sentence_encoder
@@ -123,15 +130,19 @@ def _encoded(
     longest: int,
     batch_tokens: int | None,
     block: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Return the vectors ``[N, D]`` of texts, and how many tokens ``[N]`` each has."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the vectors ``[N, D]`` of texts, and how many tokens and unknown ones each has."""
+    from torch.nn.functional import pad
+
     encoder = model.sentence_encoder
     table = encoder.table(texts, longest, shared)
     with model.precision.autocast():
         vectors = encoder.encode_table(
             table, model.device, batch_tokens, block=block, shared=shared
         )
-    return vectors, table.offsets.diff()
+    name = encoder.tokenizer.hf.unk_token_id
+    before = pad((table.ids == (-1 if name is None else name)).cumsum(0), (1, 0))
+    return vectors, table.offsets.diff(), before[table.offsets].diff()
 
 
 def _sliced(

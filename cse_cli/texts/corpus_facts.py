@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.corpus import Corpus
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError, did_you_mean, truncate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +26,7 @@ SAMPLE = 1000
 """Texts whose tokens are counted for a plan, spread evenly over the data."""
 _SAMPLE = 10_000
 _BATCH = 10_000
+_UNKNOWN = ("[UNK]", "<unk>")
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -160,11 +161,20 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
     }
 
 
+def unknown_line(unknown: int, tokens: int, model: str) -> str:
+    """Return what to say of tokens that a vocabulary lacks, nothing of one in twenty at most."""
+    if unknown <= tokens / 20:
+        return ""
+    share = f"{100 * unknown / tokens:.0f} % of the tokens are unknown to {truncate(model, 200)}"
+    return f"{share}: choose a model that knows the language and the signs of the texts"
+
+
 @dataclass(frozen=True)
 class Lengths:
     """What ``model.max_length`` cuts.
 
     Attributes:
+        unknown: What to say of tokens that the vocabulary lacks.
         longest: Tokens that a row of a training batch may have.
         longer: Texts of the sample that are longer.
         seen: Texts of the sample.
@@ -175,6 +185,7 @@ class Lengths:
     longer: int
     seen: int
     tokens: float = 0.0
+    unknown: str = ""
 
     def line(self) -> str:
         """Return it as a line for people."""
@@ -205,6 +216,10 @@ def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     before = composition.model.prompt or ""
     texts = [before + column[place * len(corpus) // count] for place in range(count)]
     longest = composition.model.max_length
-    counts = [len(row.ids) for row in tokenizer.encode_batch(texts)]
+    rows = tokenizer.encode_batch(texts)
+    counts = [len(row.ids) for row in rows]
+    unknown = sum(token in _UNKNOWN for row in rows for token in row.tokens)
+    content = sum(row.special_tokens_mask.count(0) for row in rows)
+    said = unknown_line(unknown, content, composition.model.name)
     longer, tokens = sum(n > longest for n in counts), sum(min(n, longest) for n in counts)
-    return Lengths(longest, longer, count, tokens / count)
+    return Lengths(longest, longer, count, tokens / count, said)

@@ -88,6 +88,8 @@ class PlannedRun:
         """Return when it is evaluated, what chooses the checkpoint, and where it lies."""
         chosen, patience = self._chosen(), self.composition.train.patience
         lines = [self.lengths.line()] if self.lengths is not None else []
+        if self.lengths is not None and self.lengths.unknown:
+            lines.append(f"warning: {self.lengths.unknown}")
         if self.words is not None:
             lines.append(f"vocabulary: {self.words.line()}")
         if self.adapted is not None:

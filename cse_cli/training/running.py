@@ -72,6 +72,8 @@ def run(
             cut = lengths(composition, plugins)
             if cut is not None and cut.longer:
                 echo_err(cut.line())
+            if cut is not None and cut.unknown:
+                warn(cut.unknown)
 
     with ExitStack() as open_:
         open_.enter_context(exits_as_errors())

@@ -111,10 +111,14 @@ def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> No
     assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
     assert "the boat is green" in cse(*words).out
     table = sentences.with_name("table.jsonl")
-    table.write_text('{"text": "it is green", "title": "The boat"}\n{"text": "so", "title": null}\n')
+    rows = {"text": "it is green", "title": "The boat"}, {"text": "电机 泵 漏 so", "title": None}
+    table.write_text("\n".join(map(json.dumps, rows)))
     said = cse("search", "starter", "the boat", "--data", str(table), "--json")
-    (hit, other) = json.loads(said.out)["queries"][0]["results"]
-    assert (hit["text"], other["text"]) == ("The boat it is green", "so")
+    assert "33 % of the tokens are unknown to starter: choose a model" in said.err
+    hits = json.loads(said.out)["queries"][0]["results"]
+    assert [hit["text"] for hit in hits] == ["The boat it is green", rows[1]["text"]]
+    plan = cse("train", "--data", str(table), "--dev", "none", "--dry-run")
+    assert "warning: " in plan.out and "tokens are unknown to starter" in plan.out
 
 
 def test_data_list_has_the_files_of_every_suite(cse: Cse, tmp_path: Path) -> None:
