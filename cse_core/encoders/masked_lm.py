@@ -36,6 +36,7 @@ class Head(MaskedHead):
         super().__init__()
         self.pretrained = pretrained
         self._given = _Given()
+        self._given.states = None
         setattr(model, model.base_model_prefix, self._given)
         self.model = model
 

@@ -145,7 +145,7 @@ def test_ranks_are_those_of_a_loop() -> None:
     titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
     held = corpus_of([f"{title} {text}" for title, text in zip(titles, texts, strict=True)],
                      title=titles, document=[f"doc {d}" for d in documents])  # fmt: skip
-    found = HeldOutSet.of(held, corpus_of(others))
+    found = HeldOut().dev_of_rows(held, corpus_of(others))
     assert (found.name, found.size, len(found.asked)) == ("held-out", 19, 7 + 2)
     asked, answers = [*found.asked], [*texts]
     for row, (document, question) in zip((6, 7), asked[3:5], strict=True):
@@ -204,9 +204,6 @@ def test_trained_texts_stand_beside_those_held_out() -> None:
     assert HeldOutSet.of(held, corpus_of(["d"])).owners == (0, 1, 2, 0, -1)
     with pytest.raises(CseError, match="no text has a title"):
         HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
-    with pytest.raises(CseError, match="9 held-out documents can judge the run, and 10 are needed"):
-        HeldOut().dev_of_rows(corpus_of(pieces(14)), corpus_of(["d"]))
-    assert HeldOut().dev_of_rows(corpus_of(pieces(15)), corpus_of(["d"])).choices[0] == "ndcg@10"
 
 
 def test_vectors_that_are_not_finite_are_refused() -> None:
@@ -231,6 +228,15 @@ def test_verdicts(change: float, word: str, better: bool) -> None:
     assert (low, high) == pytest.approx((mean - error, mean + error), abs=0.15)
     mixed = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), (), ordered=False).verdict(start, end)
     assert not mixed.better and mixed.text.startswith("worse (" if change < 0 else "no better (")
+    few = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), ()).verdict(start[:9], end[:9])
+    assert not few.better and few.text.startswith("no verdict: 9 held-out documents could judge")
+
+
+def test_one_document_chooses_and_nothing_judges() -> None:
+    found = HeldOut().dev_of_rows(corpus_of(["a b", pieces(1)[0]]), corpus_of(["d"]))
+    assert [document for document, _ in found.asked] == [1]
+    assert np.isfinite(list(found.score(HashEncoder()).values())).all()
+    assert not len(found.answers(HashEncoder()))
 
 
 def test_words_in_random_order_are_noticed() -> None:

@@ -72,9 +72,8 @@ class Labels(PositiveMiner):
 
     def mine_round(self, ctx: RoundContext) -> Round:
         """Return the labelled pairs as a round of fine-tuning."""
-        if self._labelled is None:
-            self._labelled = self._few(self._titles(ctx.corpus, "data"))
-        options, found = self.options, self._labelled
+        options = self.options
+        found = self._labelled or self._few(self._titles(ctx.corpus, "data"))
         if self.digest not in ("", found.digest):
             raise CseError(
                 "the labelled pairs have changed since the run started",

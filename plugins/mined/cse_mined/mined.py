@@ -105,7 +105,10 @@ class Mined(PositiveMiner):
         self.device = setup.device
         found = None if options.texts is None else setup.load_texts(options.texts)
         self.more = [] if found is None else [found.column("text")]
-        self._texts: Texts | None = None
+
+    def prepare(self, dataset: Corpus) -> None:
+        """Number the distinct texts."""
+        self._texts = Texts.of(dataset, self.more)
 
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round with the negatives that the model finds now."""
@@ -113,8 +116,6 @@ class Mined(PositiveMiner):
         if self.mined == options.rounds:
             return None
         self.mined += 1
-        if self._texts is None:
-            self._texts = Texts.of(ctx.corpus, self.more)
         texts = self._texts
         vectors = self._encoded(texts, ctx)
         searched = self._rows(len(texts.anchor), ctx)

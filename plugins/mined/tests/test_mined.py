@@ -50,8 +50,14 @@ def between(columns: Mapping[str, Sequence[str]] = PAIRS, encode: Any = drawn) -
     return replace(ctx, shared=shared)
 
 
+def miner(ctx: Any = None, **options: Any) -> Any:
+    made = make_part("positives", "mined", **options)
+    made.prepare((ctx or between()).corpus)
+    return made
+
+
 def one_round(ctx: Any = None, **options: Any) -> Round:
-    made = make_part("positives", "mined", **options).next_round(ctx or between())
+    made = miner(ctx, **options).next_round(ctx or between())
     assert isinstance(made, Round)
     return made
 
@@ -112,10 +118,10 @@ def test_drawn_ones_are_among_the_fine_and_differ_by_row() -> None:
 
 
 def test_rounds_end_and_go_on_after_a_break() -> None:
-    part = make_part("positives", "mined", rounds=2, every=30, margin=-1.0)
+    part = miner(rounds=2, every=30, margin=-1.0)
     first = part.next_round(between())
     assert first.train == {"max_steps": 30} and first.keep_optimizer and first.keep_schedule
-    other = make_part("positives", "mined", rounds=2, every=30, margin=-1.0)
+    other = miner(rounds=2, every=30, margin=-1.0)
     other.load_state_dict(part.state_dict())
     for each in (part, other):
         assert each.next_round(between()) is not None and each.next_round(between()) is None
@@ -123,9 +129,9 @@ def test_rounds_end_and_go_on_after_a_break() -> None:
 
 def test_a_round_searches_for_a_share_of_the_rows_and_the_next_for_others() -> None:
     given: Any = {"rounds": 4, "margin": -1.0}
-    whole = make_part("positives", "mined", **given).next_round(between()).pairs
+    whole = miner(**given).next_round(between()).pairs
     negative = dict(zip(whole["text"].tolist(), whole["negative"], strict=True))
-    part = make_part("positives", "mined", rows=15, **given)
+    part = miner(rows=15, **given)
     shares = [part.next_round(between()).pairs for _ in range(3)]
     for share in shares:
         rows = share["text"].tolist()
@@ -136,7 +142,7 @@ def test_a_round_searches_for_a_share_of_the_rows_and_the_next_for_others() -> N
 
 
 def test_rounds_end_where_nothing_is_far_enough_any_more() -> None:
-    part = make_part("positives", "mined", rounds=3, margin=-1.0)
+    part = miner(rounds=3, margin=-1.0)
     assert part.next_round(between()) is not None
     near = between(encode=lambda texts: torch.ones(len(texts), 6))
     part.options = part.options.model_copy(update={"margin": 0.5})

@@ -94,7 +94,10 @@ class LossSuite(PartSuite):
             yield label, batch, Positives(vectors, weights), negatives
 
     def promise_a_masked_candidate_does_not_count(self) -> None:
-        """A candidate that is masked for every anchor changes nothing, nor does one of weight 0."""
+        """A candidate that is masked for every anchor changes nothing, nor does one of weight 0.
+
+        Where masks change the loss, log-weights of -60 do too: they are numbers, not a second mask.
+        """
         batch, targets, few = self.ordinary()
         for label, mask, weights in (
             ("masked", "all", "zero"),
@@ -103,15 +106,25 @@ class LossSuite(PartSuite):
             more = Negatives.join([few, self.negatives(batch, 3, mask, weights)])
             what = f"candidates that are {label} change it"
             self._unchanged(what, (batch, targets, few), (batch, targets, more))
+        plain = self.negatives(batch, 5, "none", "zero")
+        others = (
+            replace(plain, mask=torch.ones_like(plain.mask)),
+            replace(plain, log_weights=torch.full_like(plain.log_weights, -60.0)),
+        )
+        values = [self.value(batch, targets, each) for each in (plain, *others)]
+        masked, light = (not bool(torch.isclose(each, values[0])) for each in values[1:])
+        assert light or not masked, "log_weights of -60 leave it as it is: add them to the logits"
 
     def promise_a_positive_of_weight_zero_does_not_count(self) -> None:
-        """Where a positive has weight 0, another vector in its place changes nothing."""
+        """Another vector in place of one of weight 0 changes nothing; an anchor has none at all."""
         batch, _, negatives = self.ordinary()
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 2, dimension, generator=_draws("two positives"))
         other = vectors.clone()
         other[:, 1] = torch.randn(rows, dimension, generator=_draws("another positive"))
+        other[0, 0] = other[0, 1]
         weights = torch.tensor([[1.0, 0.0]]).repeat(rows, 1)
+        weights[0] = 0
         what = "the vector of a positive of weight 0 (read targets.weights) changes it"
         one, two = ((batch, Positives(v, weights), negatives) for v in (vectors, other))
         self._unchanged(what, one, two)
@@ -137,7 +150,7 @@ class LossSuite(PartSuite):
     def promise_it_joins_rows_by_key(self) -> None:
         """Rows of views, or the anchors, in another order with their keys give the same loss."""
         batch, targets, negatives = self.ordinary()
-        order = torch.arange(len(batch.anchors)).flip(0)
+        order = torch.randperm(len(batch.anchors), generator=_draws("order of anchors"))
         views = {
             name: {level: rows.take(torch.arange(len(rows)).flip(0)) for level, rows in of.items()}
             for name, of in batch.views.items()
