@@ -86,7 +86,7 @@ def row_counts(several: Sequence[Tensor]) -> list[list[int]]:
     rank, size = rank_and_size()
     counts = torch.zeros(len(several), size, dtype=torch.int64)
     counts[:, rank] = torch.tensor([len(each) for each in several])
-    found: list[list[int]] = _reduced(counts).tolist()
+    found: list[list[int]] = _summed(counts).tolist()
     return found
 
 
@@ -132,9 +132,9 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
         return
     factors = {**dict.fromkeys(whole, 1.0 / size), **dict.fromkeys(shared, 1.0)}
     trained = [parameter for parameter in factors if parameter.requires_grad]
-    used = all_reduce_max([int(parameter.grad is not None) for parameter in trained])
+    used = _summed(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
     groups: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
-    for parameter, anybody in zip(trained, used, strict=True):
+    for parameter, anybody in zip(trained, used.tolist(), strict=True):
         if anybody:
             groups.setdefault((parameter.dtype, parameter.device), []).append(parameter)
     for parameters in groups.values():
@@ -148,7 +148,7 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
 
 def all_reduce_sum(count: int) -> int:
     """Return the sum of a number over the processes; no device is waited for."""
-    return int(_reduced(torch.tensor([count]))[0])
+    return int(_summed(torch.tensor([count]))[0])
 
 
 def all_reduce_total(numbers: Tensor) -> Tensor:
@@ -158,22 +158,16 @@ def all_reduce_total(numbers: Tensor) -> Tensor:
     return numbers
 
 
-def all_reduce_max(numbers: Sequence[int]) -> list[int]:
-    """Return of each number below 256 the largest of all processes; no device is waited for."""
-    found: list[int] = _reduced(torch.tensor(numbers, dtype=torch.uint8), "MAX").tolist()
-    return found
-
-
 def barrier() -> None:
     """Wait for all processes."""
     if rank_and_size()[1] > 1:
         dist.barrier()
 
 
-def _reduced(numbers: Tensor, how: str = "SUM") -> Tensor:
-    """Return what the processes' tensors on the CPU are together."""
+def _summed(numbers: Tensor) -> Tensor:
+    """Return the sum of the processes' tensors on the CPU."""
     if rank_and_size()[1] > 1 and len(numbers):
-        dist.all_reduce(numbers, getattr(dist.ReduceOp, how), group=_on_cpu())
+        dist.all_reduce(numbers, group=_on_cpu())
     return numbers
 
 

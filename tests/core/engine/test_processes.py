@@ -87,8 +87,8 @@ def check_step(plain: bool, rows: int, calls: list[Event], trained: list[int]) -
     sums = [given for name, given in calls if name == "all_reduce"]
     gathers = [given for name, given in calls if name in GATHERS]
     assert len(sums) + len(gathers) == len(calls), "nothing else is said"
-    # One small message, of a byte for each weight: whether any process had a gradient.
-    gradients = [len(trained), sum(trained)]
+    # One small message, of a number for each weight: how many processes had a gradient.
+    gradients = [8 * len(trained), sum(trained)]
     if not plain:
         # Vectors of the pass for inputs' gradients and of the other, and these gradients.
         assert len(gathers) <= 4 and gradients[0] in sums
