@@ -121,12 +121,12 @@ def raise_all(errors: Sequence[CseError]) -> None:
 
 
 @contextmanager
-def collect_errors(errors: list[CseError]) -> Iterator[None]:
+def collect_errors(errors: list[CseError] | list[CseError | str]) -> Iterator[None]:
     """Add the mistakes that a block raises to a list, and go on behind it."""
     try:
         yield
     except CseError as error:
-        errors += error.errors if isinstance(error, CseErrors) else [error]
+        errors.extend(error.errors if isinstance(error, CseErrors) else [error])
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from cse_cli.options.completion import complete_data, complete_model
 from cse_cli.plugins.installed import Installed, about, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_cli.texts.given import ColumnsOption, named_columns
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError, collect_errors, did_you_mean
 
 if TYPE_CHECKING:
     from cse_core.data import Corpus
@@ -88,13 +88,10 @@ def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Pat
     found: dict[str, Mapping[str, Path | None]] = {}
     broken: list[CseError] = []
     for suite in plugins.suites:
-        try:
+        with collect_errors(broken):
             located = plugins.locate(suite, folder)
-        except CseError as error:
-            broken.append(error)
-            continue
-        found[suite] = located.files
-        broken += located.broken
+            found[suite] = located.files
+            broken += located.broken
     # Several suites may have looked at one broken file.
     for line in dict.fromkeys(error.line() for error in broken):
         echo_err(f"left out: {line}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_cli.options.flags import Choice
-from cse_core.errors import CseError, CseErrors, collect_errors, raise_all
+from cse_core.errors import CseError, collect_errors, raise_all
 from cse_core.options import Options, is_location
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     weights = [weight for _, weight in data] if any(weight != 1 for _, weight in data) else []
     # Of a recipe they are about its own data.
     about_data = [f"data.weights={weights}", "data.prompts=[]"] if data else []
-    try:
+    errors: list[CseError] = []
+    with collect_errors(errors):
         composition = resolve(
             plugins.registry,
             recipe=choice.recipe,
@@ -56,16 +57,13 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
             dev=dev,
             lookup=plugins.read if look else None,
         )
-    except CseError as error:
-        errors = [*error.errors] if isinstance(error, CseErrors) else [error]
-        if dev and look:  # dev sets that cannot be read are reported beside other mistakes
-            from cse_core.evaluation.dev_sets import dev_sets
-            from cse_core.recipes.settings import TrainOptions
+    if errors and dev and look:  # dev sets that cannot be read are reported beside other mistakes
+        from cse_core.evaluation.dev_sets import dev_sets
+        from cse_core.recipes.settings import TrainOptions
 
-            with collect_errors(errors):
-                dev_sets(TrainOptions(dev=tuple(dev)), (), plugins.registry, lambda _: None)
-        raise_all(errors)
-        raise
+        with collect_errors(errors):
+            dev_sets(TrainOptions(dev=tuple(dev)), (), plugins.registry, lambda _: None)
+    raise_all(errors)
     for name in (composition.model.name, *composition.named):
         check_config(name, plugins.registry)
     read = composition.read

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.files import TextFile, file_lines
-from cse_core.errors import CseError
+from cse_core.errors import CseError, collect_errors
 
 MARKED = (".md", ".markdown", ".html", ".htm")
 DOCUMENTS = (*MARKED, ".txt")
@@ -53,10 +53,8 @@ def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
     found: list[Document] = []
     wrong: list[CseError] = []
     for path in paths:
-        try:
+        with collect_errors(wrong):
             found.append(read_document(path, str(path)))
-        except CseError as error:
-            wrong.append(error)
     if not found:
         raise wrong[0] if wrong else no_documents(name, others)
     kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))

@@ -218,10 +218,8 @@ def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
     """Return the run with the rows of its data that have what it needs, and its steps."""
     rows, needed = run.facts.rows, run.needed_columns
     if run.read is not None and {*needed.required} <= {*run.read.columns, *FILLED}:
-        try:
+        with collect_errors(problems):
             rows = len(run.read.corpus(needed))
-        except CseError as error:
-            problems.append(error)
     if run.data.split_tokens is not None:
         rows = None  # not known before the texts are cut
     return replace(
@@ -254,10 +252,8 @@ def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composi
     run, unknown = checks.add_branches(replace(run, views=views), registry)
     problems += [*unmade, *unknown]
     run = _with_rows(run, problems)
-    try:
+    with collect_errors(problems):
         run = replace(run, inference_pool=checks.find_inference_pool(run, registry))
-    except CseError as error:
-        problems.append(error)
     for check in checks.CHECKS:
         problems += check(run, registry)
     run, refused = _derived(run, derive=derive)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cse import TABLE_SUFFIXES, table_name
-from cse_core.errors import CseError
+from cse_core.errors import CseError, collect_errors
 from cse_core.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
 from cse_evaluation.sts import STS_TESTS
 
@@ -52,11 +52,9 @@ def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing:
         for name, _, path in sorted(tables):
             if name in files or not path.is_file():
                 continue
-            try:
+            with collect_errors(broken):
                 if fits(path):
                     files[name] = path
-            except CseError as error:
-                broken.append(error)
     return SuiteFiles(files or {nothing: None}, tuple(broken))
 
 
