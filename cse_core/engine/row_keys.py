@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from cse_core.engine.tiles import some_anchors
 from cse_core.runtime import distributed
 from cse_core.types import Batch, Embeddings, Positives, TokenBatch
 
@@ -183,27 +184,19 @@ def rows_that_hold(
         return batch
     kept = torch.tensor(held, device=batch.owner.device)
     here = kept[batch.owner]
-    index = here.nonzero().squeeze(1)
     place = here.cumsum(0) - 1
+    some = some_anchors(batch, here.nonzero().squeeze(1))
 
-    def positives(group: Positives) -> Positives:
-        weights = None if group.weights is None else group.weights[index]
-        distinct, count = group.distinct, group.vectors.shape[1]
+    def in_new_places(name: str, group: Positives) -> Positives:
+        distinct, count = batch.targets[name].distinct, group.vectors.shape[1]
         if distinct is not None:
             distinct = distinct[here[distinct // count]]
             distinct = place[distinct // count] * count + distinct % count
-        return Positives(group.vectors[index], weights, distinct)
+        return replace(group, distinct=distinct)
 
     return replace(
-        batch,
-        anchors=batch.anchors[index],
-        owner=batch.owner[index],
-        slot=batch.slot[index],
-        targets={name: positives(group) for name, group in batch.targets.items()},
-        stored={
-            name: replace(each, mask=each.mask[index], log_weights=each.log_weights[index])
-            for name, each in batch.stored.items()
-        },
+        some,
+        targets={name: in_new_places(name, group) for name, group in some.targets.items()},
         views={
             view: {
                 level: rows.take(kept[rows.owner].nonzero().squeeze(1))

@@ -88,9 +88,9 @@ def _slices(start: int, stop: int, rows: int) -> Iterator[slice]:
         yield slice(first, min(first + rows, stop))
 
 
-def some_anchors(batch: Batch, some: slice) -> Batch:
-    """Return a batch with a slice of its anchors; views and rows stay those of all sentences."""
-    if some == ALL:
+def some_anchors(batch: Batch, some: slice | Tensor) -> Batch:
+    """Return a batch with some of its anchors; views and rows stay those of all sentences."""
+    if some is ALL:
         return batch
     count = len(batch.anchors)
     return replace(
@@ -112,9 +112,9 @@ def some_anchors(batch: Batch, some: slice) -> Batch:
     )
 
 
-def seen_by_some(negatives: Negatives, some: slice) -> Negatives:
-    """Return negatives as a slice of the anchors sees them."""
-    if some == ALL:
+def seen_by_some(negatives: Negatives, some: slice | Tensor) -> Negatives:
+    """Return negatives as some of the anchors see them."""
+    if some is ALL:
         return negatives
     return replace(negatives, mask=negatives.mask[some], log_weights=negatives.log_weights[some])
 
