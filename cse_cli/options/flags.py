@@ -14,9 +14,9 @@ PART_FLAGS = tuple(COMPONENT_SPECS)
 _SETTING = re.compile(r"--(?P<path>[a-z_]+\.[^=\s]+)(?:=(?P<value>.*))?", re.DOTALL)
 _NEGATIVE = re.compile(r"-\.?\d")
 _NO_PLUGIN = "--no-plugin"
-_SHORT = {"-r": "--recipe", "-m": "--model", "-d": "--data", "-o": "--out"}
-_CHOICES = ("--recipe", "--model", "--data", "--dev", "--set", *(f"--{k}" for k in PART_FLAGS))
-_WITH_VALUE = (*_CHOICES, "--prompt", "--out", "--seed", "--resume", "--save-recipe")
+_SHORT = {"recipe": "-r", "model": "-m", "data": "-d", "out": "-o"}
+_CHOICES = ("recipe", "model", "data", "dev", "set", *PART_FLAGS)
+_WITH_VALUE = (*_CHOICES, "prompt", "out", "seed", "resume", "save-recipe")
 
 
 def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -86,26 +86,14 @@ class Choice:
 
 def peek(words: Iterable[str]) -> Choice:
     """Read the choice of parts from a command line that may have mistakes elsewhere."""
-    choice = Choice()
-    rest = settings_as_sets(list(words))
-    while rest:
-        word = rest.pop(0)
-        flag, equals, value = word.partition("=")
-        flag = _SHORT.get(flag, flag)
-        if flag not in _WITH_VALUE:
-            continue
-        if not equals:
-            if not rest or rest[0] in ("--help", "-h"):
-                continue
-            value = rest.pop(0)
-        if flag == "--recipe":
-            choice.recipe = value
-        elif flag == "--model":
-            choice.model = value
-        elif flag in ("--data", "--dev"):
-            getattr(choice, flag[2:]).append(value)
-        elif flag == "--set":
-            choice.sets.append(value)
-        elif flag[2:] in PART_FLAGS:
-            choice.kinds.setdefault(flag[2:], []).append(value)
-    return choice
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in _WITH_VALUE:
+        flags = filter(None, (f"--{name}", _SHORT.get(name)))
+        parser.add_argument(*flags, nargs="?", action="append", default=[])
+    parsed, _ = parser.parse_known_args(settings_as_sets(list(words)))
+    given = {name: [*filter(None, values)] for name, values in vars(parsed).items()}
+    recipe, model = ((given[name] or [None])[-1] for name in ("recipe", "model"))
+    kinds: dict[str, list[str]] = {kind: given[kind] for kind in PART_FLAGS if given[kind]}
+    return Choice(recipe, model, given["data"], given["dev"], kinds, given["set"])
