@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.files import (
     COMPRESSIONS,
+    RECORDS,
     TextFile,
     arrow_tables,
     file_lines,
     format_of,
-    json_lines,
     open_file,
-    separated,
 )
 from cse_core.data.tables import (
     BODIES,
@@ -83,7 +82,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         names = list(next(tables).column_names)
         values = (row for table in tables for row in table.to_pylist())
         return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
-    records = json_lines if file.format == "jsonl" else separated
+    records = RECORDS[file.format]
     first = next(iter(records(file, reading)), None)
     if first is None:
         raise CseError("the file contains only blank lines or a header", where=file.name)

@@ -52,10 +52,8 @@ _UNSPACED = re.compile(
 """A letter of a script that is written without spaces between words."""
 
 
-def kind_of(values: Sequence[str], *, lists: bool = False) -> ColumnKind:
+def kind_of(values: Sequence[str]) -> ColumnKind:
     """Return what values look like: labels recur, ids are single words with more than letters."""
-    if lists:
-        return "lists"
     if values and all(map(NUMBER.fullmatch, values)):
         return "number"
     distinct, many = len(set(values)), len(values) >= _MANY

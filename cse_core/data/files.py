@@ -192,11 +192,6 @@ def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterat
         text.detach()
 
 
-def _read_txt(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    for batch in reading.batches(_filled(file_lines(file), reading)):
-        yield text_table({"text": batch})
-
-
 def _filled(lines: Iterator[str], reading: Reading) -> Iterator[str]:
     """Yield the lines that are not blank, and count the others."""
     for line in lines:
@@ -286,14 +281,19 @@ def _parsed(text: str, where: str) -> Any:
         raise CseError(what, where=where, value=text[:40], hint=hint) from error
 
 
-def _read_json(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
-    """Read JSON lines, or one array of objects."""
+def json_values(file: TextFile, reading: Reading) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the value of each line, or of each item of one array."""
     opening = next((line.lstrip() for line in file_lines(file) if line.strip()), "")
-    records = json_lines(file, reading)
-    if opening.startswith("["):
-        values = _parsed("\n".join(file_lines(file)), file.name)
-        records = ((f"{file.name}, object {n}", value) for n, value in enumerate(values, 1))
-    yield from record_tables(records, unit, reading)
+    if not opening.startswith("["):
+        return json_lines(file, reading)
+    values = _parsed("\n".join(file_lines(file)), file.name)
+    return ((f"{file.name}, object {n}", value) for n, value in enumerate(values, 1))
+
+
+RECORDS: dict[str, Callable[[TextFile, Reading], Iterator[tuple[str, Any]]]] = {
+    "tsv": separated, "csv": separated, "jsonl": json_lines, "json": json_values,
+}  # fmt: skip
+"""The places and values of the rows of a text file with named values."""
 
 
 def arrow_tables(file: TextFile) -> Iterator[Any]:
@@ -354,23 +354,14 @@ def _saved_tables(file: TextFile) -> Iterator[Any]:
     yield from found.with_format("arrow").iter(batch_size=ROWS)
 
 
-def _read_arrow(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+def read_rows(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
+    """Return the rows of a file as ``pyarrow.Table``s of strings; errors name the line."""
+    if file.format == "txt":
+        batches = reading.batches(_filled(file_lines(file), reading))
+        return (text_table({"text": batch}) for batch in batches)
+    if file.format in RECORDS:
+        return record_tables(RECORDS[file.format](file, reading), unit, reading)
     return (arrow_text(table, reading) for table in reading.first(arrow_tables(file)))
-
-
-READERS: dict[str, Callable[[TextFile, Unit, Reading], Iterator[Any]]] = {
-    "txt": _read_txt,
-    **dict.fromkeys(
-        ("tsv", "csv"),
-        lambda file, unit, reading: record_tables(separated(file, reading), unit, reading),
-    ),
-    "jsonl": lambda file, unit, reading: record_tables(json_lines(file, reading), unit, reading),
-    "json": _read_json,
-    "parquet": _read_arrow,
-    "arrow": _read_arrow,
-    "saved": _read_arrow,
-}
-"""The rows of a file of each format as ``pyarrow.Table``s of strings; errors name the line."""
 
 
 def file_tables(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
@@ -389,7 +380,7 @@ def file_tables(file: TextFile, unit: Unit, reading: Reading) -> Iterator[Any]:
         except OSError as error:
             why = error.strerror or error
             reading.say(f"its texts are held in memory, not in {cache / MAPPED}: {why}")
-    return READERS[file.format](file, unit, reading)
+    return read_rows(file, unit, reading)
 
 
 def _kept_tables(path: Path, file: TextFile, unit: Unit, reading: Reading) -> list[pa.Table]:
@@ -413,7 +404,7 @@ def _kept_tables(path: Path, file: TextFile, unit: Unit, reading: Reading) -> li
                 left.unlink()
     seen = replace(reading, left_out={}, messages=[])
     with atomic_file(path, private=True) as beside, beside.open("wb") as into:
-        write_tables(into, READERS[file.format](file, unit, seen))
+        write_tables(into, read_rows(file, unit, seen))
         noted = {name: new for name, new in vars(seen).items() if new != vars(reading)[name]}
         noted["messages"] = [line.removeprefix(seen.name) for line in seen.messages]
         write_tables(into, [pa.schema([], {"noted": json.dumps(noted)}).empty_table()])

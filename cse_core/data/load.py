@@ -197,7 +197,8 @@ def _read(
 
     @cache
     def kind(name: str) -> ColumnKind:
-        return kind_of(_sample(raw.column(name)), lists=is_lists(raw.column(name)))
+        column = raw.column(name)
+        return "lists" if is_lists(column) else kind_of(_sample(column))
 
     none = "contains no text, only blank lines or a header"
     nothing = CseError(none, where=reading.name, hint="name a file with texts")
@@ -268,8 +269,7 @@ def _is_filled(column: pa.ChunkedArray) -> bool:
 def _sample(column: pa.ChunkedArray) -> list[str]:
     """Return values of a column that are not blank, spread evenly over it."""
     step = max(1, len(column) // _SAMPLE)
-    cells = (column[row].as_py() for row in range(0, len(column), step))
-    texts = (text for cell in cells for text in (cell if isinstance(cell, list) else [cell]))
+    texts = (column[row].as_py() for row in range(0, len(column), step))
     return [text.strip() for text in texts if text and text.strip()]
 
 
