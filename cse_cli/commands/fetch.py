@@ -213,14 +213,13 @@ def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bo
     from cse_core.recipes.settings import DataOptions
 
     source = find_source(name, plugins.datasets)
-    if source.spec is not None or source.file is not None:
+    if source.hub is None:
         raise CseError(
             "not a data set of the hub",
             where="NAME",
             value=name,
             hint="write owner/name; files and installed data sets need no fetching",
         )
-    assert source.hub is not None
     path = out if out is not None else Path(f"{source.hub.set_name}.parquet")
     if path.suffix not in (".parquet", ".jsonl"):
         hint = "name it *.parquet or *.jsonl"

@@ -90,6 +90,7 @@ USES = [
     ("data stats ok.txt --unit word", "--unit", "sentence"),
     ("data stats ok.txt --model nothere", "--model", "starter"),
     ("data fetch starter", "starter", "owner/name"),
+    ("data fetch ../work", "../work", "owner/name"),
     ("data fetch owner/name --out ok.txt/x.parquet", "--out"),
     ("data fetch owner/name --out x.docx", "--out", ".jsonl"),
 ]
