@@ -307,12 +307,8 @@ def _part(part: PlannedPart) -> str:
 
 def _changed(options: Options) -> str:
     """Return the options that are not at their defaults."""
-    text = []
-    for name, info in type(options).model_fields.items():
-        value = getattr(options, name)
-        if value != info.get_default(call_default_factory=True):
-            text.append(f"{name} = {as_typed(value)}")
-    return ", ".join(text)
+    names = options.model_dump(exclude_defaults=True)
+    return ", ".join(f"{name} = {as_typed(getattr(options, name))}" for name in names)
 
 
 def _view(view: PlannedView) -> str:

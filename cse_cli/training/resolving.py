@@ -128,16 +128,14 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
     shown = []
     for head in ("model", "data", "train", "inference"):
         options = getattr(composition, head)
-        for name, info in type(options).model_fields.items():
-            value = getattr(options, name)
-            if value == info.get_default(call_default_factory=True):
-                continue
+        for name in options.model_dump(exclude_defaults=True):
             path = f"{head}.{name}"
             given = any(f"{each}.".startswith(f"{path}.") for each in typed)
             source = "the command line" if given else ""
             for document in reversed(documents):
                 source = source or _origin(document, head, name, composition)
-            shown.append(f"{path} = {as_typed(value)}, from {source or 'the composer'}")
+            value = as_typed(getattr(options, name))
+            shown.append(f"{path} = {value}, from {source or 'the composer'}")
     return shown
 
 
