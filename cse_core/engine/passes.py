@@ -322,12 +322,7 @@ class StepPasses:
         pieces, keys, own = self.pieces[view], self.keys[view], self.views[view].view
         encoder = self.assembly.encoders[branch]
         with self.setup.precision.autocast():
-            found = self.setup.builder.known(
-                own,
-                branch,
-                self.index,
-                partial(encoder.encode_table, device=self.device, shared=True),
-            )
+            found = self.setup.builder.known(own, branch, self.index)
         if found is not None:
             vectors, lengths = (each.to(self.device, non_blocking=True) for each in found)
             key = keys[SENTENCE]

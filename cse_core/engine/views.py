@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -216,25 +216,24 @@ class ViewBuilder:
             return encoder.tokenizer
         return own.with_prompt(planned.prompt)
 
-    def known(
-        self, view: View, branch: str, index: Tensor, encode: Callable[[Any], Tensor]
-    ) -> tuple[Tensor, Tensor] | None:
+    def known(self, view: View, branch: str, index: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return vectors ``[b, D]`` and lengths ``[b]`` of rows by a branch that keeps them.
 
-        None where it does not, or where a part makes or changes the texts. ``encode`` makes the
-        vectors of a table of texts, over all processes.
+        None where it does not, or where a part makes or changes the texts. The processes make the
+        vectors together.
         """
         encoder, planned = self.assembly.encoders[branch], self.assembly.composition.view(view.name)
         kept = self.assembly.branches[branch].cached and encoder.slicer is None
         if not kept or planned is None or planned.made_by or self._of(view.name, "text"):
             return None
-        if encoder.prompt(view.name) != encoder.prompt("anchor"):  # which ``encode`` puts there
+        if encoder.prompt(view.name) != encoder.prompt("anchor"):  # which the table gets
             return None
         column = self.column(view.name)
         if (branch, column) not in self._known:
             table, place = self.rows.tokenise(column, encoder.tokenizer)
             lengths = table.offsets.diff().clamp_max(encoder.max_length)
-            vectors = self.rows.make_vectors(table, encoder, partial(encode, table))
+            make = partial(encoder.encode_table, table, self.assembly.device, shared=True)
+            vectors = self.rows.make_vectors(table, encoder, make)
             self._known[branch, column] = vectors, lengths, place
         vectors, lengths, place = self._known[branch, column]
         texts = place[index]
