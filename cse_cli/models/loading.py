@@ -143,13 +143,12 @@ def check_model(
     Raises:
         CseError: If the model or pooler is unknown, or the length exceeds the model's.
     """
+    from cse_core.recipes.checks import installed_poolers
     from cse_core.recipes.model_facts import model_facts
     from cse_core.records import RowPoolerSpec
 
     if pooling is not None:
-        rows = [
-            part.name for part in registry.parts("pool") if isinstance(part.spec, RowPoolerSpec)
-        ]
+        rows = installed_poolers(registry, RowPoolerSpec)
         if pooling.rpartition("/")[2] not in rows:
             raise CseError(
                 "unknown row pooler",
