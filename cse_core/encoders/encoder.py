@@ -235,21 +235,11 @@ class PackedEncoder(Encoder):
         )
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        *,
-        from_scratch: bool = False,
-        dropout: float | None = None,
-        attention: Attention = "auto",
-        seed: int,
-    ) -> PackedEncoder:
-        """Load a Hugging Face encoder as ``pretrained.load_model`` does."""
+    def load(cls, path: str | Path, *, attention: Attention = "auto", **how: Any) -> PackedEncoder:
+        """Load a Hugging Face encoder as ``pretrained.load_model`` does, which gets ``how``."""
         with translate_load_errors(str(path)):
             direction = attention if attention in DIRECTIONS else None
-            model, _ = load_model(
-                path, from_scratch=from_scratch, dropout=dropout, seed=seed, direction=direction
-            )
+            model, _ = load_model(path, direction=direction, **how)
             return cls(model, attention=attention)
 
     @classmethod
@@ -257,7 +247,6 @@ class PackedEncoder(Encoder):
         cls,
         path: str | Path,
         *,
-        seed: int,
         prompt: str = "",
         words: tuple[str, ...] = (),
         **how: Any,
@@ -267,7 +256,7 @@ class PackedEncoder(Encoder):
         ``words`` become tokens, each of which starts as the mean of its pieces. A tokenizer with
         ids that the encoder has not is refused.
         """
-        encoder, name = cls.load(path, seed=seed, **how), str(path)
+        encoder, name = cls.load(path, **how), str(path)
         with translate_load_errors(name, part="the tokenizer"):
             tokenizer = TextTokenizer(load_tokenizer(path), prompt)
             add_words(words, tokenizer.hf, encoder.model)
