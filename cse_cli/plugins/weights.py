@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def planned_weights(
-    composition: Composition, plugins: Installed, words: Sequence[str] = ()
+    composition: Composition, plugins: Installed, words: tuple[str, ...] = ()
 ) -> tuple[tuple[int, int] | None, dict[str, int]]:
     """Return what trains of an encoder with an adapter, and of losses on token states by path.
 
@@ -28,23 +27,14 @@ def planned_weights(
     if not (adapters or losses) or composition.facts.hidden is None:
         return None, {}
     import torch
-    from transformers import AutoModel
 
     from cse_core.encoders.architecture import count_own, count_trained
     from cse_core.encoders.encoder import PackedEncoder
-    from cse_core.encoders.masked_lm import Head
-    from cse_core.encoders.pretrained import (
-        headed,
-        load_config,
-        load_tokenizer,
-        translate_load_errors,
-    )
+    from cse_core.encoders.masked_lm import load_masked_lm
     from cse_core.engine.assembly import freeze
     from cse_core.engine.part_calls import PartCalls
     from cse_core.models.part_factory import PartFactory
     from cse_core.recipes.model_facts import small_folder
-    from cse_core.tokenization.domain_words import add_words
-    from cse_core.tokenization.tokenizer import TextTokenizer
 
     def folder_of(name: str | None) -> Path:
         """Return a folder with a model's configuration; where the hub gives none, the run's."""
@@ -52,24 +42,17 @@ def planned_weights(
         return found or small_folder(composition.model.name, plugins.registry) or Path()
 
     def load_headed(name: str | None) -> WithHead:
-        path = folder_of(name)
-        with translate_load_errors(str(path)):
-            with meta:
-                config = load_config(path)
-                model = headed(config).from_config(config, trust_remote_code=False)
-            own = load_tokenizer(path)
-            add_words(words if name is None else (), own, model)
-            inner = getattr(model, model.base_model_prefix)
-            head = Head(model, True)  # as far as is known
-            return PackedEncoder(inner), head, TextTokenizer(own)
-
-    path, meta = folder_of(None), torch.device("meta")
-    with translate_load_errors(str(path)):
+        added = words if name is None else ()
         with meta:
-            model = AutoModel.from_config(load_config(path), trust_remote_code=False)
-        tokenizer = TextTokenizer(load_tokenizer(path))
-        add_words(words, tokenizer.hf, model)
-        encoder = PackedEncoder(model)
+            loaded = load_masked_lm(folder_of(name), from_scratch=True, words=added)
+        loaded[1].pretrained = True  # as far as is known
+        return loaded
+
+    meta = torch.device("meta")
+    with meta:
+        encoder, tokenizer = PackedEncoder.load_with_tokenizer(
+            folder_of(None), from_scratch=True, words=words
+        )
     freeze(encoder.model, composition.model)
     factory = PartFactory(
         encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,

@@ -58,13 +58,13 @@ class Head(MaskedHead):
         return logits.squeeze(0)
 
 
-def load_masked_lm(path: str | Path, *, seed: int, words: Sequence[str] = ()) -> WithHead:
+def load_masked_lm(path: str | Path, *, words: Sequence[str] = (), **how: Any) -> WithHead:
     """Load an encoder, its head, drawn where the folder has no weights for it, and its tokenizer.
 
-    ``words`` become tokens, in the head too.
+    ``words`` become tokens, in the head too; ``load_model`` gets ``how``.
     """
     with translate_load_errors(str(path)):
-        model, pretrained = load_model(path, head=True, seed=seed)
+        model, pretrained = load_model(path, head=True, **how)
         tokenizer = load_tokenizer(path)
         add_words(words, tokenizer, model)
         inner = getattr(model, model.base_model_prefix)

@@ -106,7 +106,7 @@ def load_model(
                     drawn = [k for k in report["missing_keys"] if not k.startswith(inner)]
                     report["missing_keys"] = {*report["missing_keys"]} - {*drawn}
                 check_fit(report, name)
-        check_finite(dict(model.named_parameters()), name)
+                check_finite(dict(model.named_parameters()), name)
         for tensor in (*model.parameters(), *model.buffers()):
             tensor.data = tensor.data.clone()  # what is mapped ends the process if its file is cut
     if head:
