@@ -14,7 +14,7 @@ from cse_cli.options.completion import complete_reporter
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, say_json, say_outline
-from cse_cli.training.choosing import RUN, SHOWN, choice_flags
+from cse_cli.training.choosing import SHOWN, choice_flags, option
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_auto, check_same, planned_run, refuse_beside_resume
 from cse_cli.training.train_checks import save_recipe as write_recipe
@@ -29,68 +29,42 @@ def train(
     choice: Choice,
     report: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--report",
             metavar="NAME",
             help="Additional reporter, such as csv.",
-            rich_help_panel=RUN,
             autocompletion=complete_reporter,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Folder; by default runs/RECIPE-TIME.",
-            rich_help_panel=RUN,
-        ),
+        option("--out", "-o", metavar="DIR", help="Folder; by default runs/RECIPE-TIME."),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force",
-            help="Overwrite the run in the folder of --out.",
-            rich_help_panel=RUN,
-        ),
+        option("--force", help="Overwrite the run in the folder of --out."),
     ] = False,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR|auto",
-            help="Resume a stopped run; auto: start or resume the run in --out.",
-            rich_help_panel=RUN,
+        option(
+            metavar="DIR|auto", help="Resume a stopped run; auto: start or resume the run in --out."
         ),
     ] = None,
     save_recipe: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the recipe to a TOML file.",
-            rich_help_panel=RUN,
-        ),
+        option(metavar="FILE", help="Write the recipe to a TOML file."),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Check and show the plan only.", rich_help_panel=SHOWN),
+        option("--dry-run", help="Check and show the plan only.", panel=SHOWN),
     ] = False,
     quiet: Annotated[
         bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help="Print only errors and the folder.",
-            rich_help_panel=SHOWN,
-        ),
+        option("--quiet", "-q", help="Print only errors and the folder.", panel=SHOWN),
     ] = False,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help="Print one JSON object at the end.",
-            rich_help_panel=SHOWN,
-        ),
+        option("--json", help="Print one JSON object at the end.", panel=SHOWN),
     ] = False,
 ) -> None:
     """Train a sentence encoder with a recipe or with parts.

@@ -171,20 +171,21 @@ def choice_flags(*, dev: bool = False) -> Callable[[Callable[..., None]], Callab
     return changed
 
 
-def _option(*names: str, panel: str = RUN, **about: Any) -> Any:
+def option(*names: str, panel: str = RUN, **about: Any) -> Any:
+    """Return a flag of a command under a panel of its help."""
     return typer.Option(*names, rich_help_panel=panel, **about)
 
 
 def _part_flag(kind: Any, help: str) -> Any:
     complete = complete_part(kind)
-    about = _option(f"--{kind}", metavar="NAME", help=help, panel=PARTS, autocompletion=complete)
+    about = option(f"--{kind}", metavar="NAME", help=help, panel=PARTS, autocompletion=complete)
     return Annotated[list[str] | None, about]
 
 
 _CHOICE: dict[str, Any] = {
     "recipe": Annotated[
         str | None,
-        _option("--recipe", "-r", metavar="NAME|FILE", help="Recipe, TOML file, or run to repeat.",
+        option("--recipe", "-r", metavar="NAME|FILE", help="Recipe, TOML file, or run to repeat.",
                 panel=PARTS, autocompletion=complete_recipe),
     ],
     **{
@@ -194,28 +195,28 @@ _CHOICE: dict[str, Any] = {
     },
     "model": Annotated[
         str | None,
-        _option("--model", "-m", metavar="MODEL", help="Encoder, folder, run, or hub name.",
+        option("--model", "-m", metavar="MODEL", help="Encoder, folder, run, or hub name.",
                 autocompletion=complete_model),
     ],
     "prompt": Annotated[
         str | None,
-        _option("--prompt", metavar="NAME|TEXT",
+        option("--prompt", metavar="NAME|TEXT",
                 help="Text before each text, or prompt's name."),
     ],
     "data": Annotated[
         list[str] | None,
-        _option("--data", "-d", metavar="FILE|NAME", help="Training texts; may be repeated.",
+        option("--data", "-d", metavar="FILE|NAME", help="Training texts; may be repeated.",
                 autocompletion=complete_data),
     ],
     "settings": Annotated[
         list[str] | None,
-        _option("--set", metavar="PATH=VALUE", help="Any option; --PATH VALUE is the same."),
+        option("--set", metavar="PATH=VALUE", help="Any option; --PATH VALUE is the same."),
     ],
-    "seed": Annotated[str | None, _option("--seed", metavar="N", help="Random seed.")],
+    "seed": Annotated[str | None, option("--seed", metavar="N", help="Random seed.")],
 }  # fmt: skip
 _DEV = {
     "dev": Annotated[
         list[str] | None,
-        _option("--dev", metavar="FILE|NAME", help="Graded pairs that choose the checkpoint."),
+        option("--dev", metavar="FILE|NAME", help="Graded pairs that choose the checkpoint."),
     ]
 }
