@@ -42,6 +42,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
 
     own = None if corpus.documents is None else corpus.documents[corpus.documents >= 0]
     documents = None if own is None else len(np.unique(own))
+    lengths = {"words": _words(corpus, "text"), "characters": _characters(corpus, "text")}
     return {
         "rows": len(corpus),
         "documents": documents,
@@ -50,11 +51,10 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "blank_dropped": corpus.report.blank_dropped,
         "incomplete_dropped": corpus.report.incomplete_dropped,
         "duplicates": int((corpus.text_ids != np.arange(len(corpus))).sum()),
-        **_summary("words", _words(corpus, "text")),
-        **_summary("characters", _characters(corpus, "text")),
+        **{f"{what}_{n}": v for what, each in lengths.items() for n, v in _spread(each).items()},
         "others": {
             name: {
-                "words_mean": _summary("words", _words(corpus, name))["words_mean"],
+                "words_mean": _spread(_words(corpus, name))["mean"],
                 "characters_mean": float(_characters(corpus, name).mean()),
             }
             for name in corpus.names
@@ -67,16 +67,14 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def _summary(what: str, counts: Counts | None) -> dict[str, float | None]:
+def _spread(counts: Counts | None) -> dict[str, float | None]:
+    """Return mean, median and 95th percentile, None each without counts."""
     import numpy as np
 
     if counts is None:
-        return {f"{what}_{name}": None for name in ("mean", "median", "p95")}
-    return {
-        f"{what}_mean": float(counts.mean()),
-        f"{what}_median": float(np.median(counts)),
-        f"{what}_p95": float(np.percentile(counts, 95)),
-    }
+        return dict.fromkeys(("mean", "median", "p95"))
+    median, high = map(float, np.percentile(counts, (50, 95)))
+    return {"mean": float(counts.mean()), "median": median, "p95": high}
 
 
 def _words(corpus: Corpus, column: str) -> Counts | None:
@@ -152,9 +150,7 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
     names.append(f"over {TOKENS[-1]}")
     return {
         "model": model,
-        "mean": float(values.mean()),
-        "median": float(np.median(values)),
-        "p95": float(np.percentile(values, 95)),
+        **_spread(values),
         "longest": int(values.max()),
         "sum": int(values.sum()),
         "shares": dict(zip(names, (100 * found / len(counts)).tolist(), strict=True)),
