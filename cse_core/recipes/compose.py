@@ -140,7 +140,7 @@ def _typed(
     parts = []
     recorded = _recorded(documents)
     here = {info.distribution for info in registry.plugins}
-    for item in chain.from_iterable(draft.parts.values()):
+    for item in chain.from_iterable(named.values() for named in draft.parts.values()):
         with collect_errors(errors):
             distribution = item.use.rpartition("/")[0]
             if (version := recorded.get(distribution)) and distribution not in here:

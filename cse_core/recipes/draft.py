@@ -15,7 +15,7 @@ from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 
 
-@dataclass(eq=False)
+@dataclass
 class Instance:
     """A part as a recipe or a flag names it.
 
@@ -39,32 +39,24 @@ class Instance:
 class Draft:
     """A recipe in the making.
 
-    ``tables`` are the parameters and the core's own options by their tables; ``notes`` say what was
-    decided on the way, for the plan.
+    ``tables`` are the parameters and the core's own options by their tables, ``parts`` those of
+    each kind by their names; ``notes`` say what was decided on the way, for the plan.
     """
 
     tables: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {name: {} for name in ("params", *CORE_TABLES)}
     )
     views: dict[str, dict[str, Any]] = field(default_factory=dict)
-    parts: dict[Kind, list[Instance]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    parts: dict[Kind, dict[str, Instance]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS}
+    )
     notes: list[str] = field(default_factory=list)
-
-    def find(self, kind: Kind, name: str) -> Instance | None:
-        """Return an instance by its name."""
-        return next((item for item in self.parts[kind] if item.name == name), None)
-
-    def names(self, kind: Kind) -> list[str]:
-        """Return the names of the instances of a kind."""
-        return [item.name for item in self.parts[kind]]
 
     def remove(self, kind: Kind, name: str, *, where: str) -> None:
         """Take an instance out."""
-        found = self.find(kind, name)
-        if found is None:
+        if self.parts[kind].pop(name, None) is None:
             what = f"no {NOUNS[kind]} of this name to remove"
-            raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.names(kind)))
-        self.parts[kind].remove(found)
+            raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.parts[kind]))
 
 
 def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
@@ -131,7 +123,7 @@ def _merge_items(
     overlay: bool,
 ) -> list[str]:
     if not overlay:
-        draft.parts[kind] = []
+        draft.parts[kind] = {}
     changes: list[str] = []
     seen: set[str] = set()
     for item in items:
@@ -141,15 +133,14 @@ def _merge_items(
         if name in seen:
             raise _named_twice(kind, name, label)
         seen.add(name)
-        found = draft.find(kind, name)
+        found = draft.parts[kind].get(name)
         use = item.get("use", found.use if found else "")
         if not use:
             what = f"no {NOUNS[kind]} of this name to change, and no 'use' says which part it is"
-            hint = did_you_mean(name, draft.names(kind))
+            hint = did_you_mean(name, draft.parts[kind])
             raise CseError(what, where=label, value=name, hint=hint)
         if found is None:
-            found = Instance(kind, use, name, near=near)
-            draft.parts[kind].append(found)
+            found = draft.parts[kind][name] = Instance(kind, use, name, near=near)
         if found.use != use:
             found.use, found.options, found.near = use, {}, near
         _update(found.options, options)
@@ -195,8 +186,8 @@ def apply_kinds(
     for kind, values in kinds.items():
         flag = f"--{kind}"
         if any(value[:1] not in ("+", "~") for value in values):
-            before = draft.names(kind)
-            draft.parts[kind] = []
+            before = draft.parts[kind]
+            draft.parts[kind] = {}
             if before:
                 draft.notes.append(f"{flag} replaces {', '.join(before)} of the recipe")
         for value in values:
@@ -210,9 +201,9 @@ def apply_kinds(
                 owner, slash, rest = value.removeprefix("+").rpartition("/")
                 bare, _, name = rest.partition(":")
                 name = check_name(name or bare, flag)
-                if draft.find(kind, name) is not None:
+                if name in draft.parts[kind]:
                     raise _named_twice(kind, name, flag)
-                draft.parts[kind].append(Instance(kind, f"{owner}{slash}{bare}", name))
+                draft.parts[kind][name] = Instance(kind, f"{owner}{slash}{bare}", name)
         if kind == "pool" and any(not value.startswith("+") for value in values):
             pooler = draft.tables["inference"].pop("pool", None)
             if pooler is not None:
@@ -267,12 +258,10 @@ def _options_at(
 
 def _instance(draft: Draft, kind: Kind, steps: Sequence[str], registry: Registry) -> Instance:
     name, option = steps[0], ".".join(steps[1:])
-    found = draft.find(kind, name)
-    if found is None and kind == "branch" and registry.has(kind, name):
-        found = Instance(kind, name, name)
-        draft.parts[kind].append(found)
-    if found is None:
-        names = draft.names(kind)
+    names = draft.parts[kind]
+    if name not in names and kind == "branch" and registry.has(kind, name):
+        names[name] = Instance(kind, name, name)
+    if name not in names:
         if registry.has(kind, name):
             hint = f"add it: --{kind} +{name}"
         elif names:
@@ -281,4 +270,4 @@ def _instance(draft: Draft, kind: Kind, steps: Sequence[str], registry: Registry
             hint = f"this run has no {NOUNS[kind]}: add one with --{kind} NAME"
         where = f"{kind}.{name}.{option}"
         raise CseError(f"this run has no {NOUNS[kind]} named {name}", where=where, hint=hint)
-    return found
+    return names[name]
