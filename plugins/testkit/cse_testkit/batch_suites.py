@@ -156,15 +156,9 @@ class LossSuite(PartSuite):
             for name, of in batch.views.items()
             if name != "anchor"
         }
-        turned = {
-            name: Positives(group.vectors[order], _rows(group.weights, order))
-            for name, group in batch.targets.items()
-        }
-        own = {name: getattr(batch, name)[order] for name in ("anchors", "owner", "slot")}
-        seen = {name: getattr(negatives, name)[order] for name in ("mask", "log_weights")}
         for what, other, others in (
             ("rows of views", replace(batch, views={**batch.views, **views}), negatives),
-            ("anchors", replace(batch, **own, targets=turned), replace(negatives, **seen)),
+            ("anchors", *_of_anchors(batch, negatives, order)),
         ):
             what = f"{what} in another order (join by owner and slot) change it"
             again = (other, self.targets(other), others)
@@ -327,13 +321,7 @@ class StoreSuite(PartSuite):
         whole = part.weigh(given, batch, self.context(batch))
         for number in range(len(batch.anchors)):
             some = slice(number, number + 1)
-            targets = {
-                name: Positives(group.vectors[some], _rows(group.weights, some))
-                for name, group in batch.targets.items()
-            }
-            keys = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
-            one = replace(batch, targets=targets, **keys)
-            seen = replace(given, mask=given.mask[some], log_weights=given.log_weights[some])
+            one, seen = _of_anchors(batch, given, some)
             found = part.weigh(seen, one, self.context(one))
             alone = bool((found.mask == whole.mask[some]).all()) and torch.allclose(
                 found.log_weights, whole.log_weights[some], atol=1e-5
@@ -386,8 +374,17 @@ class StoreSuite(PartSuite):
         )
 
 
-def _rows(weights: Tensor | None, some: slice | Tensor) -> Tensor | None:
-    return None if weights is None else weights[some]
+def _of_anchors(
+    batch: Batch, negatives: Negatives, some: slice | Tensor
+) -> tuple[Batch, Negatives]:
+    """Return a batch with some of its anchors, in this order, and negatives as these see them."""
+    targets = {
+        name: Positives(group.vectors[some], None if group.weights is None else group.weights[some])
+        for name, group in batch.targets.items()
+    }
+    own = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
+    seen = {name: getattr(negatives, name)[some] for name in ("mask", "log_weights")}
+    return replace(batch, targets=targets, **own), replace(negatives, **seen)
 
 
 def _no_negatives(batch: Batch) -> Negatives:
