@@ -298,15 +298,14 @@ def test_draws_are_paired_and_the_spearman_of_the_drawn_pairs() -> None:
 
 
 def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
-    assert compared({1: 2.0}, {1: 1.0}, {}, {}, 0) is None
-    assert compared({1: 2.0}, {2: 1.0}, {}, {}, 0) is None
-    assert compared({1: 90.6, 2: 90.6}, {1: 90.0, 2: 90.0}, {}, {}, 0) is None
-    equal = compared({1: 90.0, 2: 90.0}, {1: 90.0, 2: 90.0}, {}, {}, 0)
+    assert compared([1.0], [], 0) is None and compared([], [], 0) is None
+    assert compared([90.6 - 90.0] * 2, [], 0) is None
+    equal = compared([0.0, 0.0], [], 0)
     assert equal is not None and (equal.value, equal.p) == (0.0, 1.0)
-    found = compared({1: 2.0, 2: 2.5, 3: 2.2}, {1: 1.0, 2: 1.4, 3: 1.3}, {}, {}, 0)
+    found = compared([2.0 - 1.0, 2.5 - 1.4, 2.2 - 1.3], [], 0)
     assert found is not None and found.items == 0 and found.value == pytest.approx(1.0)
     assert (found.low, found.high, found.p) == pytest.approx((0.7516, 1.2484, 0.00332), rel=1e-3)
-    wide = compared({1: 2.0, 2: 0.0}, {1: 1.0, 2: 1.2}, {}, {}, 0)
+    wide = compared([2.0 - 1.0, 0.0 - 1.2], [], 0)
     assert wide is not None and wide.p > 0.5
 
 
@@ -317,11 +316,9 @@ def test_equal_methods_seldom_differ_whatever_the_number_of_seeds() -> None:
         values = []
         for _ in range(600):
             items = rng.normal(0, of_items)
-            point = {seed: float(items + rng.normal(0, 0.3)) for seed in range(count)}
+            differences = [float(items + rng.normal(0, 0.3)) for _ in range(count)]
             around = rng.normal(0, of_items, 1000)
-            baseline, flat = dict.fromkeys(point, 0.0), np.zeros(1000)
-            drawn = {seed: value + around for seed, value in point.items()}
-            found = compared(point, baseline, drawn, dict.fromkeys(point, flat), 400)
+            found = compared(differences, [each + around for each in differences], 400)
             assert found is not None
             values.append(found.p)
         # Three standard errors of a share of 5 % (0.32 %) in 600 trials.

@@ -134,40 +134,33 @@ def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np
 
 
 def compared(
-    of_point: Mapping[int, float],
-    of_baseline: Mapping[int, float],
-    drawn_point: Mapping[int, NDArray[np.float64]],
-    drawn_baseline: Mapping[int, NDArray[np.float64]],
-    items: int,
+    differences: Sequence[float], drawn: Sequence[NDArray[np.float64]], items: int
 ) -> Difference | None:
-    """Return how a point differs from the baseline, by the scores of both with each seed.
+    """Return how a point differs from the baseline, by the difference with each seed of both.
 
-    ``drawn_point`` and ``drawn_baseline`` have the scores in each draw of items ``[draws]`` by
-    seed; they are empty where the items are not known, and seeds alone tell. ``items`` is how many
-    items were drawn from.
+    ``drawn`` has the differences in each draw of so many ``items`` ``[draws]``, of each seed; where
+    it lacks one, whose items are not known, seeds alone tell.
 
     Returns:
         None where nothing can be drawn: no seed that both have, or one alone and no items, or no
         items and seeds that all differ by the same number, which says nothing of its error.
     """
-    seeds = sorted(of_point.keys() & of_baseline.keys())
-    drawn = [s for s in seeds if s in drawn_point and s in drawn_baseline]
-    if not seeds or (len(seeds) < 2 and not drawn):
+    seeds = len(differences)
+    if not seeds or (seeds < 2 and not drawn):
         return None
-    differences = [of_point[s] - of_baseline[s] for s in seeds]
-    if drawn != seeds:
+    if len(drawn) < seeds:
         return _of_seeds(differences)
-    means = np.mean([drawn_point[s] - drawn_baseline[s] for s in seeds], axis=0)
-    if len(seeds) > 1:
+    means = np.mean(drawn, axis=0)
+    if seeds > 1:
         from scipy.stats import sem
 
-        rng = np.random.default_rng((SEED, len(seeds)))
-        means = means + sem(differences) * rng.standard_t(len(seeds) - 1, len(means))
+        rng = np.random.default_rng((SEED, seeds))
+        means = means + sem(differences) * rng.standard_t(seeds - 1, len(means))
     low, high = np.percentile(means, [2.5, 97.5])
     tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (tail + 1) / (len(means) + 1))
     value = float(np.mean(differences))
-    return Difference(value, float(low), float(high), p, len(seeds), items)
+    return Difference(value, float(low), float(high), p, seeds, items)
 
 
 def _of_seeds(differences: Sequence[float]) -> Difference | None:

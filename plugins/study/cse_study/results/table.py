@@ -200,15 +200,16 @@ class Results:
 
     def difference(self, own: Scored, other: Scored) -> Difference | None:
         """Return how the runs of a point differ from those of another one with the same seeds."""
-        common = sorted(own.keys() & other.keys())
-        drawn_own, drawn_other, items = {}, {}, 0
-        for seed in common:
-            here, there = (draws_of_run(self.folder, self.scoring, *each[seed])
-                           for each in (own, other))  # fmt: skip
-            if here and there and own[seed][1].sets == other[seed][1].sets:
-                (drawn_own[seed], items), (drawn_other[seed], _) = here, there
-        of_own, of_other = ({seed: each[seed][1].value for seed in common} for each in (own, other))
-        return compared(of_own, of_other, drawn_own, drawn_other, items)
+        differences, drawn, items = [], [], 0
+        for seed in sorted(own.keys() & other.keys()):
+            both = (own[seed], other[seed])
+            here, there = (draws_of_run(self.folder, self.scoring, *each) for each in both)
+            (_, shown), (_, beside) = both
+            differences.append(shown.value - beside.value)
+            if here and there and shown.sets == beside.sets:
+                drawn.append(here[0] - there[0])
+                items = here[1]
+        return compared(differences, drawn, items)
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
