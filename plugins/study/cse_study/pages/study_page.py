@@ -62,7 +62,7 @@ def study_page(results: Results, command: str) -> Page:
     return page
 
 
-def _groups(results: Results, figure: Figure | None = None) -> list[Group]:
+def _groups(results: Results, figure: Figure) -> list[Group]:
     """Return the runs of each point that has some here, by its label in a figure."""
     found = []
     for point in results.points:
@@ -72,9 +72,8 @@ def _groups(results: Results, figure: Figure | None = None) -> list[Group]:
                 runs.append(Run(results.folder.run(row.key)))
             except CseError:  # untrained, or made elsewhere
                 continue
-        label = point.label if figure is None else _label(results, point, figure)
         if runs:
-            found.append(Group(label, tuple(runs)))
+            found.append(Group(_label(results, point, figure), tuple(runs)))
     return found
 
 
