@@ -10,6 +10,7 @@ from cse_cli.options.completion import complete_kind, complete_status
 from cse_cli.plugins.installed import Installed, facts, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
+from cse_core.registry.plugin_info import NOUNS, Status
 
 
 def list_plugins(
@@ -18,8 +19,7 @@ def list_plugins(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="Only parts of a kind: aug, pool, positives, negatives, loss, branch, metric, "
-            "adapter, recipe, study, encoder, dataset, suite or reporter.",
+            help=f"Only parts of a kind: {', '.join(NOUNS)}.",
             autocompletion=complete_kind,
         ),
     ] = None,
@@ -41,8 +41,6 @@ def list_plugins(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, and why one is broken."""
-    from cse_core.registry.plugin_info import NOUNS, Status
-
     if cite is not None:
         _cite(cite, installed(context), json)
         return

@@ -47,9 +47,7 @@ def new_plugin(
         typer.Option(
             "--kind",
             metavar="KIND,…",
-            help="Kinds of parts: aug, pool, positives, negatives, loss, branch, metric, adapter, "
-            "recipe, encoder, dataset, suite, reporter, view, schedule, study, command; by default "
-            "a loss.",
+            help=f"Kinds of parts: {', '.join(KINDS)}; by default a loss.",
         ),
     ] = None,
     out: Annotated[
