@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,21 +12,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from cse_core.data.columns import lacks_word_spaces
-from cse_core.data.files import TextFile, file_lines
-from cse_core.errors import CseError, collect_errors
+from cse_core.data.files import TextFile, file_lines, read_error
+from cse_core.data.tables import has_lone_surrogate
+from cse_core.errors import CseError, visible
 
 MARKED = (".md", ".markdown", ".html", ".htm")
 DOCUMENTS = (*MARKED, ".txt")
 """Endings of files that are one document each in a folder."""
 PASSAGE = 120
 """Words of a passage, about; a longer paragraph is divided, shorter ones are joined."""
-_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
-_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.DOTALL)
 _INLINE = frozenset(
     "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span "
     "strike strong sub sup time tt u var wbr".split()
 )
-_HIDDEN = frozenset("head script style template noscript nav svg".split())
+_HIDDEN = frozenset("head title script style template noscript nav svg".split())
 _BLANK = re.compile(r"\n\s*\n")
 _WRITTEN_TOGETHER = 1.5
 """Characters of a word in scripts without spaces, about."""
@@ -49,36 +50,63 @@ def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
 
     ``name`` is what messages call the folder.
     """
-    paths, others = document_files(folder)
+    paths, others, wrong = document_files(folder)
     found: list[Document] = []
-    wrong: list[CseError] = []
     for path in paths:
-        with collect_errors(wrong):
+        try:
             found.append(read_document(path, str(path)))
+        except CseError as error:
+            wrong[path] = error
     if not found:
-        raise wrong[0] if wrong else no_documents(name, others)
+        raise _left_out(wrong, folder, 0, name) if wrong else no_documents(name, others)
     kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
     notes = [f"{name}: files of other kinds are left out: {kinds}"] if others else []
-    many = f"{len(wrong):,} of {len(paths):,} documents are left out"
-    return found, [*notes, *([f"{name}: {many}: {wrong[0]}"] if wrong else [])]
+    if wrong:
+        notes.append(str(_left_out(wrong, folder, len(found), name)))
+    return found, notes
 
 
-def document_files(folder: Path) -> tuple[list[Path], Counter[str]]:
-    """Return the documents of a folder and its subfolders in order, and other files by ending.
+def _left_out(wrong: dict[Path, CseError], folder: Path, read: int, name: str) -> CseError:
+    """Return one error of all that is left out, by reason, with the hint of the most frequent."""
+    first = {error.what: (path, error) for path, error in reversed(wrong.items())}
+    by_reason = Counter(error.what for error in wrong.values()).most_common()
+    said = []
+    for what, count in by_reason:
+        shown = visible(str(first[what][0].relative_to(folder)))
+        said.append(f"{what} ({f'{count:,}: {shown}, …' if count > 1 else shown})")
+    verb = "is" if len(wrong) == 1 else "are"
+    what = f"{len(wrong):,} of {len(wrong) + read:,} {verb} left out: {', '.join(said)}"
+    return CseError(what, where=name, hint=first[by_reason[0][0]][1].hint)
 
-    Hidden files and folders are passed over.
+
+def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, CseError]]:
+    """Return the documents of a folder and its subfolders in order, and what else is there.
+
+    That is other files by ending, and folders that are not read, with why. Hidden ones are passed
+    over, and folders of models.
     """
     found: list[Path] = []
     others: Counter[str] = Counter()
-    for place, folders, names in os.walk(folder):
+    wrong: dict[Path, CseError] = {}
+
+    def unreadable(error: OSError) -> None:
+        wrong[Path(error.filename)] = read_error(error.filename, error)
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        if "modules.json" in names:
+            folders.clear()
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(place, name) for name in folders):
+            if path.is_symlink():
+                wrong[path] = CseError("a linked folder", where=str(path), hint="name it too")
         for name in names:
             path = Path(place, name)
             if path.suffix.lower() in DOCUMENTS and not name.startswith("."):
                 found.append(path)
             elif not name.startswith("."):
                 others[path.suffix.lower() or "without an ending"] += 1
-    return sorted(found), others
+    return sorted(found), others, wrong
 
 
 def read_document(path: Path, name: str) -> Document:
@@ -86,14 +114,14 @@ def read_document(path: Path, name: str) -> Document:
 
     The file's ending says how it is read; ``name`` is what messages call it.
     """
+    if has_lone_surrogate(str(path)):
+        raise CseError("its name is not UTF-8", where=visible(name), hint="rename it")
     text, title = "\n".join(file_lines(TextFile(name, path, "txt"))), ""
     kind = path.suffix.lower()
     if kind in (".md", ".markdown"):
         from markdown_it import MarkdownIt
 
-        if (front := _FRONT_MATTER.match(text)) is not None:
-            title = "".join(_TITLE.findall(front[1])[:1])
-            text = text[front.end() :]
+        title, text = _front_matter(text)
         text = MarkdownIt("commonmark").enable("table").render(text)
     if kind != ".txt":
         reader = _Paragraphs()
@@ -103,29 +131,53 @@ def read_document(path: Path, name: str) -> Document:
         titles = (" ".join("".join(reader.titles[tag]).split()) for tag in ("h1", "title"))
         title = title or next(filter(None, titles), "")
     paragraphs = (" ".join(each.split()) for each in _BLANK.split(text))
-    return Document(path, title, tuple(_joined(filter(None, paragraphs))))
+    if not (passages := tuple(_joined(filter(None, paragraphs)))):
+        raise CseError("contains no text", where=name, hint="write some, or remove the file")
+    return Document(path, title, passages)
+
+
+def _front_matter(text: str) -> tuple[str, str]:
+    """Return the title that YAML or TOML before a text gives, and the text without it."""
+    if (front := _FRONT_MATTER.match(text)) is None:
+        return "", text
+    import yaml
+
+    try:
+        found = (yaml.safe_load if front[1] == "---" else tomllib.loads)(front[2] or "") or {}
+    except Exception:  # of two libraries; what is broken gives no title
+        found = {}
+    if not isinstance(found, dict):  # a text between two lines
+        return "", text
+    title = found.get("title")
+    return " ".join(str("" if title is None else title).split()), text[front.end() :]
 
 
 class _Paragraphs(HTMLParser):
-    """Collects the visible text of a page, a blank line between its blocks, and its titles."""
+    """Collects the visible text of a page, a blank line between its blocks, and its titles.
+
+    What a hidden element holds is dropped at its end tag; without one, as HTML lets authors omit
+    that of a head, its text stays.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
         self.titles: dict[str, list[str]] = {"title": [], "h1": []}
-        self._hidden: list[str] = []
+        self._hidden: list[tuple[str, int]] = []
         self._title = ""
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag in _HIDDEN:
-            self._hidden.append(tag)
-        if tag in self.titles and not self.titles[tag]:
-            self._title = tag
         self._end_block(tag)
+        if tag in self.titles and not self.titles[tag] and "svg" not in dict(self._hidden):
+            self._title = tag
+        if tag in _HIDDEN:
+            self._hidden.append((tag, len(self.parts)))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._hidden:
-            del self._hidden[self._hidden.index(tag) :]
+        if tag in dict(self._hidden):
+            while self._hidden[-1][0] != tag:
+                self._hidden.pop()
+            del self.parts[self._hidden.pop()[1] :]
         if tag == self._title:
             self._title = ""
         self._end_block(tag)
@@ -133,12 +185,13 @@ class _Paragraphs(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._title:
             self.titles[self._title].append(data)
-        if not self._hidden:
-            self.parts.append(_BLANK.sub("\n", data))
+        self.parts.append(_BLANK.sub("\n", data))
 
     def _end_block(self, tag: str) -> None:
         if tag not in _INLINE:
             self.parts.append(" " if tag in ("td", "th", "br") else "\n\n")
+            if self._title:
+                self.titles[self._title].append(" ")
 
 
 def _joined(paragraphs: Iterator[str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """``cse index`` and ``cse search`` on it: what is encoded, kept and gone, and what is refused."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from cse_testkit import shared_encoder
 from safetensors.numpy import load_file, save_file
 
 import cse as api
-from cse_core.data.documents import PASSAGE, document_files, read_document
+from cse_core.data.documents import PASSAGE, document_files, read_document, read_documents
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse, refused
 
@@ -46,9 +47,9 @@ def folder_of(path: Path) -> Path:
 
 
 def test_documents_become_passages(tmp_path: Path) -> None:
-    found, others = document_files(folder_of(tmp_path / "docs"))
+    found, others, wrong = document_files(folder_of(tmp_path / "docs"))
     assert [path.name for path in found] == ["a.md", "bad.txt", "c.txt", "b.HTML"]
-    assert others == {".pdf": 1}
+    assert others == {".pdf": 1} and not wrong
     read = [read_document(path, "x") for path in (found[0], *found[2:])]
     assert [(each.title, *each.passages) for each in read] == [
         ("left out", "Boats A boat sails on the sea. one two a b c d"),
@@ -66,6 +67,45 @@ def test_documents_become_passages(tmp_path: Path) -> None:
     long.write_text("猫" * 500)
     pieces = read_document(long, "long").passages
     assert "".join(pieces) == "猫" * 500 and len(pieces) == 3
+
+
+MARKED = {
+    "a.html": ("<html><head><title>Valve</title><body>It leaks.</html>", "Valve", "It leaks."),
+    "b.html": ("<nav><li>x<p>It leaks.</p><nav>no</nav>", "", "x It leaks."),
+    "c.html": ("<title>A</title><h1>Old<br>pump</h1>It <svg><title>no</title></svg>runs.",
+               "Old pump", "Old pump It runs."),
+    "d.html": ("<p>It <svg><title>no</title></svg>runs.", "", "It runs."),
+    "a.md": ('---\ntitle: ""\ntags: [x]\n---\nIt leaks.', "", "It leaks."),
+    "b.md": ("---\ntitle: >-\n  Two\n  words\n--- \nIt leaks.", "Two words", "It leaks."),
+    "c.md": ("---\ntitle: 'It''s here' # now\n---\nIt leaks.", "It's here", "It leaks."),
+    "d.md": ('+++\ntitle = "Pump"\n+++\nIt leaks.', "Pump", "It leaks."),
+    "e.md": ("---\ntitle: [\n---\n# Pump", "Pump", "Pump"),
+    "f.md": ("---\nA text.\n\n---\nIt leaks.", "", "A text. It leaks."),
+}  # fmt: skip
+LEFT_OUT = {"g.md": b"---\ntitle: Pump\n---", "h.html": b"<nav>no</nav>", "i.txt": b"",
+            os.fsdecode(b"caf\xe9.md"): b"A text.", "j.txt": b"\xe9", "k.txt": b"\xe9",
+            "l.txt": b"\xe9"}  # fmt: skip
+
+
+def test_marks_and_what_is_left_out(tmp_path: Path) -> None:
+    for name, (text, _, _) in MARKED.items():
+        (tmp_path / name).write_text(text)
+    for name, content in LEFT_OUT.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "model").mkdir()
+    for name in ("modules.json", "README.md"):
+        (tmp_path / "model" / name).write_text("A model.")
+    found, notes = read_documents(tmp_path, "docs")
+    read = {each.path.name: (each.title, *each.passages) for each in found}
+    assert read == {name: (title, text) for name, (_, title, text) in MARKED.items()}
+    assert notes == [
+        "docs: 8 of 18 are left out: not UTF-8 (3: j.txt, …), contains no text (2: g.md, …), a "
+        r"linked folder (link), its name is not UTF-8 (caf\udce9.md), the file is empty (i.txt); "
+        "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+    ]
+    (error,) = document_files(tmp_path / "unreadable")[2].values()
+    assert error.what == "cannot be read: No such file or directory"
 
 
 def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
