@@ -43,6 +43,7 @@ _MANY = 10
 """Values from which on some that recur are labels."""
 _WORDS = 5
 """Words of a label, on average, less than; a query that recurs is a text."""
+_ONE_A_ROW = "write one text per row"
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -89,6 +90,9 @@ def match_columns(
             what = f"no column {source}, which data.columns.{target} names"
             raise CseError(what, where=reading.name, hint=f"its columns: {listed(names)}")
         sources[target] = source if source in names else target
+        if target == "text" and kind(sources[target]) == "lists":
+            what = f"column {sources[target]} holds lists, not texts"
+            raise CseError(what, where=reading.name, hint=_ONE_A_ROW)
     for name in ("text", *(view.column for view in views)):
         if name in names and (name != "text" or kind(name) != "lists"):
             sources.setdefault(name, name)
@@ -141,15 +145,22 @@ def match_columns(
     if "text" not in sources:
         held = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
         held += [f"{name} ({what})" for name, what in reading.left_out.items()]
-        raise CseError(
-            "no column text",
-            where=reading.name,
-            hint=f"its columns: {listed(held)}; say which one holds the texts: "
-            "--set data.columns.text=NAME",
-        )
+        other = any(kind(name) != "lists" for name in names)
+        do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
+        hint = f"its columns: {listed(held)}; {do}"
+        raise CseError("no column text", where=reading.name, hint=hint)
     taken = {*sources, *sources.values()}
     sources.update({name: name for name in names if name not in taken})
     return ordered(sources, views)
+
+
+def check_named(asked: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> None:
+    """Refuse ``data.columns`` that name a column which none of the sources has."""
+    for target, name in asked.items():
+        if not any(columns.get(target) == name for columns in found):
+            there = dict.fromkeys(name for columns in found for name in columns.values())
+            what, hint = f"no file has a column {name}", f"the columns are: {listed(list(there))}"
+            raise CseError(what, where=f"data.columns.{target}", hint=hint)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -165,12 +176,14 @@ def ordered(sources: Mapping[str, str], views: Sequence[ViewSpec] = CORE_VIEWS) 
     return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}
 
 
-def gathered(table: pa.Table, reading: Reading) -> pa.Table:
+def gathered(
+    table: pa.Table, reading: Reading, kind: Callable[[pa.ChunkedArray], ColumnKind]
+) -> pa.Table:
     """Return a table whose numbered columns are one of lists, and whose sets are columns.
 
-    ``negative_1`` and ``negative_2`` become ``negative``; ``texts`` a text, its positive and
-    negatives, ``set`` a text and its positives. Sets whose texts are graded are refused: none is
-    known to be a positive.
+    ``negative_1`` and ``negative_2`` become ``negative`` if they hold texts by ``kind``; ``texts``
+    a text, its positive and negatives, ``set`` a text and its positives. Sets whose texts are
+    graded are refused: none is known to be a positive.
     """
     by_plain = {plain(name): name for name in table.column_names}
     made: dict[str, Sequence[Cell]] = {}
@@ -178,6 +191,7 @@ def gathered(table: pa.Table, reading: Reading) -> pa.Table:
     for target in ("positive", "negative"):
         for stem in map(plain, KNOWN_COLUMNS[target]):
             names = [name for key, name in by_plain.items() if key.rstrip(_DIGITS) == stem]
+            names = [name for name in names if kind(table.column(name)) in _TEXT_KINDS]
             if names[1:] or (names and stem not in by_plain):
                 rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
                 made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.data.columns import (
     ColumnKind,
+    check_named,
     gathered,
     is_lists,
     kind_of,
@@ -174,11 +175,8 @@ def read_data(
         readings.append(reading)
         messages += reading.messages
         left = None if left is None else left - len(reading.table)
-    for target, old in options.columns.items():
-        if left != 0 and not any(each.columns.get(target) == old for each in readings):
-            there = dict.fromkeys(name for each in readings for name in each.columns.values())
-            hint = f"the columns are: {listed(list(there))}"
-            raise CseError(f"no file has a column {old}", where=f"data.columns.{target}", hint=hint)
+    if left != 0:
+        check_named(options.columns, [each.columns for each in readings])
     names = {name: name for reading in readings for name in reading.table.column_names}
     made_up = ", ".join(source.name for source in sources if source.synthetic)
     columns = tuple(ordered(names, views))
@@ -193,12 +191,11 @@ def _read(
 
     raw = join_tables(list(source.tables(options.unit, reading)))
     raw = raw.select([name for name in raw.column_names if name not in reading.left_out])
-    raw = gathered(raw, reading)
+    raw = gathered(raw, reading, _kind)
 
     @cache
     def kind(name: str) -> ColumnKind:
-        column = raw.column(name)
-        return "lists" if is_lists(column) else kind_of(_sample(column))
+        return _kind(raw.column(name))
 
     none = "contains no text, only blank lines or a header"
     nothing = CseError(none, where=reading.name, hint="name a file with texts")
@@ -266,11 +263,13 @@ def _is_filled(column: pa.ChunkedArray) -> bool:
     return bool(pc.max(lengths(column)).as_py())
 
 
-def _sample(column: pa.ChunkedArray) -> list[str]:
-    """Return values of a column that are not blank, spread evenly over it."""
+def _kind(column: pa.ChunkedArray) -> ColumnKind:
+    """Return what a column holds, by values that are not blank, spread evenly over it."""
+    if is_lists(column):
+        return "lists"
     step = max(1, len(column) // _SAMPLE)
     texts = (column[row].as_py() for row in range(0, len(column), step))
-    return [text.strip() for text in texts if text and text.strip()]
+    return kind_of([text.strip() for text in texts if text and text.strip()])
 
 
 def _usable(

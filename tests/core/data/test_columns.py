@@ -106,6 +106,8 @@ def test_names_given_over_several_files(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "a.csv: no column c, which data.columns.text names; its columns: a, b"
     )
+    with pytest.raises(CseError, match="column a holds lists, not texts; write one text per row"):
+        match_columns(["a"], {"text": "a"}, Reading("a.csv"), kind=lambda name: "lists")
 
 
 def test_rows_are_dropped_for_what_a_run_reads_alone(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], str]] = {
                        "views.positive.column=fraternal"),
     "quoted by pandas": ("a.tsv", f'"text"\t"positive"\n"{A}"\t"{B}"\n', PAIR, "quotes"),
     "another pair": ("a.csv", csv("text,summary", A, B), ALONE, "views.positive.column=summary"),
+    "counts by year": ("a.csv", csv("text,positive_2023,positive_2024", A, "1", "2"), ALONE, ""),
     "labels alone": ("a.jsonl", objects(id=1, label="neutral"), {}, "no column text"),
     "lists of words": ("a.jsonl", objects(text=A.split()), {}, "text (lists)"),
 }  # fmt: skip
