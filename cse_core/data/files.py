@@ -42,6 +42,7 @@ COMPRESSIONS = ("gz", "zst")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
+_MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE = 2**28
 _LOOKED_AT = 1000
@@ -183,9 +184,12 @@ def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterat
             yield line.removesuffix("\n")
     except UnicodeDecodeError as error:
         number += 1 + error.object.count(b"\n", 0, error.start)  # of the block that is decoded
-        if error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            hint = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-            raise refused("not UTF-8 but UTF-16", hint) from error
+        for other, marks in _MARKS.items():
+            if error.object.startswith(marks):
+                hint = f"convert it: iconv -f {other} -t UTF-8 OLD > NEW"
+                raise refused(f"not UTF-8 but {other}", hint) from error
+        if b"\0" in error.object or error.object.startswith(b"BZh"):
+            raise refused("is not a text file", "name a text in UTF-8") from error
         hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
         raise refused("not UTF-8", hint, error.object[error.start : error.end]) from error
     finally:
@@ -232,6 +236,11 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[str, dict[str,
                     reading.blank += 1
             elif not names:
                 names = [name.strip() for name in fields]
+                marks = [m for m in ";\t" if m in names[0] and f"{m} " not in names[0]]
+                if marks and not names[1:]:
+                    what = f"fields stand apart by {marks[0]!r}"
+                    hint = "write them with commas in a *.csv file, or with tabs in a *.tsv file"
+                    raise CseError(what, where=where, hint=hint)
                 twice = sorted({name for name in names if name and names.count(name) > 1})
                 if twice:
                     what = f"the header has the column {twice[0]!r} twice"

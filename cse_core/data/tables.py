@@ -336,7 +336,7 @@ def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
         elif (
             kinds.is_list(kind)
             and not kinds.is_nested(kind.value_type)
-            and not kinds.is_string(kind.value_type)
+            and str(kind.value_type) not in ("string", "large_string", "string_view")
         ):
             reading.left_out[name] = "lists"
         elif kinds.is_nested(kind):
@@ -344,6 +344,8 @@ def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
         else:
             try:
                 columns[name] = column.cast(pa.string())
+            except pa.ArrowNotImplementedError:
+                reading.left_out[name] = f"values of type {kind}"
             except pa.ArrowInvalid:
                 what = f"a block of column {name} holds 2 GiB of text or more"
                 hint = "write the file in smaller row groups"

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cse_core.data import Corpus, files, load_corpus
+from cse_core.data.tables import Reading, arrow_text
 from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
 
@@ -113,6 +114,15 @@ def test_values_that_are_no_text(tmp_path: Path) -> None:
     assert corpus.documents is not None and corpus.documents.tolist() == [0, -1]
     assert corpus.report.blank_dropped == 1
     assert any("tags" in message for message in corpus.report.messages)
+
+
+def test_arrow_types() -> None:
+    texts = {str(t): pa.array([["a"]], pa.list_(t)) for t in (pa.large_string(), pa.string_view())}
+    span = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
+    reading = Reading("a.arrow")
+    read = arrow_text(pa.table({**texts, "span": span}), reading)
+    assert read.to_pydict() == dict.fromkeys(texts, [["a"]])
+    assert reading.left_out == {"span": "values of type month_day_nano_interval"}
 
 
 def test_parquet_types(tmp_path: Path) -> None:
