@@ -87,9 +87,6 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
     if first is None:
         raise CseError("the file contains only blank lines or a header", where=file.name)
     columns = list(as_object(*first))
-    if len(columns) == 1 and "\t" in columns[0]:
-        hint = "name the file *.tsv"
-        raise CseError("the header has tabs and no commas", where=file.name, hint=hint)
     return columns, ((at, as_object(at, value)) for at, value in records(file, Reading(file.name)))
 
 
@@ -190,6 +187,9 @@ def _table_rows(given: Any, where: str) -> list[Any]:
         if any(map(_is_table, given.values())):
             hint = f"give one of them: {where}[{next(iter(given))!r}]"
             raise CseError(f"has the splits {', '.join(given)}", where=where, hint=hint)
+        if any(isinstance(column, str | bytes | Set | Mapping) for column in given.values()):
+            hint = f"{where}={{'text': [...]}}"
+            raise CseError("must have lists as columns", where=where, value=given, hint=hint)
         try:
             return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
         except (TypeError, ValueError) as error:

@@ -44,6 +44,8 @@ GIVEN: dict[str, tuple[Any, tuple[str, ...] | str]] = {
     "a hole": ([TEXTS[0], None], "data, row 2: is not a text"),
     "a number": ([{"text": TEXTS[0]}, 3], "data, row 2: is not a text"),
     "splits": (datasets.DatasetDict(train=SET), "data: has the splits train"),
+    "a text as column": ({"text": TEXTS[0]}, "data: must have lists as columns"),
+    "columns in columns": ({"a": {"text": TEXTS}}, "data: must have lists as columns"),
     "other lengths": ({"text": TEXTS, "positive": TEXTS[:1]}, "lists of the same length"),
 }
 
