@@ -60,7 +60,7 @@ def index(
     loading: Loading,
 ) -> None:
     """Encode texts into an index for search, or update it."""
-    from cse_cli.machine.out_files import check_out_folder
+    from cse_cli.machine.out_files import check_out_folder, check_text
     from cse_cli.models.encoding import TextEncoder
     from cse_cli.models.index import (
         changed,
@@ -89,7 +89,10 @@ def index(
         raise CseError("no texts are named", where="FILE", hint="name a folder or files of texts")
     if not files and old is not None:
         files, columns = list(old.about["files"]), dict(old.about["columns"]) | columns
-    files = [str(Path(each).absolute()) if Path(each).exists() else each for each in files or ()]
+    for place, file in enumerate(files := list(files or ())):
+        if not plugins.registry.has("dataset", file) and Path(file).exists():
+            files[place] = str(Path(file).absolute())
+            check_text(files[place], "FILE")
     places, notes = read_places(files, plugins.registry, columns)
     settings = {"model": model_sum(model, plugins.registry), "pooling": loading.pooling,
                 "max_length": loading.max_length, "prompt": loading.prompt,

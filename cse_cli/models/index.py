@@ -152,10 +152,12 @@ def read_places(
 
     They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
     """
-    from cse_cli.texts.given import rows_of
+    from cse_cli.texts.given import check_lines, rows_of
+    from cse_core.data.files import is_saved
 
     found: Places = {}
     notes: list[str] = []
+    tables = False
 
     def add(text: str, name: str, place: int) -> None:
         if text.strip():
@@ -167,7 +169,8 @@ def read_places(
             for number, text in enumerate(read_document(folder, file).passages, 1):
                 add(text, file, number)
             continue
-        if not folder.is_dir() or registry.has("dataset", file):
+        if not folder.is_dir() or is_saved(folder) or registry.has("dataset", file):
+            tables = True
             for row, text in enumerate(rows_of(file, registry, columns), 1):
                 add(text, file, row)
             continue
@@ -176,6 +179,8 @@ def read_places(
         for document in documents:
             for number, text in enumerate(document.passages, 1):
                 add(text, str(document.path), number)
+    if not tables:
+        check_lines(columns)
     if not found:
         raise CseError("no text is in these files", where=files[0])
     return found, notes

@@ -42,6 +42,13 @@ def named_columns(sets: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def check_lines(columns: dict[str, str]) -> None:
+    """Refuse columns where only lines and documents are read, whose one column is the text."""
+    from cse_core.data.columns import check_named
+
+    check_named(columns, [{"text": "text"}])
+
+
 def texts_of(
     file: str | None,
     given: Sequence[str],
@@ -60,6 +67,7 @@ def texts_of(
         file = STDIN
     columns = named_columns(sets)
     if file is None:
+        check_lines(columns)
         return iter(given)
     return chain(given, _of_file(file, registry, columns))
 
@@ -88,16 +96,17 @@ def rows_of(
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
-    if file == STDIN:
-        return _filled(_stdin(), "stdin")
     from cse_core.data.files import file_lines, format_of, open_file
 
-    if registry.has("dataset", file) or format_of(file) != "txt":
+    if file != STDIN and (registry.has("dataset", file) or format_of(file) != "txt"):
         texts = rows_of(file, registry, columns, titled=False)
         if blank := texts.count(""):
             what = "blank row has" if blank == 1 else "blank rows have"
             echo_err(f"{file}: {blank:,} {what} the vector of an empty text")
         return iter(texts)
+    check_lines(columns)
+    if file == STDIN:
+        return _filled(_stdin(), "stdin")
     opened = open_file(file, Path(file).expanduser())
     return _filled(file_lines(opened), file)
 

@@ -77,6 +77,8 @@ USES = [
     ("encode starter latin.txt", "latin.txt, line 1", "not UTF-8"),
     ("encode starter two.tsv", "two.tsv", "--set data.columns.text=NAME"),
     ("encode starter ok.txt --set data.limit=3", "--set", "data.limit=3", "data.columns.text=NAME"),
+    ("encode starter ok.txt --set data.columns.text=c", "no file has a column c"),
+    ("encode starter --text hi --set data.columns.text=c", "no file has a column c"),
     ("encode starter ok.txt --out ok.txt/v.npy", "--out", "cannot be written"),
     ("encode starter ok.txt --out v.bin", "--out", ".npy"),
     ("encode starter latin.txt --out v.npy", "not UTF-8"),

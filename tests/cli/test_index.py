@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pytest
 from cse_testkit import shared_encoder
@@ -251,15 +252,20 @@ def test_what_an_index_refuses(cse: Cse, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "index"))
     refused(cse("index", "starter", str(empty), *out), "no document is in this folder (1 .pdf)")
     refused(cse("index", "starter", *out), "no texts are named")
+    (empty / "a.md").write_text("A text.")
+    named = ("--set", "data.columns.text=c")
+    refused(cse("index", "starter", str(empty), *named, *out), "no file has a column c")
     refused(cse("index", "starter", str(empty)), "--out DIR")
     refused(cse("index", "starter", str(empty), "--out", str(empty)), "no index is here")
     refused(cse("search", "starter", "x"), "cse index MODEL FILE")
     assert not (tmp_path / "index").exists()
 
 
-def test_an_index_lies_in_its_run(cse: Cse, tmp_path: Path) -> None:
-    run, texts = tmp_path / "run", tmp_path / "t.txt"
-    texts.write_text("a boat\na lamp\n")
+def test_an_index_lies_in_its_run(
+    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, texts = tmp_path / "run", tmp_path / "saved"
+    datasets.Dataset.from_dict({"text": ["a boat", "a lamp"]}).save_to_disk(texts)
     run.mkdir()
     shutil.copytree(shared_encoder(), run / "model")
     (run / "run.toml").write_text("")
@@ -267,3 +273,13 @@ def test_an_index_lies_in_its_run(cse: Cse, tmp_path: Path) -> None:
     assert (run / "index" / "index.json").is_file()
     said = cse("search", str(run), "boat", "--top", "1")
     assert said.code == 0 and "a boat" in said.out
+    (tmp_path / "starter").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def read(files: list[str], *_: object) -> tuple[dict[str, list[tuple[str, int]]], list[str]]:
+        return {"a boat": [(file, 1) for file in files]}, []
+
+    monkeypatch.setattr("cse_cli.models.index.read_places", read)
+    assert cse("index", str(run), "starter", "./starter").code == 0, "the data set, the folder"
+    (line,) = (run / "index" / "texts.jsonl").read_text().splitlines()
+    assert json.loads(line)["places"] == [["starter", 1], [str(tmp_path / "starter"), 1]]
