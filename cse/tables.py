@@ -188,7 +188,7 @@ def _table_rows(given: Any, where: str) -> list[Any]:
             hint = f"give one of them: {where}[{next(iter(given))!r}]"
             raise CseError(f"has the splits {', '.join(given)}", where=where, hint=hint)
         if any(isinstance(column, str | bytes | Set | Mapping) for column in given.values()):
-            hint = f"{where}={{'text': [...]}}"
+            hint = f"write {where}={{'text': ['…', '…']}}"
             raise CseError("must have lists as columns", where=where, value=given, hint=hint)
         try:
             return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]

@@ -82,8 +82,8 @@ def _left_out(wrong: dict[Path, CseError], folder: Path, read: int, name: str) -
 def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, CseError]]:
     """Return the documents of a folder and its subfolders in order, and what else is there.
 
-    That is other files by ending, and folders that are not read, with why. Hidden ones are passed
-    over, and folders of models.
+    That is other files by ending, and folders that are not read, with why: links that lead out of
+    the folder, too. Hidden ones are passed over, and folders of models.
     """
     found: list[Path] = []
     others: Counter[str] = Counter()
@@ -98,7 +98,7 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         for path in (Path(place, name) for name in folders):
-            if path.is_symlink():
+            if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
                 wrong[path] = CseError("a linked folder", where=str(path), hint="name it too")
         for name in names:
             path = Path(place, name)

@@ -93,7 +93,8 @@ def test_marks_and_what_is_left_out(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     for name, content in LEFT_OUT.items():
         (tmp_path / name).write_bytes(content)
-    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "link").symlink_to("/")
     (tmp_path / "model").mkdir()
     for name in ("modules.json", "README.md"):
         (tmp_path / "model" / name).write_text("A model.")
