@@ -23,7 +23,7 @@ CANDIDATES = 200
 """Trained texts that stand beside those held out, at most."""
 RESAMPLES = 10_000
 JUDGES = 10
-"""Documents without which there is no verdict."""
+"""Documents that a verdict needs."""
 _SAMPLE = 1000
 
 
