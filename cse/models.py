@@ -49,7 +49,7 @@ class Model:
 
     @property
     def description(self) -> str:
-        """Return its pooling and heads in words."""
+        """Return its pooling, heads and prompt in words."""
         return self.loaded.description
 
     def encode(

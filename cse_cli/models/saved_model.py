@@ -23,7 +23,7 @@ from cse_core.suites import Role
 
 @dataclass
 class SentenceModel:
-    """A model that encodes texts, its name as it was asked for, and its pooling in words.
+    """A model that encodes texts, its name as asked for, and its pooling and prompt in words.
 
     ``similarity`` is what its folder says that its vectors are compared by, and ``prompts`` what
     it puts before queries and documents.
@@ -81,13 +81,14 @@ def load(
     for part in sentence_encoder.modules():
         part.eval()
     row, heads, _ = says.inference_parts
-    words = ", ".join([f"pooling {row.use}", *(f"head {head.name}" for head in heads)])
+    words = [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
+    words += [f"prompt {tokenizer.prompt!r}"] if tokenizer.prompt else []
     folder = declared(Path(path), name)
     prompts = {} if prompt is not None else folder.role_prompts()
     return SentenceModel(
         sentence_encoder,
         name,
-        words,
+        ", ".join(words),
         where,
         resolve_precision(precision, where),
         folder.similarity,

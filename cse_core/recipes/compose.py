@@ -82,7 +82,9 @@ def resolve(
             run = replace(run, model=run.model.model_copy(update={"prompt": text}))
         named = {
             name: each if each.prompt is None
-            else each.model_copy(update={"prompt": says.prompt(each.prompt)})
+            else each.model_copy(
+                update={"prompt": says.prompt(each.prompt, f"views.{name}.prompt")}
+            )
             for name, each in run.view_options.items()
         }  # fmt: skip
         run = replace(run, view_options=named)

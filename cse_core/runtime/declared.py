@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from cse_core.errors import CseError
+from cse_core.errors import CseError, did_you_mean
 from cse_core.files import MANIFEST, SUMS, file_sum
 from cse_core.runtime.model_files import model_folder, read_json, read_modules
 from cse_core.suites import ROLE_PROMPTS, Role
@@ -20,6 +20,7 @@ ACTIVATIONS = {
     "silu": "SiLU", "elu": "ELU", "leaky-relu": "LeakyReLU", "softplus": "Softplus",
 }  # fmt: skip
 """Functions behind a linear layer, and their classes in torch."""
+_NAME = re.compile(r"[\w-]+", re.ASCII)
 _FLAG = "pooling_mode_"
 _MODES = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
 """Modes of sentence-transformers' pooling, and the row poolers that are equal to them."""
@@ -70,14 +71,24 @@ class Declared(BaseModel):
     model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
     transformer_task: Literal["feature-extraction"] = "feature-extraction"
 
-    def prompt(self, given: str | None = None) -> str:
-        """Return the text of a prompt by its name, any other text as it is, by default its own."""
+    def prompt(self, given: str | None = None, where: str = "model.prompt") -> str:
+        """Return the text of a prompt by its name, any other text as it is, by default its own.
+
+        A word alone is a name: without a space or a sign behind it, it would be glued to each text.
+        """
         name = self.default_prompt_name if given is None else given
         text = "" if name is None else self.prompts.get(name, name)
+        if _NAME.fullmatch(text) and text not in self.prompts.values():
+            what = "is the name of a prompt, and the model has none"
+            hint = f"write '{text}: ' for a text"
+            if self.prompts:
+                what = "is none of the model's prompts"
+                hint += f"; {did_you_mean(text, self.prompts)}"
+            raise CseError(what, where=where, value=text, hint=hint)
         if text and not self.include_prompt and self.row and self.row.use == "cls":
             what = "its pooling leaves out the tokens of the prompt, which cls cannot do"
             hint = "encode with sentence-transformers, or without a prompt: --prompt ''"
-            raise CseError(what, where="model.prompt", value=text, hint=hint)
+            raise CseError(what, where=where, value=text, hint=hint)
         return text
 
     @property

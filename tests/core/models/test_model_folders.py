@@ -405,8 +405,14 @@ def test_what_a_run_changes_of_the_model_is_said(tmp_path: Path) -> None:
     said = "\n".join(other.warnings)
     assert "model.prompt is 'the old ' in the model, and 'a kite ' here" in said
     assert "inference.normalize is true in the model, and false here" in said
+    for given in ({"prompt": "k"}, {"options": {"views.anchor.prompt": "k"}}):
+        with pytest.raises(cse.CseError, match=r"\.prompt: .*none of .*'k'.*; known: .*q"):
+            cse.plan(**chosen, **given)
+    with pytest.raises(cse.CseError, match="prompt: is the name .* has none .*write 'q: '"):
+        cse.load(shared_encoder(), prompt="q")
     run = cse.train(model=folder, data=data, dev="none", prompt="a kite ", out=tmp_path / "run",
                     options={**WITHOUT, "inference.normalize": False})  # fmt: skip
+    assert run.load().description == "pooling mean, head 2_Dense, prompt 'a kite '"
     prompts = json.loads((run.model / "config_sentence_transformers.json").read_text())
     assert prompts["prompts"][prompts["default_prompt_name"]] == "a kite "
     same(theirs(run.model), run.load().encode(TEXTS), "with another prompt, not normalised")

@@ -31,7 +31,7 @@ _BLOCK = 256
 class Scores:
     """What one model scored, ``others`` on each suite of another distribution.
 
-    ``encoder`` is its pooling and length in words.
+    ``encoder`` is its pooling, prompt and length in words.
     """
 
     model: str
