@@ -22,6 +22,15 @@ ACTIVATIONS = {
 """Functions behind a linear layer, and their classes in torch."""
 _NAME = re.compile(r"[\w-]+", re.ASCII)
 _FLAG = "pooling_mode_"
+_ARGUMENTS = (
+    *("model_args", "model_kwargs", "config_args", "config_kwargs", "tokenizer_args"),
+    *("processor_kwargs", "processing_kwargs", "query_length", "document_length"),
+)
+"""What sentence-transformers gives to its encoder and tokenizer."""
+_HARMLESS = (
+    *("add_pooling_layer", "dtype", "torch_dtype", "attn_implementation", "trust_remote_code"),
+    *("use_fast", "padding_side"),
+)
 _MODES = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
 """Modes of sentence-transformers' pooling, and the row poolers that are equal to them."""
 
@@ -153,6 +162,7 @@ def declared(path: Path, name: str) -> Declared:
     files = [file, *sorted(encoder.glob("sentence_*_config.json"))] if modules else [file] * own
     for each in files:
         values |= read_json(each, name, kind=dict) if each.is_file() else {}
+        _check_arguments(values, each)
     if isinstance(prompts := values.get("prompts") or {}, dict):
         # sentence-transformers fills prompts that have no text with an empty one.
         values["prompts"] = {key: text or "" for key, text in prompts.items()}
@@ -187,6 +197,18 @@ def _checked(kind: type[Said], values: dict[str, Any], file: Path) -> Said:
             what = f"says {place} {first['input']!r}, which cse does not have"
             hint = "encode with sentence-transformers"
         raise CseError(what, where=str(file), value=first["input"], hint=hint) from None
+
+
+def _check_arguments(values: dict[str, Any], file: Path) -> None:
+    """Refuse arguments by which sentence-transformers computes other vectors."""
+    for key in _ARGUMENTS:
+        given = values.get(key) or {}
+        named = given if isinstance(given, dict) else {"": given}
+        for name, value in named.items():
+            if name not in _HARMLESS and value not in (None, {}):
+                what = f"says {key + ('.' if name else '')}{name}, which cse does not have"
+                hint = "encode with sentence-transformers"
+                raise CseError(what, where=str(file), value=value, hint=hint)
 
 
 def is_as_saved(folder: Path, name: str) -> bool:

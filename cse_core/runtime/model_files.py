@@ -76,7 +76,12 @@ def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     for module in read_json(file, name, kind=list) if file.is_file() else ():
         values = module if isinstance(module, dict) else {}
-        kind, inner = str(values.get("type")).rpartition(".")[2], str(values.get("path"))
+        named, inner = str(values.get("type")), str(values.get("path"))
+        if not named.startswith("sentence_transformers."):
+            what = "needs code of its own, which cse never runs"
+            hint = "encode with sentence-transformers and trust_remote_code=True"
+            raise CseError(what, where=str(file), value=named, hint=hint)
+        kind = named.rpartition(".")[2]
         what, value = "names a module that cse does not have", kind
         hint = f"encode with sentence-transformers: cse has {', '.join(MODULES)}, in this order"
         if kind in (MODULES[1:] if found else MODULES[:1]):

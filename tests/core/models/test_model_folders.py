@@ -7,6 +7,7 @@ sentence-transformers that is installed.
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,11 @@ def changed(make: Maker, file: str, **values: object) -> Maker:
         (folder / file).write_text(json.dumps({**held, **values}))
 
     return change
+
+
+def replaced(folder: Path, file: str, pattern: str, text: str) -> None:
+    saved(pooling())(folder)
+    (folder / file).write_text(re.sub(pattern, text, (folder / file).read_text()))
 
 
 def plain(folder: Path, cased: bool = False) -> None:
@@ -202,6 +208,10 @@ FOLDERS: dict[str, Maker] = {
     "last token": saved(pooling("lasttoken")),
     "truncate_dim": saved(pooling(), modules.Normalize(), truncate_dim=5),
     "similarity dot": saved(pooling(), similarity_fn_name="dot"),
+    "arguments without effect": changed(
+        saved(pooling()), "sentence_bert_config.json",
+        model_args={"add_pooling_layer": False, "torch_dtype": "float32"}, tokenizer_args={},
+    ),
     "cased": saved(pooling(), base=shared_encoder(True)),
     "cased with do_lower_case": changed(
         saved(pooling(), base=shared_encoder(True)), "sentence_bert_config.json", do_lower_case=True
@@ -227,6 +237,20 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     ),
     "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "names a module that .*LayerNorm"),
     "StaticEmbedding": (static, "names a module that .*StaticEmbedding"),
+    "a class of its own": (
+        lambda f: replaced(f, "modules.json", r"sentence_transformers[\w.]*Pooling", "my.Pooling"),
+        "needs code of its own, .*my.Pooling.*trust_remote_code",
+    ),
+    **{
+        f"{key} of its own": (
+            changed(saved(pooling()), "sentence_bert_config.json", **{key: given}), why
+        )
+        for key, given, why in (
+            ("config_args", {"num_hidden_layers": 1}, r"config_args.num_hidden_layers, .*got 1\)"),
+            ("processing_kwargs", {"text": {"max_length": 5}}, "processing_kwargs.text, which"),
+            ("query_length", 5, "says query_length, which"),
+        )
+    },
     "a sparse encoder": (
         changed(saved(pooling()), DECLARED, model_type="SparseEncoder"),
         "model_type 'SparseEncoder', which cse does not have",
@@ -236,7 +260,8 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         lambda f: adapter(f, beside=True), "whole weights and an adapter of peft"
     ),
     "a path out of the folder": (
-        changed(saved(pooling()), "1_Pooling/x.json"), "names a folder elsewhere"
+        lambda f: replaced(f, "modules.json", '"1_Pooling"', '"../elsewhere"'),
+        "names a folder elsewhere",
     ),
     "pickled shards": (pickled_shards, "names weights.bin, which is not a safetensors file"),
     "more layers than weights": (
@@ -353,9 +378,6 @@ def test_another_folder_is_refused_with_the_reason(name: str, tmp_path: Path) ->
     make, why = REFUSED[name]
     folder = tmp_path / "model"
     make(folder)
-    if name == "a path out of the folder":
-        file = folder / "modules.json"
-        file.write_text(file.read_text().replace("1_Pooling", "../elsewhere"))
     with pytest.raises(cse.CseError, match=why):
         cse.load(folder)
 

@@ -58,7 +58,7 @@ def test_facts_of_folders(tmp_path: Path) -> None:
     outer = tmp_path / "st"
     model(outer / "0_Transformer")
     (outer / "modules.json").write_text(
-        json.dumps([{"path": "0_Transformer", "type": "x.Transformer"}])
+        json.dumps([{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}])
     )
     assert model_facts(str(outer), made_up_registry()).family == "bert"
 
