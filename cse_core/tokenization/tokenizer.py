@@ -1,4 +1,4 @@
-"""Texts to ragged tokens: content, then prompts and special tokens around it, the tail cut."""
+"""Texts to ragged tokens: content, then prompts and special tokens around it, cut to a length."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ class TextTokenizer:
             raise CseError(
                 what, where="model.name", value=getattr(tokenizer, "name_or_path", None), hint=hint
             )
-        self.hf, self.prompt = tokenizer, prompt
+        self.hf = tokenizer
+        self._set_prompt(prompt)
         self._prompts: dict[str, list[int]] = {}
         self._others: dict[str, TextTokenizer] = {}
         self._find_special_tokens()
@@ -89,8 +90,15 @@ class TextTokenizer:
             return self
         if prompt not in self._others:
             self._others[prompt] = copy.copy(self)
-            self._others[prompt].prompt = prompt
+            self._others[prompt]._set_prompt(prompt)
         return self._others[prompt]
+
+    def _set_prompt(self, prompt: str) -> None:
+        if prompt and self.hf.truncation_side == "left":
+            what = "is cut with a long text, whose left end this tokenizer cuts"
+            hint = "set truncation_side to right in tokenizer_config.json, or take --prompt ''"
+            raise CseError(what, where="model.prompt", value=prompt, hint=hint)
+        self.prompt = prompt
 
     def _find_special_tokens(self) -> None:
         tokenizer = self.hf
@@ -180,7 +188,9 @@ class TextTokenizer:
     def wrap(
         self, content: TokenBatch, prompt: tuple[str, str] = ("", ""), longest: int | None = None
     ) -> TokenBatch:
-        """Put every row between its special tokens and prompt; cut the content's tail, never them.
+        """Put every row between its special tokens and prompt; cut the content alone.
+
+        It is cut on the tokenizer's ``truncation_side``: at its tail, or of some its head.
 
         ``prompt`` are the texts before and after; a wrapped row has at most ``longest`` tokens,
         which must be more than special tokens and prompt take.
@@ -188,7 +198,7 @@ class TextTokenizer:
         before = self.before + self.prompt_ids(prompt[0])
         after = self.prompt_ids(prompt[1]) + self.after
         added = len(before) + len(after)
-        lengths = content.lengths
+        first, lengths = content.offsets[:-1], content.lengths
         if longest is not None:
             if added >= longest:
                 raise CseError(
@@ -198,7 +208,9 @@ class TextTokenizer:
                     hint=f"use at least {added + 1}",
                 )
             lengths = lengths.clamp_max(longest - added)
-        kept = ragged_index(content.offsets[:-1], lengths)
+            if self.hf.truncation_side == "left":
+                first = first + content.lengths - lengths
+        kept = ragged_index(first, lengths)
         offsets = offsets_of(lengths + added)
         total = int(offsets[-1])
         place = torch.arange(len(kept)) + len(before)

@@ -204,6 +204,9 @@ FOLDERS: dict[str, Maker] = {
     "a prompt that is not pooled": saved(
         pooling(include_prompt=False), prompts={"q": "the old "}, default_prompt_name="q"
     ),
+    "cut on the left": changed(
+        saved(pooling(), length=9), "tokenizer_config.json", truncation_side="left"
+    ),
     "a prompt that is not pooled, unused": saved(pooling(include_prompt=False)),
     "last token": saved(pooling("lasttoken")),
     "truncate_dim": saved(pooling(), modules.Normalize(), truncate_dim=5),
@@ -240,6 +243,13 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "a class of its own": (
         lambda f: replaced(f, "modules.json", r"sentence_transformers[\w.]*Pooling", "my.Pooling"),
         "needs code of its own, .*my.Pooling.*trust_remote_code",
+    ),
+    "a prompt and texts cut on the left": (
+        changed(
+            saved(pooling(), prompts={"q": "the "}, default_prompt_name="q"),
+            "tokenizer_config.json", truncation_side="left",
+        ),
+        "model.prompt: is cut with a long text",
     ),
     **{
         f"{key} of its own": (
@@ -324,6 +334,7 @@ def check(name: str, tmp_path: Path) -> None:
 
 
 FAST = (
+    "cut on the left",
     "Dense, Dropout, Normalize",
     "a prompt that is not pooled",
     "a prompt of bytes",
