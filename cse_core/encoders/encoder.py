@@ -134,6 +134,7 @@ class PackedEncoder(Encoder):
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
         causal: Whether tokens see those before them alone, as in decoders, by the same evidence.
+        only_fp32: Whether the model computes in fp32 under autocast too, since bf16 overflows in it.
 
     Raises:
         CseError: If the model takes no word embeddings, has a decoder behind an encoder, was to be
@@ -153,6 +154,8 @@ class PackedEncoder(Encoder):
         self.hidden_size = int(model.config.hidden_size)
         self.layer_count = int(model.config.num_hidden_layers)
         self.first_position, self.max_positions = position_range(model)
+        # DeBERTa masks its scores, bf16 under autocast, with the lowest number of fp32.
+        self.only_fp32 = model.config.model_type == "deberta"
         self._windowed = getattr(model.config, "sliding_window", None) is not None
         self.causal = False
         self.packed, self.why_padded = False, cast(str | None, "padding was requested")
@@ -345,8 +348,10 @@ class PackedEncoder(Encoder):
                 there = read.to(layout.positions.device, non_blocking=True)
                 rows = layout.arguments["row_layout"]
                 reading = self._last_layer.reading(self.model, rows, there)
+        without = torch.autocast(words.device.type, enabled=False)
         with (
             self._tapped(layout, on_input, layers, taken),
+            without if self.only_fp32 else nullcontext(),
             reading or nullcontext(),
             self._seeded(),
         ):

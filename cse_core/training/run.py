@@ -287,5 +287,7 @@ class Prepared:
         for path, module in self.assembly.modules():
             if path.startswith("loss.") and (count := count_own(module, encoder)):
                 message(f"{path} trains {count:,} parameters of its own, which are not saved")
+        if encoder.only_fp32 and self.precision.dtype is not None:
+            self.reporter.warning("the encoder computes in fp32: in bf16 its family overflows")
         if not encoder.packed:
             self.reporter.warning(f"rows are padded: {encoder.why_padded}")

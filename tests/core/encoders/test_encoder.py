@@ -343,6 +343,14 @@ def test_padding_by_request_and_the_last_layer():
     assert not encode(encoder, [3, 0], read=read).selected_only  # an empty row has nothing to read
 
 
+def test_deberta_computes_in_fp32():
+    sizes = SIZES | NO_DROPOUT | {"pos_att_type": ["c2p", "p2c"], "relative_attention": True}
+    encoder = PackedEncoder(transformers.DebertaModel(transformers.DebertaConfig(**sizes)).eval())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        last = encode(encoder, LENGTHS).last
+    close(last, encode(encoder, LENGTHS).last)
+
+
 def test_what_is_refused():
     t5 = transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, num_heads=4, num_layers=1)
     with pytest.raises(CseError, match="encoder with a decoder"):
