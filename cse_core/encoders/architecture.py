@@ -142,7 +142,10 @@ def transformer_layers(model: PreTrainedModel) -> list[nn.Module]:
 
 @torch.no_grad()
 def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
-    """Run a few rows, of ``longest`` tokens at most, through the model in eval mode as it is."""
+    """Run a few rows, of ``longest`` tokens at most, through the model in eval mode as it is.
+
+    A model is refused in which padding changes a row's states, as in ConvBERT's convolution.
+    """
     lengths = [min(5, longest), 1, min(3, longest)]
     device = next(model.parameters()).device
     pad = model.config.pad_token_id or 0
@@ -154,11 +157,16 @@ def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
     padded = torch.full(real.shape, pad, device=device).masked_scatter(real, ids)
     try:
         states = model(input_ids=padded, attention_mask=real.long())[0]
-        return states[real], ids, lengths
+        alone = model(input_ids=padded[2:, real[2]], attention_mask=real[2:, real[2]].long())[0]
     except Exception as error:
         raise unusable(
             f"{type(model).__name__} does not work as a text encoder ({error})"
         ) from error
+    changed = (states[2, real[2]] - alone[0]).abs().max()
+    if states.dtype == torch.float32 and changed > 3e-4 * states.abs().max():
+        what = "reads the padding behind short texts: vectors would depend on the batch"
+        raise unusable(f"{type(model).__name__} {what}")
+    return states[real], ids, lengths
 
 
 def is_causal(evidence: Evidence) -> bool:

@@ -134,7 +134,7 @@ class PackedEncoder(Encoder):
         packed: Whether rows go to the model without padding.
         why_padded: Why not, one clause; None if ``packed``.
         causal: Whether tokens see those before them alone, as in decoders, by the same evidence.
-        only_fp32: Whether the model computes in fp32 under autocast too, since bf16 overflows in it.
+        only_fp32: Whether the model computes in fp32 under autocast too.
 
     Raises:
         CseError: If the model takes no word embeddings, has a decoder behind an encoder, was to be

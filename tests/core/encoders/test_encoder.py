@@ -360,6 +360,9 @@ def test_what_is_refused():
     )
     with pytest.raises(CseError, match="word embeddings"):
         PackedEncoder(transformers.ViTModel(vit))
+    convolution = transformers.ConvBertConfig(**SIZES, embedding_size=32)
+    with pytest.raises(CseError, match="ConvBertModel reads the padding"):
+        PackedEncoder(randomised(lambda: transformers.ConvBertModel(convolution))[0])
     encoder = PackedEncoder(randomised(mpnet)[0])
     ids, positions, offsets = rows([4, 3])
     with pytest.raises(ValueError, match="positions of a row"):
