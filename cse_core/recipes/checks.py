@@ -262,7 +262,9 @@ def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
         for part in [*rows, *([run.inference_pool] if run.inference_pool else [])]:
             if part.spec.declared("sentence_transformers", part.options) == "cls":
                 what = "pools the first token, which sees nothing but itself in causal attention"
-                hint = "--pool last-token, --pool mean, or --model.attention bidirectional"
+                hint = "name last-token or mean"
+                if family in DECODERS:
+                    hint += "; cse train also takes --model.attention bidirectional"
                 yield CseError(what, where=part.path, hint=hint)
 
 

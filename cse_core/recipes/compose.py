@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from cse_core.capabilities import flatten
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
-from cse_core.files import MANIFEST
 from cse_core.options import HeadOptions, models_named, parts_held
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
@@ -287,7 +286,7 @@ def model_alone(
     except CseError as error:
         if not (error.where or "").lstrip("-").startswith("pool"):
             raise
-        where = f"{MANIFEST} of {name}: {error.where}"
+        where = "--pooling" if pooling != "model" else f"pooling of {name}: {error.where}"
         raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
 
 

@@ -125,8 +125,10 @@ def test_what_is_refused_before_weights_are_read(tmp_path: Path) -> None:
     both = {"model.attention": "bidirectional"}
     assert "2 layers, cased, bidirectional)" in str(plan(model=base, pool=LAST, options=both))
     assert "2 layers, cased, causal)" in str(plan(model=base, pool=MEAN))
-    with pytest.raises(CseError, match="pool.cls: pools the first token.*--pool last-token"):
+    with pytest.raises(CseError, match=r"^pool.cls: pools the first token.*last-.*bidirectional"):
         plan("simcse", model=base)
+    with pytest.raises(CseError, match="^--pooling: pools the first token.*name last-token or"):
+        cse.load(base, pooling="cls")
     plan("simcse", model=base, options=both)
     with pytest.raises(CseError, match="has no meaning for bert: the families llama, mistral"):
         plan("simcse", options=both)
