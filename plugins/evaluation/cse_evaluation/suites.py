@@ -5,18 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from cse import TABLE_SUFFIXES, table_name
 from cse_core.errors import CseError, collect_errors
 from cse_core.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
-from cse_evaluation.sts import STS_TESTS
-
-if TYPE_CHECKING:
-    from cse_evaluation.collections import Collection
-    from cse_evaluation.documents import DocumentSet
-    from cse_evaluation.labelled import LongTexts, Task
-    from cse_evaluation.pairs import PairSet
+from cse_evaluation.collections import (
+    DEV_SPLITS,
+    Collection,
+    find_collections,
+    is_collection,
+    read_collection,
+)
+from cse_evaluation.documents import DocumentSet, is_document_file, read_documents
+from cse_evaluation.labelled import (
+    PARTS,
+    TRANSFER_TASKS,
+    LongTexts,
+    Task,
+    is_labelled_file,
+    read_tasks,
+)
+from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
+from cse_evaluation.ranking import CollectionDevSet, score_collection
+from cse_evaluation.retrieval import DocumentDevSet, score_documents
+from cse_evaluation.sts import STS_TESTS, PairDevSet, score_pairs
+from cse_evaluation.transfer import score_tasks
 
 DOCS = "docs"
 """The subfolder of the data folder that holds documents, some of them labelled."""
@@ -75,14 +89,10 @@ class Graded(Suite):
 
     def read(self, files: Mapping[str, Path]) -> list[PairSet]:
         """Return the sets of pairs."""
-        from cse_evaluation.pairs import read_pairs
-
         return [read_pairs(path) for path in files.values()]
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return Spearman's correlation of each set, and their mean."""
-        from cse_evaluation.sts import score_pairs
-
         return score_pairs(encode, read)
 
 
@@ -93,16 +103,10 @@ class Sts(Graded):
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet:
         """Return a file of graded pairs as a dev set."""
-        from cse_evaluation.pairs import read_pairs
-        from cse_evaluation.sts import PairDevSet
-
         return PairDevSet.of(read_pairs(path))
 
     def dev_of_pairs(self, name: str, rows: Sequence[Mapping[str, Any]]) -> DevSet:
         """Return the graded pairs of a data set as a dev set."""
-        from cse_evaluation.pairs import pairs_from_rows
-        from cse_evaluation.sts import PairDevSet
-
         return PairDevSet.of(pairs_from_rows(name, rows))
 
 
@@ -123,14 +127,10 @@ class Labelled(Suite):
 
     def read(self, files: Mapping[str, Path]) -> list[Task]:
         """Return the tasks."""
-        from cse_evaluation.labelled import read_tasks
-
         return read_tasks(list(files.values()))
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return the accuracy of each task, and the mean of transfer tasks."""
-        from cse_evaluation.transfer import score_tasks
-
         return score_tasks(encode, read, progress=progress)
 
 
@@ -144,8 +144,6 @@ class Classify(Labelled):
 
         If there is a subfolder ``classify``, in that alone.
         """
-        from cse_evaluation.labelled import is_labelled_file
-
         own = folder / "classify"
         places = (own,) if own.is_dir() else (folder / DOCS, folder)
         return locate_tables(places, is_labelled_file, "any labelled texts")
@@ -162,8 +160,6 @@ class Transfer(Labelled):
 
     def locate(self, folder: Path) -> SuiteFiles:
         """Return where the files of each whole task are; another is None by its name."""
-        from cse_evaluation.labelled import PARTS, TRANSFER_TASKS
-
         files: dict[str, Path | None] = {}
         for task in TRANSFER_TASKS:
             names = (task, *(f"{task}.{part}" for part in PARTS))
@@ -187,27 +183,18 @@ class Retrieval(Suite):
 
     def locate(self, folder: Path) -> SuiteFiles:
         """Return where the files of documents are."""
-        from cse_evaluation.documents import is_document_file
-
         return locate_tables((folder / DOCS, folder), is_document_file, "any documents with titles")
 
     def read(self, files: Mapping[str, Path]) -> list[DocumentSet]:
         """Return the sets of documents."""
-        from cse_evaluation.documents import read_documents
-
         return [read_documents(path) for path in files.values()]
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return the recall of titles on each set."""
-        from cse_evaluation.retrieval import score_documents
-
         return [score_documents(encode, each, progress=progress) for each in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a file of documents as a dev set."""
-        from cse_evaluation.documents import is_document_file, read_documents
-        from cse_evaluation.retrieval import DocumentDevSet
-
         return DocumentDevSet.of(read_documents(path)) if is_document_file(path) else None
 
 
@@ -218,28 +205,19 @@ class Collections(Suite):
 
     def locate(self, folder: Path) -> SuiteFiles:
         """Return where the collections are: the folder, or folders in it or in ``retrieval``."""
-        from cse_evaluation.collections import find_collections
-
         found = find_collections(folder / "retrieval") | find_collections(folder)
         return SuiteFiles(found or {"any test collection": None})
 
     def read(self, files: Mapping[str, Path]) -> list[Collection]:
         """Return the collections."""
-        from cse_evaluation.collections import read_collection
-
         return [read_collection(path) for path in files.values()]
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return nDCG@10, recall, MRR@10 and MAP of each collection."""
-        from cse_evaluation.ranking import score_collection
-
         return [score_collection(encode, each, progress=progress) for each in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a collection's folder, or a file of judgements in one, as a dev set."""
-        from cse_evaluation.collections import DEV_SPLITS, is_collection, read_collection
-        from cse_evaluation.ranking import CollectionDevSet
-
         if not is_collection(path):
             return None
         return CollectionDevSet.of(read_collection(path, DEV_SPLITS))

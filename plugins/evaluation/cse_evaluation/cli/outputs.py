@@ -12,6 +12,7 @@ from cse_cli.api import keep_scores, out_file
 from cse_core import __version__
 from cse_evaluation.collections import Collection
 from cse_evaluation.pairs import PairSet
+from cse_evaluation.ranking import MEASURES
 from cse_evaluation.results import Result
 
 COLUMNS = ("set", "gold", "cosine", "subset", "sentence1", "sentence2")
@@ -46,8 +47,6 @@ def write_items_out(
     of a document's own title from 1, and whether a text's label was predicted, 1 or 0; where
     queries are among them, their measures from 0 to 1. What an item does not have is empty.
     """
-    from cse_evaluation.ranking import MEASURES
-
     rows: list[dict[str, str]] = []
     for task in tasks:
         rows += [{"set": task.name, "item": str(number), "right": str(int(item))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from cse import Model, TextEncoder, load
 from cse_cli.api import Installed, echo_err, progress, warn
 from cse_core.suites import Encode, Progress, SuiteScore
+from cse_evaluation import ranking, retrieval, sts, transfer
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.sources import Request, Sources, read_sources
+from cse_evaluation.labelled import LongTexts
 from cse_evaluation.results import Baseline, Result, check_names
-
-if TYPE_CHECKING:
-    from cse_evaluation.labelled import LongTexts
-    from cse_evaluation.vectors import EncodedTexts
+from cse_evaluation.vectors import EncodedTexts
 
 CUT_AT = 512
 """Tokens that texts which are cut may have, where the encoder takes so many and none is named."""
@@ -125,8 +124,6 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
 
 def _score_words(sources: Sources, request: Request, progress: Progress) -> dict[str, Baseline]:
     """Return the scores of words alone on each set: they are the same for every model."""
-    from cse_evaluation import ranking, retrieval, sts, transfer
-
     tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
     seed = request.seed
     return {
@@ -145,21 +142,15 @@ def _score(
     progress: Progress,
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
-    from cse_evaluation.ranking import score_collection
-    from cse_evaluation.retrieval import score_documents
-    from cse_evaluation.sts import score_pairs
-    from cse_evaluation.transfer import score_tasks
-    from cse_evaluation.vectors import EncodedTexts
-
     scores = Scores(model.name, f"{model.description}, at most {model.max_length} tokens")
     encoder = TextEncoder(model.loaded, request.batch_tokens)
     encode = EncodedTexts(encoder, chain(*(each.texts for each in sources.pairs)))
-    scores.pairs = score_pairs(encode, sources.pairs, words)
+    scores.pairs = sts.score_pairs(encode, sources.pairs, words)
     if request.metric:
         scores.pairs = _with_metrics(scores.pairs, request.metric, model, encode, sources)
     for long_texts, tasks in sources.tasks:
         reads, treatment = _task_encoder(model, long_texts, request, progress)
-        scores.tasks += score_tasks(
+        scores.tasks += transfer.score_tasks(
             reads,
             tasks,
             texts=treatment,
@@ -169,9 +160,10 @@ def _score(
             progress=progress,
         )
     for each in sources.documents:
-        scores.documents.append(score_documents(encode, each, words.get(each.name), progress))
+        found = retrieval.score_documents(encode, each, words.get(each.name), progress)
+        scores.documents.append(found)
     for judged in sources.collections:
-        found = score_collection(encoder, judged, words.get(judged.name), progress)
+        found = ranking.score_collection(encoder, judged, words.get(judged.name), progress)
         scores.collections.append(found)
     scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
     return scores, encoder.note

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cse_cli.api import (
     DATA_VARIABLE,
@@ -28,13 +28,12 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
 from cse_core.records import SuiteSpec
 from cse_core.suites import Suite
+from cse_evaluation.collections import Collection, find_collections, read_collection
+from cse_evaluation.documents import DocumentSet, read_documents
+from cse_evaluation.labelled import LongTexts, Task, read_tasks
+from cse_evaluation.pairs import PairSet, find_pairs, pairs_from_rows
 from cse_evaluation.results import check_names
-
-if TYPE_CHECKING:
-    from cse_evaluation.collections import Collection
-    from cse_evaluation.documents import DocumentSet
-    from cse_evaluation.labelled import LongTexts, Task
-    from cse_evaluation.pairs import PairSet
+from cse_evaluation.suites import STS_DEVS, Classify, Collections, Graded, Labelled, Retrieval
 
 _CHOICES = {
     "long_texts": ("way with long texts", ("cut", "slice")),
@@ -157,11 +156,6 @@ class Sources:
 
 def read_sources(request: Request, plugins: Installed) -> Sources:
     """Read what a request is scored on, and check the rest of it."""
-    from cse_evaluation.collections import find_collections, read_collection
-    from cse_evaluation.documents import read_documents
-    from cse_evaluation.labelled import read_tasks
-    from cse_evaluation.pairs import find_pairs, pairs_from_rows
-
     specs = {name: plugins.registry.suite(name).spec for name in request.suite}
     _check_options(request, plugins)
     found = Sources()
@@ -252,8 +246,6 @@ def _implied(
 
 def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     """Read the files of a suite."""
-    from cse_evaluation.suites import STS_DEVS, Classify, Collections, Graded, Labelled, Retrieval
-
     suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
     # Those of all files of a folder have an option that names single ones.
     option = suite.option if isinstance(suite, Classify | Retrieval | Collections) else ""
