@@ -15,6 +15,7 @@ from cse_core.registry.registry import Registry
 from tests.core.registry.test_registry import NEGATION
 from tests.core.registry.test_registry import info as plugin
 from tests.docs.pages import ROOT
+from tests.fixtures.methods import refusal
 
 DISTRIBUTIONS = sorted({part.distribution for part in known_parts()})
 
@@ -41,9 +42,7 @@ def test_the_list_is_what_the_distributions_bring() -> None:
 
 
 def error(kind: Kind, name: str, *infos: PluginInfo) -> str:
-    with pytest.raises(CseError) as caught:
-        Registry.from_plugins(infos, known_parts()).find(kind, name)
-    return caught.value.line()
+    return refusal(Registry.from_plugins(infos, known_parts()).find, kind, name)
 
 
 def test_parts_of_a_known_paper() -> None:

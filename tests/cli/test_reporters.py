@@ -15,6 +15,7 @@ from cse_core.options import Options
 from cse_core.records import ReporterSpec
 from cse_core.registry.registry import Registered, Registry
 from cse_core.reporter import Reporter
+from tests.fixtures.methods import refusal
 
 LINE = {"step": 1, "loss": 1.5, "lr": 2e-5, "sentences_per_second": 1234.0}
 MARGIN = {"infonce.negatives": 7.0, "infonce.positive_margin": 0.5244}
@@ -151,9 +152,7 @@ def test_texts_of_reporters() -> None:
         ("notes:digits=-1", "notes.digits: must be an integer >= 0 (got '-1')"),
         ("notes:file", "is not OPTION=VALUE (got 'file'); write notes:OPTION=VALUE"),
     ):
-        with pytest.raises(CseError) as caught:
-            reporters_of([text], REGISTRY)
-        assert caught.value.line().startswith(f"train.report: {line}")
+        assert refusal(reporters_of, [text], REGISTRY).startswith(f"train.report: {line}")
     (make,) = reporters_of(["notes:file=2024,digits=1"], REGISTRY).values()
     reporter = make()
     assert isinstance(reporter, Notes)

@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 import cse
 from cse_cli.terminal.progress import SilentReporter
 from tests.fixtures.command_line import Cse
+from tests.fixtures.methods import refusal
 
 ROOT = Path(__file__).parents[2]
 SHORT = {
@@ -79,11 +80,10 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
 
 def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path) -> None:
     for keywords, words in MISTAKES:
-        with pytest.raises(cse.CseError) as found:
-            cse.plan(**{"data": sentences, **keywords})
+        line = refusal(cse.plan, **{"data": sentences, **keywords})
         data = [] if "data" in keywords else ["--data", str(sentences)]
         printed = cse_command("train", *data, *words, "--dry-run")
-        assert (printed.code, printed.err.strip()) == (2, f"error: {found.value}")
+        assert (printed.code, printed.err.strip()) == (2, f"error: {line}")
     with pytest.raises(cse.CseError, match="train.lr: must be text, a number"):
         cse.plan(data=sentences, options={"train.lr": object()})
     with pytest.raises(cse.CseError, match="seed cannot change it"):
@@ -95,9 +95,8 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
         ({"pairs": "nothere.tsv"}, ["--pairs", "nothere.tsv"]),
         ({"data": "nothere"}, ["--data", "nothere"]),
     ):
-        with pytest.raises(cse.CseError) as found:
-            cse.evaluate("starter", **keywords)
-        assert cse_command("eval", "starter", *words).err.strip() == f"error: {found.value}"
+        line = refusal(cse.evaluate, "starter", **keywords)
+        assert cse_command("eval", "starter", *words).err.strip() == f"error: {line}"
     with pytest.raises(cse.CseError, match="unknown option.*did you mean suite"):
         cse.evaluate("starter", suit="sts")
 

@@ -9,6 +9,7 @@ import pytest
 from cse_evaluation.pairs import ScoredPair, pairs_from_rows, read_pairs
 
 from cse_core.errors import CseError
+from tests.fixtures.methods import refusal
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -100,9 +101,6 @@ MISTAKES: list[tuple[str, str | bytes, str]] = [
 def test_mistakes_are_one_line_that_names_the_file(write: Write) -> None:
     for name, content, said in MISTAKES:
         path = write(name, content)
-        with pytest.raises(CseError) as caught:
-            read_pairs(path)
-        line = str(caught.value)
+        line = refusal(read_pairs, path)
         assert said in line
         assert line.startswith((f"{path}: ", f"{path}, line "))
-        assert "\n" not in line

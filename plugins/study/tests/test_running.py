@@ -25,6 +25,7 @@ from cse_study.results.rows import scores_of
 
 from cse_core.errors import CseError
 from cse_core.files import RESULT, RUN_FILE
+from tests.fixtures.methods import refusal
 
 TRAINED, LOST, AS_IT_IS, UNDER_WAY = "a" * 16, "b" * 16, "c" * 16, "d" * 16
 SCORING = "5" * 16
@@ -269,10 +270,9 @@ def test_a_file_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         file.unlink(missing_ok=True)
         if content is not None:
             file.write_bytes(content)
-        with pytest.raises(CseError) as caught:
-            unpack(there, file)
+        line = refusal(unpack, there, file)
         hint = "pack fewer" if "more than" in said else "cse study NAME --pack FILE writes such"
-        assert str(caught.value).startswith(f"--unpack: {said} (got {str(file)!r}); {hint}")
+        assert line.startswith(f"--unpack: {said} (got {str(file)!r}); {hint}")
         assert not there.path.exists()
     file.unlink(missing_ok=True)
     os.mkfifo(file)

@@ -8,17 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from cse_core.data import load_corpus
-from cse_core.errors import CseError
 from cse_core.recipes.settings import DataOptions
+from tests.fixtures.methods import refusal
 
 
 def load_error(*names: object, **settings: object) -> str:
     options = DataOptions.model_validate({"path": tuple(map(str, names)), **settings})
-    with pytest.raises(CseError) as caught:
-        load_corpus(options)
-    line = str(caught.value)
-    assert "\n" not in line
-    return line
+    return refusal(load_corpus, options)
 
 
 BAD_CONTENTS = {

@@ -16,6 +16,7 @@ from cse_core.engine.negatives import (
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
+from tests.fixtures.methods import refusal
 from tests.fixtures.tiny import Bench, Build, sentences
 
 READY = (
@@ -50,9 +51,7 @@ def test_another_dimension_is_refused(build: Build) -> None:
     """Unless no loss of their level takes them."""
     bench = build(READY)
     bench.part("negatives.second").given = {"vectors": torch.randn(3, 7)}
-    with pytest.raises(CseError) as caught:
-        bench.step(0)
-    assert str(caught.value) == (
+    assert refusal(bench.step, 0) == (
         "negatives.second: its vectors have 7 dimensions and the anchors 32; "
         "give the heads of all branches one dimension"
     )

@@ -18,6 +18,7 @@ from cse_core.records import (
 )
 from cse_core.registry.plugin_info import AnyKind, PluginInfo
 from cse_core.registry.registry import Registry
+from tests.fixtures.methods import refusal
 
 
 class NeedyOptions(LossOptions):
@@ -50,9 +51,7 @@ def registry(*infos: PluginInfo) -> Registry:
 
 
 def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) -> str:
-    with pytest.raises(CseError) as caught:
-        made.find(kind, name, where=where)  # type: ignore[arg-type]
-    return caught.value.line()
+    return refusal(made.find, kind, name, where=where)
 
 
 def test_parts_are_sorted_by_name_and_know_their_owner() -> None:

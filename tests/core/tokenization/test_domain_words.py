@@ -17,10 +17,10 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM, 
 
 import cse
 from cse_core.engine.step import StepResult
-from cse_core.errors import CseError
 from cse_core.tokenization import domain_words
 from cse_core.tokenization.domain_words import DomainWords, add_words, choose_words
 from cse_core.training.loop import TrainingLoop
+from tests.fixtures.methods import refusal
 from tests.fixtures.processes import TwoProcesses
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz,.;()'-_"
@@ -153,9 +153,7 @@ def test_whole_words_are_matched_and_nothing_else_changes(family: str) -> None:
 
 
 def test_a_tokenizer_without_words_is_refused() -> None:
-    with pytest.raises(CseError) as error:
-        choose_words([TEXTS], spaces_replaced(), 7)
-    assert error.value.line() == (
+    assert refusal(choose_words, [TEXTS], spaces_replaced(), 7) == (
         "model.add_tokens: its tokenizer does not split texts into words, so it finds no added "
         "word as a whole (got 7); leave it out"
     )

@@ -12,6 +12,7 @@ from cse_core.reporter import Reporter
 from cse_core.runtime.seeds import generator
 from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.tokenization.training_rows import Batches, TrainingRows, split_texts
+from tests.fixtures.methods import refusal
 
 TEXTS = ["anna paints", "the old boat", "anna paints", "ben", "the old boat", "a red kite"]
 
@@ -104,9 +105,8 @@ def test_pieces_of_texts(tokenizer: TextTokenizer) -> None:
     assert len(cut) > len(corpus) and cut.names == ("text", "document", "title")
     whole = "".join(corpus.column("text")[:]).replace(" ", "")
     assert "".join(cut.column("text")[:]).replace(" ", "") == whole
-    with pytest.raises(CseError, match="positive") as caught:
-        split_texts(corpus, tokenizer, 5, ("positive",))
-    assert "data.split_tokens" in str(caught.value)
+    line = refusal(split_texts, corpus, tokenizer, 5, ("positive",))
+    assert "positive" in line and "data.split_tokens" in line
     texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
     corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
     cut = split_texts(corpus, tokenizer, 2)

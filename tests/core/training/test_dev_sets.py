@@ -20,6 +20,7 @@ from cse_core.registry.plugin_info import KnownPart
 from cse_core.registry.registry import Registered, Registry
 from cse_core.suites import DevSet, Suite
 from cse_core.training.selection import Scorer
+from tests.fixtures.methods import refusal
 
 PAIRS = [
     Registered(each, "cse-evaluation", "1", "cse-evaluation:it")
@@ -87,15 +88,11 @@ def test_a_file_of_a_suite_that_is_not_there_says_what_brings_it(tmp_path: Path)
     other = tmp_path / "other.tsv"
     other.write_text("text\tdocument\ttitle\na\t1\tb\n")
     wanted = "no column sentence1, sentence2, score; the columns are 'text', 'document', 'title'"
-    with pytest.raises(CseError) as caught:
-        read(registry(installed=False), str(other))
-    line = str(caught.value)
-    assert line.startswith(f"{other}: {wanted}") and "\n" not in line
+    line = refusal(read, registry(installed=False), str(other))
+    assert line.startswith(f"{other}: {wanted}")
     assert "or be one of suite words (" in line and "pip install cse-words" in line
     for found in (registry(), Registry(PAIRS)):
-        with pytest.raises(CseError) as caught:
-            read(found, str(other))
-        line = str(caught.value)
+        line = refusal(read, found, str(other))
         assert line.startswith(f"{other}: {wanted}") and "cse-words" not in line
 
 
