@@ -59,15 +59,8 @@ def part(record: type[Any], **fields: Any) -> Callable[[Class], Class]:
     return entered
 
 
-class Made:
-    """Keeps options and name, as every part does."""
-
-    def __init__(self, options: Any, setup: Any) -> None:
-        self.options, self.setup, self.name = options, setup, setup.name
-
-
 @part(AugmenterSpec)
-class Repeat(Made, Augmenter):
+class Repeat(Augmenter):
     """Doubles a token of each row."""
 
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
@@ -83,7 +76,7 @@ class Repeat(Made, Augmenter):
 
 
 @part(AugmenterSpec, point="text", provides=("view:aux",))
-class Texts(Made, Augmenter):
+class Texts(Augmenter):
     """Adds a view, and a word to some texts."""
 
     def views(self, rows: Any, ctx: Any) -> list[View]:
@@ -95,7 +88,7 @@ class Texts(Made, Augmenter):
 
 
 @part(AugmenterSpec, point="word_embeddings")
-class Scales(Made, Augmenter):
+class Scales(Augmenter):
     """Scales embeddings."""
 
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
@@ -103,7 +96,7 @@ class Scales(Made, Augmenter):
 
 
 @part(StoreSpec)
-class Kept(Made, NegativeStore):
+class Kept(NegativeStore):
     """The last eight positives, and less weight for every negative."""
 
     remembers = ("kept", "rows")
@@ -139,7 +132,7 @@ GRADED = f"{__name__}:GradedOptions"
 
 
 @part(LossSpec, reads={"score": "float"}, requires=("column:topic",), options=GRADED)
-class Graded(Made, Loss):
+class Graded(Loss):
     """Teaches the similarities of a wider encoder, by a grade of each text."""
 
     def __init__(self, options: Any, setup: Any) -> None:
@@ -213,7 +206,7 @@ class Dense(nn.Module, Head):
 
 
 @part(SliceSpec, provides=("level:segment",))
-class Halves(Made, SlicePooler):
+class Halves(SlicePooler):
     """Cuts content into rows of four tokens, joined by their mean."""
 
     def slices(self, tokens: Any) -> Any:
@@ -240,7 +233,7 @@ class Halves(Made, SlicePooler):
 
 
 @part(MinerSpec, provides=("positives:neighbours",))
-class Neighbour(Made, PositiveMiner):
+class Neighbour(PositiveMiner):
     """The next sentence of the batch."""
 
     def mine(self, batch: Any, ctx: Any) -> Any:
@@ -249,7 +242,7 @@ class Neighbour(Made, PositiveMiner):
 
 
 @part(MinerSpec, rounds=True, provides=("pairs",))
-class Pairs(Made, PositiveMiner):
+class Pairs(PositiveMiner):
     """Each row with the next."""
 
     def next_round(self, ctx: Any) -> Round | None:

@@ -128,13 +128,13 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
     )
     bench = build(recipe, "train.chunk_size=3")
     bench.step(0)
-    queue = bench.part("negatives.queue")
-    assert queue.vectors[-8:].shape == (8, 16)
+    kept = bench.part("negatives.queue").queue.held.vectors[-8:]
+    assert kept.shape == (8, 16)
     sentence_encoder = bench.assembly.encoders["frozen"]
     assert sentence_encoder.heads == {}
     assert sentence_encoder.tokenizer is not bench.assembly.online.tokenizer
     expected = sentence_encoder.encode(bench.columns["text"][:8], CPU)
-    torch.testing.assert_close(queue.vectors[-8:], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(kept, expected, rtol=1e-4, atol=1e-5)
     result = bench.step(1)
     assert float(result.parts["infonce.negatives"]) == 7.0
 
@@ -170,7 +170,7 @@ def test_a_cached_teacher_encodes_each_text_once(
         encoder.register_forward_pre_hook(lambda *_, seen=seen: seen.append(1))
         for step in (0, 1, 0):
             bench.step(step)
-        calls[cache], vectors[cache] = len(seen), bench.part("negatives.queue").vectors
+        calls[cache], vectors[cache] = len(seen), bench.part("negatives.queue").queue.held.vectors
     torch.testing.assert_close(vectors["true"], vectors["false"], rtol=1e-4, atol=1e-5)
     assert calls["true"] < calls["false"] and calls["true"] == 1, "all texts fit into one call"
     bench, asked = build(recipe, "branch.frozen.cache=true"), []
@@ -179,7 +179,8 @@ def test_a_cached_teacher_encodes_each_text_once(
     rows.make_vectors = lambda table, encoder, make: asked.append((table, encoder)) or kept
     bench.step(0)
     bench.step(1)
-    assert bool((bench.part("negatives.queue").vectors == 2).all()), "what is kept is taken"
+    taken = bench.part("negatives.queue").queue.held.vectors
+    assert bool((taken == 2).all()), "what is kept is taken"
     ((table, encoder),) = asked
     assert encoder is bench.assembly.encoders["frozen"] and len(table.offsets) == len(kept) + 1
     changed = f'{recipe}[[aug]]\nuse = "drop-word"\nviews = ["anchor"]\n'

@@ -85,7 +85,7 @@ def test_the_trial_commits_and_logs_nothing(build: Build) -> None:
     result = bench.step(0)
     assert calls == ["candidates", "candidates", "after"]
     assert result.logged["asked"] == 1.0
-    assert len(queue.row) == 8
+    assert len(queue.queue) == 8
     assert bench.part("loss.bias").scale.grad is None
 
 

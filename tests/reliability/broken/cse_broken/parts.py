@@ -19,11 +19,6 @@ from cse_core.parts import (
 from cse_core.types import LossOutput, Negatives, Positives, View
 
 
-class _Made:
-    def __init__(self, options: Any, setup: Any) -> None:
-        self.options, self.setup = options, setup
-
-
 def _write(x: Any) -> Any:
     x.ids[~x.special] = 7
     return x
@@ -40,9 +35,9 @@ AUGMENTERS = {
 }
 
 
-class Changed(_Made, Augmenter):
+class Changed(Augmenter):
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return AUGMENTERS[self.setup.name](x, ctx)
+        return AUGMENTERS[self.name](x, ctx)
 
 
 class WideHead(nn.Module, Head):
@@ -65,12 +60,12 @@ GROUPS = {
 }
 
 
-class Grouped(_Made, PositiveMiner):
+class Grouped(PositiveMiner):
     def mine(self, batch: Any, ctx: Any) -> Any:
-        return GROUPS[self.setup.name](batch)
+        return GROUPS[self.name](batch)
 
 
-class ShortView(_Made, NegativeStore):
+class ShortView(NegativeStore):
     def views(self, rows: Any, ctx: Any) -> Any:
         return [View("negative", "negative", "online", texts=ctx.texts("text")[1:])]
 
@@ -81,14 +76,14 @@ CANDIDATES = {
 }
 
 
-class Misfits(_Made, NegativeStore):
+class Misfits(NegativeStore):
     def candidates(self, batch: Any, ctx: Any) -> Any:
         anchors = len(batch.anchors)
-        wrong = CANDIDATES[self.setup.name](anchors)
+        wrong = CANDIDATES[self.name](anchors)
         return Negatives.of(batch.anchors.detach()[:2], anchors, name="own", **wrong)
 
 
-class KeepsGraph(_Made, NegativeStore):
+class KeepsGraph(NegativeStore):
     kept: Any = None
 
     def candidates(self, batch: Any, ctx: Any) -> Any:
@@ -96,14 +91,14 @@ class KeepsGraph(_Made, NegativeStore):
         return None
 
 
-class CannotBeMade(_Made, NegativeStore):
+class CannotBeMade(NegativeStore):
     def __init__(self, options: Any, setup: Any) -> None:
         raise LookupError("nothing to be made of")
 
 
-class EndsLate(_Made, NegativeStore):
+class EndsLate(NegativeStore):
     def after_step(self, batch: Any, ctx: Any) -> None:
-        if ctx.step == 1 and self.setup.name == "exits-late":
+        if ctx.step == 1 and self.name == "exits-late":
             sys.exit(0)
         assert ctx.step != 1, "step 1 is not to its liking"
 
@@ -115,16 +110,16 @@ STATES = {
 }
 
 
-class Stateful(_Made, NegativeStore):
+class Stateful(NegativeStore):
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return STATES[self.setup.name]()
+        return STATES[self.name]()
 
 
-class OfWrongRecord(_Made, Loss):
+class OfWrongRecord(Loss):
     pass
 
 
-class Signature(_Made, Loss):
+class Signature(Loss):
     def __call__(self, batch: Any) -> Any:
         return LossOutput(batch.anchors.sum())
 
@@ -172,7 +167,7 @@ HEADS = {
 }
 
 
-class Wrong(_Made, Loss):
+class Wrong(Loss):
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> Any:
         value = 1 - torch.cosine_similarity(batch.anchors, targets.vectors[:, 0]).mean()
         return LOSSES[self.options.how](value, ctx)
@@ -192,7 +187,7 @@ class Frozen(Adapter):
         model.requires_grad_(False)
 
 
-class Uncounted(_Made, Metric):
+class Uncounted(Metric):
     def compute(self, encode: Any, pairs: Any) -> Any:
         return None
 
