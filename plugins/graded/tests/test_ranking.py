@@ -1,4 +1,4 @@
-"""What counts in a ranking: ties, scores, pairs that are not there, rows of other views."""
+"""What counts in a ranking beside the loops of test_plugin: scores, keys, rows of other views."""
 
 import math
 from dataclasses import replace
@@ -12,31 +12,6 @@ from cse_testkit import compose, make_batch, make_context, make_part, tiny_corpu
 
 from cse_core.types import Positives
 from tests.fixtures.methods import refusal
-
-
-def value(scores: list[float], logits: list[float], there: list[bool] | None = None) -> float:
-    known = torch.tensor(there or [True] * len(scores))
-    made = torch.tensor(logits, dtype=torch.float64)
-    return float(ranked(made, torch.tensor(scores), known))
-
-
-def test_the_order_of_the_scores_alone_counts() -> None:
-    one = value([0.1, 0.2, 0.9], [1.0, 3.0, 2.0])
-    assert one == pytest.approx(math.log(1 + math.exp(1) + math.exp(-1) + math.exp(-2)))
-    assert one == value([1, 2, 5], [1.0, 3.0, 2.0])
-
-
-def test_pairs_of_one_score_give_no_term() -> None:
-    assert value([2, 2, 2], [1.0, 3.0, 2.0]) == 0
-    assert value([1, 1, 2], [0.0, 1.0, 2.0]) == pytest.approx(
-        math.log(1 + math.exp(-2) + math.exp(-1))
-    )
-
-
-def test_a_pair_that_is_not_there_gives_no_term_above_or_below() -> None:
-    for score in (0.0, 0.5, 9.0):
-        scores, logits = [0.1, score, 0.9], [2.0, 50.0, 1.0]
-        assert value(scores, logits, [True, False, True]) == value([0.1, 0.9], [2.0, 1.0])
 
 
 def test_large_logits_are_finite() -> None:
