@@ -22,7 +22,7 @@ from cse_core.suites import DevSet, Encode
 from cse_evaluation.geometry import measure
 from cse_evaluation.lexical import jaccard, tfidf
 from cse_evaluation.pairs import PairSet, is_binary, spearman
-from cse_evaluation.results import Baseline, Result, check_names, mean_of, rounded
+from cse_evaluation.results import Baseline, Result, mean_of, rounded
 from cse_evaluation.vectors import EncodedTexts, row_cosines
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def score_pairs(
         One result for each set, in order; then, where several test sets of the suite are among
         them, their mean. Its items are the cosines.
     """
-    check_names([pairs.name for pairs in sets])
     encoded = EncodedTexts(encode, (text for pairs in sets for text in pairs.texts))
     known = words or {}
     results = [_score_set(pairs, encoded, known.get(pairs.name, {})) for pairs in sets]

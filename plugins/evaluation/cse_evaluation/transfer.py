@@ -23,7 +23,7 @@ from cse_evaluation.probe import (
     logistic_regression,
     probe,
 )
-from cse_evaluation.results import Baseline, Result, check_names, mean_of, rounded
+from cse_evaluation.results import Baseline, Result, mean_of, rounded
 from cse_evaluation.vectors import EncodedTexts
 
 CLASSIFIERS = {
@@ -55,7 +55,6 @@ def score_tasks(
         their mean. Its items tell whether the label of each scored row was predicted ``[test]``,
         in the order of the rows.
     """
-    check_names([task.name for task in tasks])
     encoded = EncodedTexts(encode, (text for t in tasks for text in (*t.texts, *t.seconds)))
     fit: Fit = logistic_regression
     if classifier == "senteval":

@@ -132,7 +132,7 @@ def test_a_collapsed_encoder_is_undefined_not_a_number() -> None:
     assert scores["effective_rank"] == pytest.approx(1.0, abs=1e-6)
 
 
-def test_what_encoders_may_not_give_and_two_sets_of_one_name(encoder: Any) -> None:
+def test_what_encoders_may_not_give() -> None:
     def diverged(texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.ones((len(texts), 4), dtype=np.float32)
         vectors[0, 2] = np.nan
@@ -142,8 +142,6 @@ def test_what_encoders_may_not_give_and_two_sets_of_one_name(encoder: Any) -> No
         score_pairs(diverged, [graded("mine")])
     with pytest.raises(ValueError, match="for 17 texts"):
         score_pairs(lambda texts: np.ones((3, 4), dtype=np.float32), [graded("mine")])
-    with pytest.raises(CseError, match="two sets are called 'mine'"):
-        score_pairs(encoder, [graded("mine"), graded("mine", 20)])
 
 
 def test_split_and_fingerprint() -> None:

@@ -24,7 +24,6 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from cse_cli.models.words import words
-from cse_core.errors import CseError
 from tests.fixtures.evaluation import HashEncoder
 from tests.shared import shared_path
 
@@ -242,13 +241,6 @@ def test_results_and_their_mean(tasks: list[Task], encoder: HashEncoder) -> None
     assert mean["tasks"] == list(names) and "f1" not in mean
     for key in ("accuracy", "tfidf", "majority"):
         assert mean[key] == pytest.approx(np.mean([said[name][key] for name in names]), abs=1e-3)
-
-
-def test_what_is_refused(tasks: list[Task], encoder: HashEncoder) -> None:
-    with pytest.raises(CseError, match="two sets are called 'mr'"):
-        score_tasks(encoder, [tasks[0], tasks[0]])
-    with pytest.raises(CseError, match="not finite"):
-        score_tasks(lambda texts: np.full((len(texts), 3), np.nan, np.float32), tasks[:1])
 
 
 @pytest.mark.slow
