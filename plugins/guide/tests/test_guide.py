@@ -90,15 +90,6 @@ def test_the_second_direction_has_the_same_thresholds() -> None:
             assert bool(found.log_weights[i, n].isinf()) == (close > most)
 
 
-def test_equal_similarity_stays() -> None:
-    same = torch.ones(3, 4, dtype=torch.float64)
-    guide = make_batch({"anchor": same, "positive": same})
-    found, _ = weighed(make_batch(sentences=3), guide)
-    assert not found.log_weights.any()
-    found, _ = weighed(make_batch(sentences=3), guide, margin=1e-6)
-    assert bool(found.log_weights.isinf().all())
-
-
 def test_segments_have_the_weight_of_their_sentences() -> None:
     batch = make_batch(sentences=2, segments=2, level="segment", levels=("sentence",))
     same = torch.ones(2, 6, dtype=torch.float64)

@@ -111,16 +111,6 @@ def test_first_last_is_the_encoder_as_it_is(tmp_path: Path) -> None:
         assert np.allclose(both.mean(dim=0).detach().numpy(), vector, atol=1e-5)
 
 
-def test_a_run_that_goes_on_keeps_its_map() -> None:
-    vectors = torch.randn(9, 8, generator=torch.Generator().manual_seed(0)).double()
-    head, other = head_of(8, dimension=3), head_of(8, dimension=3)
-    begin(head, vectors)
-    other.load_state_dict(head.state_dict())
-    begin(other, torch.zeros(9, 8))  # which a fit would refuse
-    assert torch.equal(other(vectors), head(vectors))
-    assert torch.allclose(head(vectors).T.cov(), torch.eye(3, dtype=torch.float64))
-
-
 def test_what_the_head_cannot_see_is_refused() -> None:
     head = head_of(8, dimension=3)
     vectors = torch.randn(9, 8, generator=torch.Generator().manual_seed(0)).double()
