@@ -69,15 +69,6 @@ def test_weights_add_to_those_there_are() -> None:
     assert float(found.log_weights[0, 0]) == 0.5 and found.log_weights[0, 1].isinf()
 
 
-def test_segments_have_the_weight_of_their_sentences() -> None:
-    batch = make_batch(sentences=2, segments=2, level="segment", levels=("sentence",))
-    same = torch.ones(2, 6, dtype=torch.float64)
-    fixed = make_batch({"anchor": same, "positive": same})
-    found, _ = weighed(batch, fixed, LossOptions(level="segment"), level="segment")
-    other = torch.tensor([[0, 0, 1, 1]] * 2 + [[1, 1, 0, 0]] * 2, dtype=torch.bool)
-    assert torch.equal(found.log_weights.isinf(), other)
-
-
 def test_rows_of_the_second_encoder_are_met_by_owner() -> None:
     """It may give its rows in another order; a sentence that it lacks is like no other."""
     vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], dtype=torch.float64)

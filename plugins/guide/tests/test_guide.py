@@ -90,14 +90,6 @@ def test_the_second_direction_has_the_same_thresholds() -> None:
             assert bool(found.log_weights[i, n].isinf()) == (close > most)
 
 
-def test_segments_have_the_weight_of_their_sentences() -> None:
-    batch = make_batch(sentences=2, segments=2, level="segment", levels=("sentence",))
-    same = torch.ones(2, 6, dtype=torch.float64)
-    guide = make_batch({"anchor": same, "positive": same})
-    found, _ = weighed(batch, guide, LossOptions(level="segment"), level="segment", margin=0.1)
-    assert bool(found.log_weights.isinf().all())
-
-
 def test_rows_of_the_guide_are_met_by_key() -> None:
     batch, guide, order = make_batch(views=ROLES), guide_of(4), torch.tensor([2, 0, 3, 1])
     turned = {
