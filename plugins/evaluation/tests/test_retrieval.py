@@ -94,12 +94,6 @@ def test_recall_equals_a_loop_whatever_the_blocks(monkeypatch: pytest.MonkeyPatc
         assert recall_of(titles_before(documents, titles, gold)) == wanted
 
 
-def test_a_collapsed_model_finds_nothing(tmp_path: Path) -> None:
-    documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
-    found = score_documents(lambda texts: np.ones((len(texts), 3), np.float32), documents)
-    assert found.scores == {"recall@5": 0.0, "recall@10": 0.0, "recall@20": 0.0}
-
-
 def test_titles_are_ranked_by_cosine(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", [article(i) for i in range(40)]))
     found = score_documents(bag_of_letters, documents)
