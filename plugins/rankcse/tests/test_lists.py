@@ -52,18 +52,6 @@ def replace_weights(options: TaughtOptions, weights: tuple[float, ...]) -> Taugh
     return options.model_copy(update={"weights": weights})
 
 
-def test_a_place_is_a_softmax_over_what_is_left() -> None:
-    student = torch.tensor([[1.0, 2.0, 3.0, 50.0]], dtype=torch.float64)
-    teacher = torch.tensor([[0.1, 0.9, 0.5, 7.0]], dtype=torch.float64)
-    seen = torch.tensor([[True, True, True, False]])
-    first = math.log(math.exp(1) + math.exp(2) + math.exp(3)) - 2
-    second = math.log(math.exp(1) + math.exp(3)) - 3
-    assert float(list_mle(student, teacher, seen)) == pytest.approx(first + second)
-    assert float(list_mle(student, teacher, seen & False)) == 0
-    found = float(published_list_mle(student, teacher, seen))
-    assert found == pytest.approx(first + second, abs=1e-5) and found != first + second
-
-
 def test_ties_keep_the_order_of_the_batch() -> None:
     student = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
     teacher, seen = torch.zeros(1, 2, dtype=torch.float64), torch.ones(1, 2, dtype=torch.bool)
