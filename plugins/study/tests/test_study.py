@@ -151,6 +151,9 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     assert len(logs) == 2
     shown = cse(*words, "--no-run", "--seeds", "2")
     assert shown.code == 0 and "no finished run" in shown.out
+    (place.folder / "other.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n")
+    other = cse(*words, "--no-run", "--pairs", str(place.folder / "other.tsv")).out
+    assert "trained, not scored on these sets" in other and "no finished run" in other
     assert {log.name: log.stat().st_size for log in runs.glob("*.log")} == logs
     assert list((place.folder / "studies").glob("*/results.csv"))
     done = [runs / key for key in weights(place, "studies")]
@@ -284,7 +287,10 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
 ) -> None:
     monkeypatch.chdir(place.folder)
     (place.folder / "bad.tsv").write_text("sentence1\tsentence2\tscore\n", encoding="utf-8")
+    (place.folder / "other").mkdir()
+    (place.folder / "other" / "pairs.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n")
     for words, line in {
+        "--pairs other/pairs.tsv --dry-run": "two sets are called 'pairs', a test set and the dev",
         "--page encoder": "--page: is a folder",
         "--page texts.txt/page.md": "--page: is a file, not a folder",
         "--pack texts.txt/page.gz": "--pack: is a file, not a folder",

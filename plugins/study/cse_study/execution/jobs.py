@@ -16,19 +16,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 import tomlkit
 
+from cse import table_name
 from cse_cli.api import processor
 from cse_core.errors import CseError
 from cse_core.files import atomic_write
 from cse_study.definition.reading import RUN
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
-from cse_study.planning.composing import PlannedRun
+from cse_study.planning.composing import PlannedRun, digest
 from cse_study.planning.plan import Plan
 
 Status = Literal["done", "failed", "stopped"]
@@ -322,10 +324,18 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
 
 
 def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
-    """Have ``cse eval`` read what runs are scored on, before the first of them begins."""
+    """Have ``cse eval`` read what runs are scored on, before the first of them begins.
+
+    A test set with the name of another dev set is refused: results have one score of a name.
+    """
     jobs = list(jobs)
     if scoring is None or all(job.done for job in jobs):
         return
+    dev = {file for job in jobs for file in job.run.recipe.get("train", {}).get("dev", ())}
+    for test, other in product(filter(os.path.isfile, scoring.words), sorted(dev)):
+        if table_name(test) == table_name(other) and digest(test) != digest(other):
+            what = f"two sets are called {table_name(test)!r}, a test set and the dev set {other}"
+            raise CseError(what, where="cse study", value=test, hint="rename one of the files")
     for job in jobs:
         model = str(job.run.recipe.get("model", {}).get("name", ""))
         if not model or model.startswith(RUN):

@@ -274,9 +274,15 @@ class Results:
             cells = [line.label, str(line.seeds), number(line.mean, line.deviation)]
             cells += [number(line.paper, line.paper_deviation)] if paper else []
             cells += [_interval(line.difference), _p(line.p)] if compared_ else []
-            rows.append([*cells, line.words if line.seeds else "no finished run"])
+            rows.append([*cells, line.words if line.seeds else self._unscored(line.point)])
         caption_ = caption(lines, self.definition)
         return Table([*heads, "in words"], rows, caption_, ", ".join(scores) or wanted)
+
+    def _unscored(self, point: Point) -> str:
+        """Return why a point has no score."""
+        rows = (row for row in self.rows if row.point.number == point.number)
+        trained = any(row.facts.get("steps") is not None for row in rows)
+        return "trained, not scored on these sets" if trained else "no finished run"
 
     def _together(self) -> Table:
         """Return one table with a column for each number, the paper's in columns of their own."""
@@ -392,7 +398,7 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
         items = "queries" if score.endswith((".ndcg@10", ".mrr@10", ".map")) else items
         how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
         if not any(line.difference.items for line in tested if line.difference is not None):
-            how = "a paired t-test over seeds, in which other texts are not"
+            how = "a paired t-test over seeds alone: other test texts would change it too"
         said.append(f"difference: to the baseline, with the 95% interval of {how}")
         said.append(f"p corrected by Holm for {len(tested)} comparison{'s' * (len(tested) != 1)}")
     return "; ".join(said)
