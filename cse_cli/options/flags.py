@@ -15,8 +15,8 @@ _SETTING = re.compile(r"--(?P<path>[a-z_]+\.[^=\s]+)(?:=(?P<value>.*))?", re.DOT
 _NEGATIVE = re.compile(r"-\.?\d")
 _NO_PLUGIN = "--no-plugin"
 _SHORT = {"recipe": "-r", "model": "-m", "data": "-d", "out": "-o"}
-_CHOICES = ("recipe", "model", "data", "dev", "set", *PART_FLAGS)
-_WITH_VALUE = (*_CHOICES, "prompt", "out", "seed", "resume", "save-recipe")
+_ONCE = ("recipe", "model", "prompt", "out", "seed", "resume", "save-recipe")
+_WITH_VALUE = (*_ONCE, "data", "dev", "set", *PART_FLAGS)
 
 
 def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -41,6 +41,30 @@ def take_no_plugin(words: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             kept.append(word)
     return kept, left_out
+
+
+def check_once(words: Sequence[str]) -> None:
+    """Refuse a flag that takes one value and is given again; of an option the last value counts."""
+    given = _values(words)
+    for flag in _ONCE:
+        if len(values := given[flag.replace("-", "_")]) > 1:
+            hint = "leave one out"
+            if flag == "recipe":
+                hint = "name one, and add parts of the other: --loss +NAME"
+            what = f"given more than once ({', '.join(values)})"
+            raise CseError(what, where=f"--{flag}", hint=hint)
+
+
+def _values(words: Iterable[str]) -> dict[str, list[str]]:
+    """Return the values of each flag of a command line, which may have mistakes elsewhere."""
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in _WITH_VALUE:
+        flags = filter(None, (f"--{name}", _SHORT.get(name)))
+        parser.add_argument(*flags, nargs="?", action="append", default=[])
+    parsed, _ = parser.parse_known_args(list(words))
+    return {name: [*filter(None, values)] for name, values in vars(parsed).items()}
 
 
 def settings_as_sets(words: Sequence[str]) -> list[str]:
@@ -86,14 +110,7 @@ class Choice:
 
 def peek(words: Iterable[str]) -> Choice:
     """Read the choice of parts from a command line that may have mistakes elsewhere."""
-    from argparse import ArgumentParser
-
-    parser = ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in _WITH_VALUE:
-        flags = filter(None, (f"--{name}", _SHORT.get(name)))
-        parser.add_argument(*flags, nargs="?", action="append", default=[])
-    parsed, _ = parser.parse_known_args(settings_as_sets(list(words)))
-    given = {name: [*filter(None, values)] for name, values in vars(parsed).items()}
+    given = _values(settings_as_sets(list(words)))
     recipe, model = ((given[name] or [None])[-1] for name in ("recipe", "model"))
-    kinds: dict[str, list[str]] = {kind: given[kind] for kind in PART_FLAGS if given[kind]}
+    kinds = {kind: given[kind] for kind in PART_FLAGS if given[kind]}
     return Choice(recipe, model, given["data"], given["dev"], kinds, given["set"])

@@ -54,7 +54,10 @@ def takes_choice(words: Sequence[str], chosen: CommandSpec | None) -> bool:
 
 def with_settings(words: list[str], chosen: CommandSpec | None) -> list[str]:
     """Rewrite flags of options as ``--set``, in commands that choose a composition."""
-    return flags.settings_as_sets(words) if takes_choice(words, chosen) else words
+    if not takes_choice(words, chosen):
+        return words
+    flags.check_once(words)
+    return flags.settings_as_sets(words)
 
 
 def take_topic(words: list[str], chosen: CommandSpec | None) -> tuple[list[str], str | None]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cse_cli.options.flags import peek, settings_as_sets, take_no_plugin
+from cse_cli.options.flags import check_once, peek, settings_as_sets, take_no_plugin
 from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse
 
@@ -31,6 +31,19 @@ def test_flags_of_options_become_settings() -> None:
         (["--", "--train.lr", "1"], ["--", "--train.lr", "1"]),
     ):
         assert settings_as_sets(words) == changed
+
+
+def test_a_flag_of_one_value_is_given_once() -> None:
+    for words, said in (
+        (["--recipe", "dclr", "-r=simcse"],
+         r"--recipe: given more than once \(dclr, simcse\); name one, and add parts of the other: "
+         r"--loss \+NAME"),
+        (["-o", "a", "--out", "b"], r"--out: given more than once \(a, b\); leave one out"),
+    ):  # fmt: skip
+        with pytest.raises(CseError, match=said):
+            check_once(words)
+    check_once(["--loss", "a", "--loss", "b", "-d", "a", "-d", "b", "--train.lr", "1",
+                "--train.lr", "2", "--seed", "1", "--", "--seed", "2"])  # fmt: skip
 
 
 def test_words_are_taken_out() -> None:
