@@ -157,7 +157,8 @@ def compose(
         choice = recipe.choice if isinstance(recipe, Plan) else Choice()
         return recipe.composition, choice, recipe.plugins
     if unknown := chosen.keys() - Chosen.__annotations__.keys():
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        hint = "options are given by their paths: options={'train.batch_size': 8}"
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}; {hint}")
     report, model = chosen.get("report"), chosen.get("model")
     settings = {
         "model.prompt": chosen.get("prompt"),

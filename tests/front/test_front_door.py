@@ -99,6 +99,8 @@ def test_a_mistake_has_the_line_of_the_command(cse_command: Cse, sentences: Path
         assert cse_command("eval", "starter", *words).err.strip() == f"error: {line}"
     with pytest.raises(cse.CseError, match="unknown option.*did you mean suite"):
         cse.evaluate("starter", suit="sts")
+    with pytest.raises(TypeError, match="'train.lr'; options are given by their paths: options="):
+        cse.train("simcse", **{"train.lr": 1})
 
 
 def test_a_run_is_that_of_the_command(
