@@ -193,7 +193,8 @@ class LossOptions(Options):
     def _a_weight_for_each_size(self) -> LossOptions:
         weights, sizes = len(self.dimension_weights), len(self.dimensions)
         if weights not in (0, sizes):
-            raise ValueError(f"{weights} dimension_weights for {sizes} dimensions: give {sizes}")
+            hint = f"give {sizes}" if sizes else "set dimensions too, or leave the weights out"
+            raise ValueError(f"{weights} dimension_weights for {sizes} dimensions: {hint}")
         return self
 
 

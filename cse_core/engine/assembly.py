@@ -19,11 +19,12 @@ from cse_core.encoders.encoder import PackedEncoder
 from cse_core.encoders.masked_lm import WithHead, load_masked_lm
 from cse_core.encoders.shortcuts import recompute_layers
 from cse_core.engine.part_calls import PartCalls
-from cse_core.errors import CseError
+from cse_core.errors import CseError, raise_all
 from cse_core.functional import derive_seed
 from cse_core.models.part_factory import PartFactory
 from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.parts import Augmenter, Branch, Part, RowPooler
+from cse_core.recipes.checks import check_dimensions
 from cse_core.recipes.composition import Composition, PlannedPart
 from cse_core.recipes.settings import ModelOptions
 from cse_core.records import Kind
@@ -183,6 +184,8 @@ def build(
         for name, branch in branches.items()
     }
 
+    size = encoders[composition.views[0].branch].vector_size
+    raise_all([*check_dimensions(composition, size)])
     factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
     augmenters = [
         BoundAugmenter(

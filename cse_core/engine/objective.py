@@ -278,11 +278,6 @@ def _of_sizes(
     if not options.dimensions:
         whole: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
         return whole
-    most, there = max(options.dimensions), batch.anchors.shape[1]
-    if most > there:
-        hint = f"name sizes of at most {there}, that of the vectors"
-        where = f"{loss.path}.dimensions"
-        raise CseError("is more than the vectors have", where=where, value=most, hint=hint)
     weights = options.dimension_weights or (1.0,) * len(options.dimensions)
     values: list[Tensor] = []
     parts: dict[str, Tensor] = {}

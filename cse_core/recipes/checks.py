@@ -14,7 +14,16 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
 from cse_core.recipes.settings import FILLED
-from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import (
+    BranchSpec,
+    HeadSpec,
+    LossSpec,
+    MinerSpec,
+    PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
+)
+from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.runtime.model_files import DECODERS, DIRECTIONS
 
@@ -97,8 +106,12 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
     levels = {options.level for _, options in run.losses()}
     for store, held in run.stores():
         if not any(run.serves(store, loss) for loss in run.of("loss")):
+            near = {loss.path: o.negatives for loss, o in run.losses() if o.level == held.level}
+            named = [path for path, taken in near.items() if isinstance(taken, tuple)]
             why = "no loss takes stored negatives"
-            if held.level not in levels:
+            if named:
+                why = f"{named[0]}.negatives does not name it"
+            elif levels and not near:
                 why = f"its level is {held.level}, those of the losses {', '.join(sorted(levels))}"
             yield f"{store.path} serves no loss: {why}"
 
@@ -164,6 +177,12 @@ def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
 def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse another branch named online; warn of branches that nothing uses."""
     used = {"online", *(view.branch for view in run.views)}
+    trained = {b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable}
+    trained.add("online")  # of which another is refused below
+    if trained.isdisjoint(view.branch for view in run.views):
+        what = "no view of a loss is encoded by a branch that trains, so nothing would change"
+        where = "views.anchor.branch"
+        yield CseError(what, where=where, value=run.views[0].branch, hint=f"--{where} online")
     used |= {options.branch for _, options in run.stores() if options.branch is not None}
     for part in run.parts:
         used |= {capability.removeprefix("branch:") for capability in flatten(part.requires)}
@@ -177,8 +196,16 @@ def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Check lengths against the model."""
+    """Check lengths against the model, and the sizes of losses against its vectors."""
     facts = run.facts
+    there = facts.hidden
+    for part in (*run.pools(RowPoolerSpec), *run.pools(HeadSpec)):
+        if hasattr(part.options, "dimension"):
+            there = part.options.dimension or there
+        elif part.distribution != TOOLKIT:
+            there = None  # it is known when the part is made
+    if there is not None:
+        yield from check_dimensions(run, there)
     # With a slicing part max_length counts a text's content before it is cut, not a row.
     for where, longest, sliced in (
         ("model.max_length", run.model.max_length, bool(run.pools(SliceSpec))),
@@ -188,6 +215,15 @@ def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
             what = f"exceeds the {facts.positions} positions of {facts.model}"
             hint = f"--set {where}={facts.positions}"
             yield CseError(what, where=where, value=longest, hint=hint)
+
+
+def check_dimensions(run: Composition, there: int) -> Iterator[CseError]:
+    """Refuse sizes of losses beyond those of the vectors."""
+    for loss, options in run.losses():
+        if (most := max(options.dimensions, default=0)) > there:
+            hint = f"name sizes of at most {there}, that of the vectors"
+            where = f"{loss.path}.dimensions"
+            yield CseError("is more than the vectors have", where=where, value=most, hint=hint)
 
 
 def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:

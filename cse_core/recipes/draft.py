@@ -131,7 +131,7 @@ def _merge_items(
         name = str(item.get("name", item.get("use", "").rpartition("/")[2]))
         check_name(name, f"{label}: {kind}")
         if name in seen:
-            raise _named_twice(kind, name, label)
+            raise _named_twice(kind, name, item.get("use", name), label)
         seen.add(name)
         found = draft.parts[kind].get(name)
         use = item.get("use", found.use if found else "")
@@ -149,12 +149,12 @@ def _merge_items(
     return changes
 
 
-def _named_twice(kind: Kind, name: str, where: str) -> CseError:
+def _named_twice(kind: Kind, name: str, use: str, where: str) -> CseError:
     return CseError(
         f"another {NOUNS[kind]} has this name",
         where=where,
         value=name,
-        hint=f'give one another name: --{kind} +{name}:second, or [[{kind}]] use = "{name}", '
+        hint=f'give one another name: --{kind} +{use}:second, or [[{kind}]] use = "{use}", '
         'name = "second" in a recipe file',
     )
 
@@ -201,9 +201,10 @@ def apply_kinds(
                 owner, slash, rest = value.removeprefix("+").rpartition("/")
                 bare, _, name = rest.partition(":")
                 name = check_name(name or bare, flag)
+                use = f"{owner}{slash}{bare}"
                 if name in draft.parts[kind]:
-                    raise _named_twice(kind, name, flag)
-                draft.parts[kind][name] = Instance(kind, f"{owner}{slash}{bare}", name)
+                    raise _named_twice(kind, name, use, flag)
+                draft.parts[kind][name] = Instance(kind, use, name)
         if kind == "pool" and any(not value.startswith("+") for value in values):
             pooler = draft.tables["inference"].pop("pool", None)
             if pooler is not None:

@@ -151,8 +151,12 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
      ("negatives.ring.view: this run has no such view (got 'twin')",)),
     ("views.positive.branch=emma", {},
      ("views.positive.branch: unknown branch (got 'emma')", "did you mean ema?")),
+    ("views.anchor.branch=ema views.positive.branch=ema", {},
+     ("views.anchor.branch: no view of a loss is encoded by a branch that trains, so nothing would "
+      "change (got 'ema'); --views.anchor.branch online",)),
     ("--loss ~infonc", {}, ("no loss of this name to remove (got 'infonc')", "mean infonce?")),
     ("--loss +infonce", {}, ("another loss has this name (got 'infonce')", "+infonce:second")),
+    ("--loss infonce:a,+infonce:a", {}, ("(got 'a')", '+infonce:second, or [[loss]] use = "info')),
     ("--loss infonec", {}, ("did you mean infonce?",)),
     ("--aug queue", {}, ("--aug: unknown ", "(got 'queue')")),
     # Poolers and inference
@@ -205,6 +209,10 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("loss.infonce.negatives=ring,rin --negatives ring", {},
      ("unknown negative store (got 'rin'); did you mean ring",)),
     ("loss.infonce.negatives=stord", {}, ("did you mean stored?",)),
+    ("loss.infonce.dimensions=64,512", {}, ("infonce.dimensions: is more than the vectors have (got"
+                                            " 512); name sizes of at most 256",)),
+    ("loss.infonce.dimensions=64 pool.mlp.dimension=32", {}, ("name sizes of at most 32",)),
+    ("loss.infonce.dimension_weights=1,2", {}, ("for 0 dimensions: set dimensions too, or leave",)),
     ("model.max_length=513", {}, ("model.max_length: exceeds the 512 positions of starter (got "
                                   "513); --set model.max_length=512",)),
     ("inference.max_length=513", {}, ("inference.max_length: exceeds the 512 positions of starter "
@@ -251,6 +259,9 @@ ACCEPTED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("train.batch_size=1 --negatives ring", {}),
     ("train.batch_size=1 views.negative.column=negative", HARD),
     ("train.batch_size=1 loss.margin.negatives=none --loss margin --aug negate", {}),
+    ("loss.infonce.dimensions=512 pool.mlp.dimension=512", {}),
+    ("loss.infonce.dimensions=512 --pool +extra", {}),
+    ("views.anchor.branch=ema", {}),
     ("model.max_length=512", {}),
     ("model.max_length=9999", {"positions": None}),
     ("model.max_length=9999 --pool +window", {}),
@@ -265,6 +276,8 @@ WARNED: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("--branch ema", {}, "branch.ema encodes nothing"),
     ("loss.infonce.negatives=in-batch --negatives ring", {},
      "negatives.ring serves no loss: no loss takes stored negatives"),
+    ("loss.infonce.negatives=noise --negatives ring,noise", {},
+     "negatives.ring serves no loss: loss.infonce.negatives does not name it"),
     ("negatives.ring.level=segment --negatives ring --pool +window", {},
      "its level is segment, those of the losses sentence"),
     ("--positives near", {}, "positives.near serves no loss: none has target = neighbours; "
