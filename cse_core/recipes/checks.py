@@ -14,15 +14,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.recipes.composition import BASE_LEVELS, Composition, PlannedPart, Problem
 from cse_core.recipes.settings import FILLED
-from cse_core.records import (
-    BranchSpec,
-    HeadSpec,
-    LossSpec,
-    MinerSpec,
-    PoolSpec,
-    RowPoolerSpec,
-    SliceSpec,
-)
+from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.runtime.model_files import DECODERS, DIRECTIONS
@@ -177,8 +169,7 @@ def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
 def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse another branch named online; warn of branches that nothing uses."""
     used = {"online", *(view.branch for view in run.views)}
-    trained = {b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable}
-    trained.add("online")  # of which another is refused below
+    trained = {"online", *(b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable)}
     if trained.isdisjoint(view.branch for view in run.views):
         what = "no view of a loss is encoded by a branch that trains, so nothing would change"
         where = "views.anchor.branch"
@@ -199,10 +190,10 @@ def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Check lengths against the model, and the sizes of losses against its vectors."""
     facts = run.facts
     there = facts.hidden
-    for part in (*run.pools(RowPoolerSpec), *run.pools(HeadSpec)):
+    for part in run.of("pool"):
         if hasattr(part.options, "dimension"):
             there = part.options.dimension or there
-        elif part.distribution != TOOLKIT:
+        elif part.distribution != TOOLKIT and not isinstance(part.spec, SliceSpec):
             there = None  # it is known when the part is made
     if there is not None:
         yield from check_dimensions(run, there)
