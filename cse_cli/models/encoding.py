@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from cse_cli.models.processes import by_all, helpers
-from cse_cli.texts.corpus_facts import unknown_line
+from cse_cli.texts.given import unknown_line
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:

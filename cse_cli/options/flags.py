@@ -111,6 +111,6 @@ class Choice:
 def peek(words: Iterable[str]) -> Choice:
     """Read the choice of parts from a command line that may have mistakes elsewhere."""
     given = _values(settings_as_sets(list(words)))
-    recipe, model = ((given[name] or [None])[-1] for name in ("recipe", "model"))
-    kinds = {kind: given[kind] for kind in PART_FLAGS if given[kind]}
+    recipe, model = (next(reversed(given[name]), None) for name in ("recipe", "model"))
+    kinds: dict[str, list[str]] = {kind: given[kind] for kind in PART_FLAGS if given[kind]}
     return Choice(recipe, model, given["data"], given["dev"], kinds, given["set"])

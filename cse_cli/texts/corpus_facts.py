@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.texts.given import unknown_line
 from cse_core.data.columns import lacks_word_spaces
 from cse_core.data.corpus import Corpus
-from cse_core.errors import CseError, did_you_mean, truncate
+from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,14 +156,6 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
         "sum": int(values.sum()),
         "shares": dict(zip(names, (100 * found / len(counts)).tolist(), strict=True)),
     }
-
-
-def unknown_line(unknown: int, tokens: int, model: str) -> str:
-    """Return what to say of tokens that a vocabulary lacks, nothing of one in twenty at most."""
-    if unknown <= tokens / 20:
-        return ""
-    share = f"{100 * unknown / tokens:.0f} % of the tokens are unknown to {truncate(model, 200)}"
-    return f"{share}: choose a model that knows the language and the signs of the texts"
 
 
 @dataclass(frozen=True)

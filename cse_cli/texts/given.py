@@ -129,3 +129,11 @@ def _stdin() -> Iterator[str]:
         yield from text_lines(sys.stdin.buffer, "stdin")
     except OSError as error:
         raise read_error("stdin", error) from None
+
+
+def unknown_line(unknown: int, tokens: int, model: str) -> str:
+    """Return what to say of tokens that a vocabulary lacks, nothing of one in twenty at most."""
+    if unknown <= tokens / 20:
+        return ""
+    share = f"{100 * unknown / tokens:.0f} % of the tokens are unknown to {truncate(model, 200)}"
+    return f"{share}: choose a model that knows the language and the signs of the texts"
