@@ -114,7 +114,7 @@ class TrainingRows:
             self.make_table, self.make_vectors = base.make_table, base.make_vectors
         own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(own, np.ndarray):
-            self.corpus_row = torch.from_numpy(own.astype(np.int64, copy=False))
+            self.corpus_row = torch.from_numpy(own.astype(np.int64))  # a copy
             text_ids, documents, first = corpus.text_ids, corpus.documents, 0
         else:
             first = number * _ROUND

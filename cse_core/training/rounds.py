@@ -6,18 +6,21 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
-from cse_core.errors import CseError
+from cse_core.errors import CseError, PartError, truncate_repr
 from cse_core.files import atomic_folder, verify_checksums
 from cse_core.parts import RoundContext
+from cse_core.recipes.composition import Composition
 from cse_core.recipes.settings import TrainOptions
+from cse_core.records import MinerSpec
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
 from cse_core.runtime.seeds import generator
@@ -44,7 +47,8 @@ class TrainingRound(Round):
         Epochs of its own bound a round as well as ``max_steps`` of the run, which is meant for
         rounds of other sizes: the smaller of the two counts.
         """
-        own = TrainOptions.model_validate({**base.model_dump(), **self.train})
+        patience = {} if self.patience is None else {"patience": self.patience}
+        own = TrainOptions.model_validate({**base.model_dump(), **self.train, **patience})
         if not self.pairs or "epochs" not in self.train or "max_steps" in self.train:
             return own
         of_epochs = own.model_copy(update={"max_steps": None}).steps(len(self.pairs["text"]))
@@ -77,7 +81,7 @@ class Rounds:
     def __post_init__(self) -> None:
         """Find the miners that ask for rounds."""
         composition = self.assembly.composition
-        self.miners = [part.path for part in composition.round_miners]
+        self.miners = composition.round_miners
         self.rows = TrainingRows(self.corpus, composition.model.max_length)
 
     def each(self, resumed: bool) -> Iterator[TrainingRound]:
@@ -87,11 +91,15 @@ class Rounds:
         elif resumed and self.number:
             yield read_round(self.folder.round(self.number), self.number)
         while self.place < len(self.miners):
-            part = self.assembly.parts[self.miners[self.place]]
+            planned = self.miners[self.place]
+            part = self.assembly.parts[planned.path]
             wanted = part.next_round(self._context(self.number + 1))
             if wanted is None:
                 self.place += 1
                 continue
+            columns = cast(MinerSpec, planned.spec).columns
+            if wrong := _wrong(wanted, columns, self.assembly.composition, self.corpus):
+                raise PartError(part, "next_round", wrong)
             self.number += 1
             folder = self.folder.round(self.number)
             if distributed.rank_and_size()[0] == 0:
@@ -130,6 +138,39 @@ def _shared(count: int, make: Callable[[int, int], Tensor], at_once: int = 1) ->
     blocks = distributed.share(-(-count // at_once), *distributed.rank_and_size())
     start, stop = (min(block * at_once, count) for block in blocks)
     return gather_rows(lambda: make(start, stop))
+
+
+def _wrong(wanted: Round, columns: tuple[str, ...], run: Composition, corpus: Corpus) -> str | None:
+    """Return what a round does not keep of its contract, where its record promises ``columns``."""
+    pairs = wanted.pairs
+    of_corpus = isinstance(pairs.get("text"), np.ndarray)
+    there = {*pairs, *(corpus.names if of_corpus else ())}
+    if missing := [name for name in ("text", "positive", *columns) if name not in there]:
+        return f"promised a column {missing[0]}, returned {', '.join(pairs)}"
+    if not of_corpus and "text" not in columns:
+        return 'returned texts of its own; promise them in the record: columns=("text",)'
+    sizes = {name: len(values) for name, values in pairs.items()}
+    if len({*sizes.values()}) > 1:
+        return f"promised columns of one length, returned {sizes}"
+    for name, values in pairs.items():
+        if isinstance(values, np.ndarray):
+            promised = f"corpus rows, integers from 0 to {len(corpus) - 1},"
+            rows = values.dtype.kind in "iu"
+            bad = values[(values < 0) | (values >= len(corpus)) if rows else ...].tolist()
+        else:
+            promised = "texts that are not blank"
+            bad = [text for text in values if not (isinstance(text, str) and text.strip())]
+        if bad:
+            return f"promised {promised} as {name}, returned {truncate_repr(bad[0])}"
+    names = [loss.name for loss in run.of("loss")]
+    if wanted.losses is not None and not (wanted.losses and {*wanted.losses} <= {*names}):
+        return f"promised names of losses ({', '.join(names)}), returned {wanted.losses}"
+    try:
+        TrainingRound(**vars(wanted)).options(run.train)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"returned train.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return None
 
 
 def _write_round(folder: Path, wanted: Round) -> None:

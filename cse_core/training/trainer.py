@@ -254,9 +254,7 @@ class Trainer:
     def _steps(self, loop: TrainingLoop, meters: Meters) -> None:
         """Make the steps of a round; log, score and save after those that call for it."""
         intervals = Intervals.of(loop.options, loop.total)
-        patience = intervals.evaluations(
-            loop.current.patience or loop.options.patience, loop.batches.per_epoch
-        )
+        patience = intervals.evaluations(loop.options.patience, loop.batches.per_epoch)
         evaluates = bool(self.scorer.dev and intervals.evaluate)
         if evaluates and not (loop.over or loop.done or self.steps_before):
             self._evaluate(loop)

@@ -25,6 +25,22 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--pool cls --pool +raising-head", 1, ("pool.raising-head", "ValueError: no vectors today")),
     ("--positives flat-group", 1, ("positives.flat-group", "promised vectors [8, P, 32]")),
     ("--positives no-groups", 1, ("positives.no-groups", "promised groups")),
+    *(
+        (f"--positives rounds --positives.rounds.how {how}", 1, ("positives.rounds", said))
+        for how, said in {
+            "no-text": "next_round promised a column text, returned positive",
+            "own-texts": 'promise them in the record: columns=("text",)',
+            "two-lengths": "of one length, returned {'text': 8, 'positive': 7}",
+            "row-below": "integers from 0 to 19, as positive, returned -1",
+            "row-above": "integers from 0 to 19, as positive, returned 1000000",
+            "float-rows": "integers from 0 to 19, as positive, returned 0.0",
+            "no-texts": "texts that are not blank as positive, returned None",
+            "no-loss": "names of losses (infonce), returned ('infonse',)",
+            "without-loss": "names of losses (infonce), returned ()",
+            "no-option": "returned train.step: Extra inputs are not permitted",
+            "no-patience": "returned train.patience: Value error, must be a number of evaluations",
+        }.items()
+    ),
     ("--negatives short-view", 1, ("negatives.short-view", "promised 8 texts, returned 7")),
     ("--negatives float-mask", 1, ("negatives.float-mask", "mask of bool")),
     ("--negatives short-rows", 1, ("negatives.short-rows", "promised row [2]")),

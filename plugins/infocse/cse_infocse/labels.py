@@ -116,7 +116,9 @@ class Labels(PositiveMiner):
             )
         corpus = setup.load_texts(file)
         if "positive" in corpus.names:
-            return Labelled(list(corpus.column("text")), list(corpus.column("positive")))
+            filled = [row for row, text in enumerate(corpus.column("positive")) if text]
+            both = (corpus.column(name).take(filled) for name in ("text", "positive"))
+            return Labelled(*map(list, both))
         return self._titles(corpus, file)
 
     def _titles(self, corpus: Corpus, what: str) -> Labelled:

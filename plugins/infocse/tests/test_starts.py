@@ -150,7 +150,7 @@ def test_few_labels_are_the_same_in_each_turn(tmp_path: Path) -> None:
 
 def test_pairs_of_a_table(tmp_path: Path) -> None:
     file = tmp_path / "pairs.tsv"
-    file.write_text("text\tpositive\na b\tb a\nc d\td c\n")
+    file.write_text("text\tpositive\na b\tb a\nblank\t\nc d\td c\n")
     found = make_part("positives", "labels", file=str(file)).next_round(round_context(corpus_of(2)))
     assert found.pairs == {"text": ["a b", "c d"], "positive": ["b a", "d c"]}
 

@@ -241,7 +241,7 @@ class Neighbour(PositiveMiner):
         return {"neighbours": Positives(batch.anchors.roll(1, 0).detach().unsqueeze(1), weights)}
 
 
-@part(MinerSpec, rounds=True, provides=("pairs",))
+@part(MinerSpec, rounds=True, provides=("pairs",), columns=("text",))
 class Pairs(PositiveMiner):
     """Each row with the next."""
 

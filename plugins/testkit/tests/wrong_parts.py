@@ -252,7 +252,7 @@ WRONG = [
     Wrong("negative-weights", "Neighbour", "torch.ones(", "-torch.ones(",
           GROUPS, "weights below zero"),
     Wrong("blank-pairs", "Pairs", "texts[1:]}", '[" ", *texts[2:]]}',
-          "rounds_are_well_formed_and_repeat", "has a blank text"),
+          RUNS, "texts that are not blank as positive, returned ' '"),
     Wrong("moves-online", "Copy", _FROZEN,
           "self.encoder = online\n\n    @torch.no_grad()"
           "\n    def after_step(self, batch: Any, ctx: Any) -> None:"

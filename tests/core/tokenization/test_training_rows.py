@@ -61,6 +61,7 @@ def test_a_round_of_rows_tokenises_nothing(tokenizer: TextTokenizer, seen: list[
     del seen[:]
     pairs = {"text": np.array([4, 0, 3]), "positive": np.array([1, 2, 5])}
     rows = TrainingRows(corpus, 8, pairs, base, 1)
+    assert not np.shares_memory(rows.corpus_row.numpy(), pairs["text"])  # which may be read-only
     index = torch.tensor([2, 0, 1])
     for column in ("text", "positive", "title"):
         found = rows.content(column, index, tokenizer).ids

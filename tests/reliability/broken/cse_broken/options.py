@@ -1,6 +1,6 @@
 """The options of the broken parts."""
 
-from cse_core.options import HeadOptions, LossOptions
+from cse_core.options import HeadOptions, LossOptions, MinerOptions
 
 
 class WrongOptions(LossOptions):
@@ -11,3 +11,8 @@ class WrongOptions(LossOptions):
 class BentOptions(HeadOptions):
     how: str = "detaches"
     """What it does."""
+
+
+class RoundsOptions(MinerOptions):
+    how: str = "no-text"
+    """What is wrong with its round."""

@@ -4,6 +4,7 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -16,7 +17,7 @@ from cse_core.parts import (
     NegativeStore,
     PositiveMiner,
 )
-from cse_core.types import LossOutput, Negatives, Positives, View
+from cse_core.types import LossOutput, Negatives, Positives, Round, View
 
 
 def _write(x: Any) -> Any:
@@ -63,6 +64,27 @@ GROUPS = {
 class Grouped(PositiveMiner):
     def mine(self, batch: Any, ctx: Any) -> Any:
         return GROUPS[self.name](batch)
+
+
+PAIRS = {"text": np.arange(8), "positive": np.arange(8)}
+ROUNDS = {
+    "no-text": {"pairs": {"positive": np.arange(8)}},
+    "own-texts": {"pairs": {"text": ["a", "b"], "positive": ["c", "d"]}},
+    "two-lengths": {"pairs": {**PAIRS, "positive": np.arange(7)}},
+    "row-below": {"pairs": {**PAIRS, "positive": np.arange(8) - 1}},
+    "row-above": {"pairs": {**PAIRS, "positive": np.arange(8) + 10**6}},
+    "float-rows": {"pairs": {**PAIRS, "positive": np.arange(8) / 2}},
+    "no-texts": {"pairs": {**PAIRS, "positive": ["a"] * 7 + [None]}},
+    "no-loss": {"losses": ("infonse",)},
+    "without-loss": {"losses": ()},
+    "no-option": {"train": {"step": 3}},
+    "no-patience": {"patience": "3 bananas"},
+}
+
+
+class Rounds(PositiveMiner):
+    def next_round(self, ctx: Any) -> Any:
+        return Round(**{"pairs": PAIRS, **ROUNDS[self.options.how]})  # type: ignore[arg-type]
 
 
 class ShortView(NegativeStore):

@@ -58,7 +58,11 @@ def cse_datasets() -> list[Record]:
 
 @hookimpl
 def cse_positive_miners() -> list[Record]:
-    return _specs(MinerSpec, "Grouped", "flat-group", "no-groups")
+    made = {"rounds": True, "provides": ("pairs",), "options": "cse_broken.options:RoundsOptions"}
+    return [
+        *_specs(MinerSpec, "Grouped", "flat-group", "no-groups"),
+        *_specs(MinerSpec, "Rounds", "rounds", **made),
+    ]
 
 
 @hookimpl
