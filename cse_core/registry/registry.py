@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from types import SimpleNamespace
 from typing import Generic, TypeVar, cast
 
 from cse_core.capabilities import INSTANCE, flatten
-from cse_core.errors import CseError, did_you_mean
+from cse_core.errors import CseError, PartError, did_you_mean
 from cse_core.loading import load_factory
 from cse_core.records import (
     COMPONENT_SPECS,
@@ -147,7 +148,7 @@ class Registry:
         """
         found, names = self.schedules(), [each.name for each in self.schedules()]
         shapes = (e.name if names.count(e.name) == 1 else e.qualified for e in found)
-        curves = (partial(_curve, each.spec.factory) for each in found)
+        curves = (partial(_curve, each) for each in found)
         return {**CURVES, **dict(zip(shapes, curves, strict=True))}
 
     def find(
@@ -243,8 +244,14 @@ def _provided(spec: ComponentSpec) -> set[str]:
     return {capability.replace(INSTANCE, spec.name) for capability in flatten(provided)}
 
 
-def _curve(factory: str, start: float, end: float, done: float) -> float:
-    return float(load_factory(factory)(start, end, done))
+def _curve(found: Registered[ScheduleSpec], start: float, end: float, done: float) -> float:
+    value = float(load_factory(found.spec.factory)(start, end, done))
+    low, high, slack = min(start, end), max(start, end), 1e-9 * (abs(start) + abs(end))
+    if not low - slack <= value <= high + slack:
+        schedule = SimpleNamespace(path=f"schedule.{found.name}", owner=found.label)
+        what = f"promised a number between its bounds, returned {value:g}"
+        raise PartError(schedule, f"{found.name}({start:g},{end:g})", what)
+    return value
 
 
 def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:
