@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -206,8 +206,36 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
     part.name, part.path, part.owner = choice.name, choice.path, choice.owner
+    if wrong := _lost(part, choice, setup):
+        raise PartError(part, "__init__", wrong)
     if isinstance(part, SlicePooler):
         part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
         part.to(setup.device)
     return part
+
+
+def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
+    """Return what of a part's state would be neither saved nor trained, None where all is kept."""
+    if isinstance(part, nn.Module):
+        what = "made a module, whose state is its parameters and buffers: leave remembers out"
+        return what if part.remembers else None
+    if part.remembers and choice.kind == "pool":
+        return "remembers what no saved model holds: make the part an nn.Module with buffers"
+    states = [name for name in part.remembers if hasattr(getattr(part, name, None), "state_dict")]
+    if len(states) > 1:
+        return f"remembers {' and '.join(states)}: only one may have a state_dict"
+    trained = {*_trainable(setup.encoder, *setup.heads.values(), *setup.parts.values())}
+    for name, value in vars(part).items():
+        if not trained.issuperset(_trainable(value)):
+            what = f"made a part whose {name} has parameters that no optimiser has"
+            return f"{what}: subclass nn.Module first, or call {name}.requires_grad_(False)"
+    return None
+
+
+def _trainable(*values: Any) -> Iterator[int]:
+    """Yield the ids of the tensors that ask for a gradient: of modules, or values themselves."""
+    for value in values:
+        for each in value.parameters() if isinstance(value, nn.Module) else (value,):
+            if isinstance(each, Tensor) and each.requires_grad:
+                yield id(each)

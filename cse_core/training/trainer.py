@@ -20,7 +20,7 @@ from torch import Tensor
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
 from cse_core.engine.step import StepResult
-from cse_core.errors import CseError
+from cse_core.errors import CseError, PartError
 from cse_core.files import METRICS, RUN_FILE, atomic_write, disk_errors
 from cse_core.reporter import Reporter
 from cse_core.runtime import distributed
@@ -159,8 +159,15 @@ class Trainer:
         encoders = [(self.assembly.encoders[v.branch], v.name) for v in self.composition.views]
         for sentence_encoder, view in [*encoders, (inference_encoder(self.assembly), "anchor")]:
             sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), view)
-        for part in self.assembly.parts.values():
+        row, heads, slicer = self.composition.inference_parts
+        encode = {planned.path for planned in (row, *heads, slicer) if planned is not None}
+        for path, part in self.assembly.parts.items():
+            before = dict(vars(part))
             part.prepare(self.corpus)
+            new = [n for n, value in vars(part).items() if before.get(n) is not value]
+            if new and path in encode:
+                what = f"sets {new[0]}, which no saved model holds: make it a buffer of a module"
+                raise PartError(part, "prepare", what)
         saved.part_states(self.assembly)  # one that cannot be saved is found before any work
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import cse
 from cse_core.capabilities import Role
 from cse_core.parts import (
     Adapter,
@@ -182,6 +184,20 @@ class PoolerSuite(PartSuite):
         if not isinstance(own, record):
             raise NotMeant(f"its record is a {type(own).__name__}")
         return cls.trial().part
+
+    def promise_a_saved_model_encodes_as_the_run_does(self) -> None:
+        """Saved after two steps and loaded, with the head kept, a model gives the same vectors."""
+        trial = self.trial()
+        kept = (f"{trial.path}.keep=always",) if isinstance(trial.planned.spec, HeadSpec) else ()
+        rig, texts = trial.fresh(*kept), list(trial.corpus.column("text"))[:6]
+        rig.step(2)
+        with tempfile.TemporaryDirectory(prefix="cse-model-") as folder:
+            rig.session.save(f"{folder}/model")
+            found = cse.load(f"{folder}/model", device="cpu", plugins=trial.plugins).encode(texts)
+        far = np.abs(found - rig.session.encode(texts)).max()
+        assert far < 1e-4, (
+            f"vectors differ by up to {far:.2g}: make it an nn.Module and what it learns a buffer"
+        )
 
     def promise_its_prompts_are_texts(self) -> None:
         """``prompt`` returns two texts for every role, and layers are those of the encoder."""

@@ -231,6 +231,10 @@ WRONG = [
     # poolers
     Wrong("narrow", "Means", "row_means(hidden.last, tokens)",
           "hidden.last[tokens.offsets[1:] - 1, :8]", RUNS, "Means.dimension says 32"),
+    Wrong("counts-steps", "Dense", "return mapped",
+          "return mapped + self.steps\n\n    steps = 0"
+          "\n\n    def after_step(self, batch: Any, ctx: Any) -> None:\n        self.steps += 1",
+          "a_saved_model_encodes_as_the_run_does", "differ by up to 2: make it an nn.Module"),
     Wrong("no-dimension", "Dense", "self.dimension = setup.dimension", "",
           RUNS, "promised Dense.dimension, an integer such as 32, has None"),
     Wrong("unseeded", "Dense", 'init.normal_(each, std=0.1, generator=setup.generator("layer"))',
@@ -259,7 +263,7 @@ WRONG = [
           "\n        for parameter in self.encoder.parameters():\n            parameter.mul_(0.99)",
           RUNS, "after_step changes the online encoder"),
     Wrong("own-copy", "Copy", _FROZEN, "self.heads = setup.heads",
-          TRAINS, "are not with the optimiser", {"trainable": True}),
+          RUNS, "made a part whose encoder has parameters that no", {"trainable": True}),
     Wrong("no-dropout", "Copy", _FROZEN,
           f"{_FROZEN}\n        for module in online.modules():"
           "\n            if hasattr(module, 'p'):\n                module.p = 0.0",

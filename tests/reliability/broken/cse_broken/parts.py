@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from cse_core.memory import Fifo
 from cse_core.parts import (
     Adapter,
     Augmenter,
@@ -16,6 +17,7 @@ from cse_core.parts import (
     Metric,
     NegativeStore,
     PositiveMiner,
+    RowPooler,
 )
 from cse_core.types import LossOutput, Negatives, Positives, Round, View
 
@@ -34,6 +36,10 @@ AUGMENTERS = {
     "not-a-number": lambda x, ctx: x * float("nan") if ctx.step == 2 else x,
     "raises": lambda x, ctx: {}["a key"],
 }
+
+
+def over(start: float, end: float, done: float) -> float:
+    return start + (end - start) * done * 1.5
 
 
 class Changed(Augmenter):
@@ -85,6 +91,19 @@ ROUNDS = {
 class Rounds(PositiveMiner):
     def next_round(self, ctx: Any) -> Any:
         return Round(**{"pairs": PAIRS, **ROUNDS[self.options.how]})  # type: ignore[arg-type]
+
+
+class Remembers(RowPooler):
+    remembers = ("weights",)
+    weights = None
+
+
+class Fitted(RowPooler):
+    def prepare(self, dataset: Any) -> None:
+        self.weights = torch.ones(len(dataset))
+
+    def pool(self, hidden: Any, tokens: Any) -> Any:
+        return hidden.last[tokens.offsets[:-1]]
 
 
 class ShortView(NegativeStore):
@@ -139,6 +158,25 @@ class Stateful(NegativeStore):
 
 class OfWrongRecord(Loss):
     pass
+
+
+class TwoStates(Loss):
+    remembers = ("one", "two")
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        self.one, self.two = Fifo(), Fifo()
+
+
+class ModuleRemembers(nn.Module, Loss):
+    remembers = ("seen",)
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__()
+
+
+class HoldsLayer(Loss):
+    def __init__(self, options: Any, setup: Any) -> None:
+        self.layer = nn.Linear(2, 2)
 
 
 class Signature(Loss):

@@ -10,6 +10,8 @@ from cse_core.records import (
     MetricSpec,
     MinerSpec,
     Record,
+    RowPoolerSpec,
+    ScheduleSpec,
     StoreSpec,
 )
 
@@ -37,8 +39,15 @@ def cse_poolers() -> list[Record]:
     return [
         *_specs(HeadSpec, "WideHead", "wide-head"),
         *_specs(HeadSpec, "RaisingHead", "raising-head"),
+        *_specs(RowPoolerSpec, "Remembers", "remembers"),
+        *_specs(RowPoolerSpec, "Fitted", "fitted"),
         *_specs(HeadSpec, "Bent", "bent", options="cse_broken.options:BentOptions"),
     ]
+
+
+@hookimpl
+def cse_schedules() -> list[Record]:
+    return [ScheduleSpec(name="over", summary=BROKEN, factory="cse_broken.parts:over")]
 
 
 @hookimpl
@@ -83,6 +92,9 @@ def cse_losses() -> list[Record]:
     return [
         *_specs(LossSpec, "Wrong", "wrong", options="cse_broken.options:WrongOptions"),
         *_specs(LossSpec, "Signature", "signature"),
+        *_specs(LossSpec, "TwoStates", "two-states"),
+        *_specs(LossSpec, "ModuleRemembers", "module-remembers"),
+        *_specs(LossSpec, "HoldsLayer", "holds-layer"),
         *_specs(LossSpec, "NoLoss", "no-loss"),
         LossSpec(name="exits", summary=BROKEN, factory="cse_broken.exits:Exits"),
         *_specs(LossSpec, bare, "notes-no-list", plan_notes=lambda options, facts: "a text"),
