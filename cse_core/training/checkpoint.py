@@ -100,8 +100,6 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
     """Put weights back; refuse those of another model."""
     try:
         assembly.online.encoder.load_state_dict(saved.part("encoder"))
-        for path, module in assembly.modules():
-            module.load_state_dict(saved.part(f"part.{path}"))
     except RuntimeError as error:
         raise CseError(
             f"is not the model that the run started with: {str(error).splitlines()[-1].strip()}",
@@ -109,6 +107,14 @@ def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
             value=assembly.composition.model.name,
             hint="restore its files, or start a new run",
         ) from None
+    for path, module in assembly.modules():
+        try:
+            module.load_state_dict(saved.part(f"part.{path}"))
+        except RuntimeError as error:
+            what = f"does not fit its checkpoint: {str(error).splitlines()[-1].strip(' .')}"
+            hint = "a buffer must keep its shape; or install the version that the run started with"
+            where = f"{path} of {assembly.parts[path].owner}"
+            raise CseError(what, where=where, hint=hint) from None
 
 
 def averaged(start: Checkpoint, end: Checkpoint, share: float) -> Checkpoint:

@@ -225,6 +225,9 @@ def test_a_loss_of_nan_keeps_the_checkpoint_before(save: str, encoder: str, fold
     found = Checkpoint.read(kept)
     assert found.values["step"] == int(save)
     assert all(bool(v.isfinite().all()) for v in found.tensors.values() if v.is_floating_point())
+    found.tensors["part.loss.bias.scale"] = torch.zeros(2)
+    with pytest.raises(CseError, match="loss.bias of .* does not fit its checkpoint: .* scale: "):
+        run.restore(found)
 
 
 def test_what_a_run_warns_of(encoder: str, folder: Path) -> None:
