@@ -127,6 +127,10 @@ def test_a_new_decoder_sees_its_vector_and_earlier_tokens() -> None:
     changed = made(Rows(other, where.positions, where.offsets, where.row), vectors)
     moved = (changed - logits).abs().amax(dim=1) > 1e-9
     assert moved.tolist() == [False] * 6 + [True] * 3
+    last = where.row == 2
+    ids, places = where.ids[last], where.positions[last]
+    alone = made(Rows(ids, places, torch.tensor([0, len(ids)]), 0 * places), vectors[2:])
+    assert torch.allclose(alone, logits[last], rtol=0, atol=1e-9), "its place in the batch counts"
 
 
 def save(folder: Path, family: str) -> Path:

@@ -8,11 +8,11 @@ import pytest
 import torch
 from cse_diffcse.batch_norm import BatchNormMlp
 from cse_diffcse.options import BatchNormMlpOptions, ReplacedTokensOptions
-from cse_testkit import make_setup, run_steps, tiny_encoder
+from cse_testkit import make_context, make_setup, run_steps, tiny_encoder
 from torch import Tensor, nn
 
 from cse_core.errors import CseError
-from cse_core.types import StepContext, TokenStates
+from cse_core.types import Embeddings, StepContext, TokenStates
 
 LOSS: Any = {"loss": ["infonce", "+replaced-tokens"], "pool": ["cls"]}
 PLAIN = ["model.dropout=0", "train.batch_size=4", "views.positive.column=text"]
@@ -156,6 +156,10 @@ def test_the_projection_is_torchs_batch_norm_over_the_whole_batch() -> None:
     theirs = nn.Sequential(made.enter, first, nn.ReLU(), made.leave, last)
     rows = torch.randn(7, 4, dtype=torch.float64, generator=draws)
     assert torch.allclose(made.mapped(rows), theirs(rows), rtol=0, atol=1e-12)
+    keys = torch.zeros(4, dtype=torch.long)
+    views = {str(len(part)): Embeddings(part, *[keys[: len(part)]] * 3) for part in rows.split(4)}
+    both = torch.cat([view.vectors for view in made(views, make_context()).values()])
+    assert torch.allclose(both, theirs(rows), rtol=0, atol=1e-12), "all views are one batch"
     whole, cut = (
         run_steps(None, [*PLAIN, *sets], "diffcse", steps=2).losses
         for sets in ((), ("train.chunk_size=1",))
