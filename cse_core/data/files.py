@@ -239,7 +239,7 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[str, dict[str,
                 marks = [m for m in ";\t" if m in names[0] and f"{m} " not in names[0]]
                 if marks and not names[1:]:
                     what = f"fields stand apart by {marks[0]!r}"
-                    hint = "write them with commas in a *.csv file, or with tabs in a *.tsv file"
+                    hint = "write them with commas" if marks[0] == ";" else "name the file *.tsv"
                     raise CseError(what, where=where, hint=hint)
                 twice = sorted({name for name in names if name and names.count(name) > 1})
                 if twice:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from cse_core.capabilities import flatten
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
+from cse_core.files import MANIFEST
 from cse_core.options import HeadOptions, models_named, parts_held
 from cse_core.recipes import checks
 from cse_core.recipes.composition import Composition, PlannedPart, Problem
@@ -286,7 +287,8 @@ def model_alone(
     except CseError as error:
         if not (error.where or "").lstrip("-").startswith("pool"):
             raise
-        where = "--pooling" if pooling != "model" else f"pooling of {name}: {error.where}"
+        own = f"{MANIFEST} or modules.json of {name}: {error.where}"
+        where = own if pooling == "model" else "--pooling"
         raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
 
 
