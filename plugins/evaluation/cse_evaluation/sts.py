@@ -41,11 +41,14 @@ STS_TESTS = (
 
 
 def score_pairs(
-    encode: Encode, sets: Sequence[PairSet], words: Mapping[str, Baseline] | None = None
+    encode: Encode,
+    sets: Sequence[PairSet],
+    words: Mapping[str, Baseline] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> list[Result]:
     """Score an encoder on sets of graded pairs; it is called once, with all distinct sentences.
 
-    ``words`` is what ``score_words`` gave for each set.
+    ``words`` is what ``score_words`` gave for each set; ``metrics`` are computed too.
 
     Returns:
         One result for each set, in order; then, where several test sets of the suite are among
@@ -53,19 +56,16 @@ def score_pairs(
     """
     encoded = EncodedTexts(encode, (text for pairs in sets for text in pairs.texts))
     known = words or {}
-    results = [_score_set(pairs, encoded, known.get(pairs.name, {})) for pairs in sets]
-    mean = mean_of(
-        results,
-        STS_TESTS,
-        key="sets",
-        sums=("pairs",),
-        split="test",
-        setting="all",
-    )
+    results = [
+        _score_set(pairs, encoded, known.get(pairs.name, {}), metrics or {}) for pairs in sets
+    ]
+    mean = mean_of(results, STS_TESTS, key="sets", sums=("pairs",), split="test", setting="all")
     return results + mean
 
 
-def _score_set(pairs: PairSet, encoded: EncodedTexts, words: Baseline) -> Result:
+def _score_set(
+    pairs: PairSet, encoded: EncodedTexts, words: Baseline, metrics: Mapping[str, Metric]
+) -> Result:
     first, second = encoded.pair_vectors(pairs)
     cosines = row_cosines(first, second)
     facts: dict[str, Any] = {
@@ -78,6 +78,8 @@ def _score_set(pairs: PairSet, encoded: EncodedTexts, words: Baseline) -> Result
     if binary := binary_scores(pairs.gold, cosines):
         facts["binary"] = rounded({**binary, **binary_words})
     facts |= rounded(measure(pairs, first, second, encoded.unit(pairs.texts)), 6)
+    if numbers := _metric_numbers(metrics, encoded, pairs):
+        facts["metrics"] = numbers
     return Result.of(
         pairs.name,
         {"spearman": spearman(pairs.gold, cosines)},
@@ -87,6 +89,13 @@ def _score_set(pairs: PairSet, encoded: EncodedTexts, words: Baseline) -> Result
         words=beside,
         items=cosines,
     )
+
+
+def _metric_numbers(
+    metrics: Mapping[str, Metric], encoded: EncodedTexts, pairs: PairSet
+) -> dict[str, float]:
+    found = {name: metric.compute(encoded, pairs) for name, metric in metrics.items()}
+    return {f"{name}.{key}": value for name, own in found.items() for key, value in own.items()}
 
 
 def binary_scores(gold: Sequence[float], values: NDArray[np.float64]) -> dict[str, Any]:
@@ -132,11 +141,7 @@ class PairDevSet(DevSet):
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return its scores and the numbers of the metrics; each text is encoded once."""
         known = EncodedTexts(encode, self.pairs.texts)
-        found = self.score(known)
-        for name, metric in metrics.items():
-            numbers = metric.compute(known, self.pairs)
-            found.update({f"{name}.{key}": value for key, value in numbers.items()})
-        return found
+        return self.score(known) | _metric_numbers(metrics, known, self.pairs)
 
     def score(self, encode: Encode) -> dict[str, float]:
         """Score an encoder.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,13 +102,16 @@ def test_score_equals_a_plain_loop_and_each_text_is_encoded_once(encoder: Any) -
 def test_mean_is_called_mean_only_over_all_seven(encoder: Any) -> None:
     sets = [graded(name) for name in (*STS_TESTS, "stsb.dev", "mine")]
     beside = {each.name: score_words(each) for each in sets}
-    results = score_pairs(encoder, sets, beside)
+    counts = SimpleNamespace(compute=lambda encode, pairs: {"texts": len(encode(pairs.texts))})
+    results = score_pairs(encoder, sets, beside, {"counts": counts})
+    assert [each.facts["metrics"] for each in results[:-1]] == [{"counts.texts": 17}] * 9
     assert [result.name for result in results] == [*(s.name for s in sets), "mean"]
     mean = results[-1].to_json()
     for name in ("spearman", "tfidf", "jaccard"):
         scores = [result.scores[name] for result in results[:7]]
         assert mean[name] == pytest.approx(sum(scores) / 7, abs=1e-4)
-    assert (mean["sets"], mean["pairs"]) == (list(STS_TESTS), 7 * 12)
+    assert (mean["sets"], mean["pairs"]) == (list(STS_TESTS), 7 * 12) and "metrics" not in mean
+    assert len(encoder.calls) == 1
     fewer = score_pairs(encoder, sets[2:])[-1]
     assert (fewer.name, fewer.facts["sets"]) == ("mean-of-5", list(STS_TESTS[2:]))
     assert [r.name for r in score_pairs(encoder, sets[6:])] == ["sickr.test", "stsb.dev", "mine"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -145,9 +145,8 @@ def _score(
     scores = Scores(model.name, f"{model.description}, at most {model.max_length} tokens")
     encoder = TextEncoder(model.loaded, request.batch_tokens)
     encode = EncodedTexts(encoder, chain(*(each.texts for each in sources.pairs)))
-    scores.pairs = sts.score_pairs(encode, sources.pairs, words)
-    if request.metric:
-        scores.pairs = _with_metrics(scores.pairs, request.metric, model, encode, sources)
+    metrics = {name: model.metric(name) for name in request.metric}
+    scores.pairs = sts.score_pairs(encode, sources.pairs, words, metrics)
     for long_texts, tasks in sources.tasks:
         reads, treatment = _task_encoder(model, long_texts, request, progress)
         scores.tasks += transfer.score_tasks(
@@ -195,26 +194,3 @@ def _task_encoder(
         return np.concatenate(blocks)
 
     return encode, words
-
-
-def _with_metrics(
-    results: Sequence[Result],
-    names: Sequence[str],
-    model: Model,
-    encode: EncodedTexts,
-    sources: Sources,
-) -> list[Result]:
-    """Return the results with the numbers of installed metrics on each set."""
-    metrics = {name: model.metric(name) for name in names}
-    sets = {each.name: each for each in sources.pairs}
-    found = []
-    for result in results:
-        numbers = {
-            f"{name}.{key}": value
-            for name, metric in metrics.items()
-            if result.name in sets
-            for key, value in metric.compute(encode, sets[result.name]).items()
-        }
-        facts = {**result.facts, "metrics": numbers} if numbers else result.facts
-        found.append(replace(result, facts=facts))
-    return found
