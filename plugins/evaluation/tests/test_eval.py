@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cse_evaluation import probe
 from cse_evaluation.cli.outputs import write_pairs_out
-from cse_evaluation.cli.report import geometry_numbers, pair_lines, pair_numbers, table
+from cse_evaluation.cli.report import GEOMETRY, PAIRS, pair_lines, table
 from cse_evaluation.pairs import pairs_from_rows, read_pairs
 from cse_evaluation.results import Result
 from cse_evaluation.sts import score_pairs, score_words
@@ -183,7 +183,7 @@ def results(encoder: HashEncoder) -> list[Result]:
 
 def test_tables(results: list[Result]) -> None:
     lines = pair_lines([results])
-    text = shown(table(["mine"], [results], pair_numbers, ("pairs",), lines))
+    text = shown(table(["mine"], [results], PAIRS, ("pairs",), lines))
     (line,) = [line for line in text.splitlines() if "stsb.test" in line]
     cells = [cell.strip() for cell in line.strip(" │").split("│")]
     known = {**results[0].facts, **results[0].scores}
@@ -193,14 +193,14 @@ def test_tables(results: list[Result]) -> None:
     assert "All sets: setting all, score Spearman." in text
     two = [results, [Result.of(r.name, {"spearman": r.scores["spearman"] + 1.5}, r.facts,
                                split=r.split, setting=r.setting) for r in results]]  # fmt: skip
-    narrow = shown(table(["one", "runs/infonce-2026-11-22-192600"], two, pair_numbers, ("pairs",),
+    narrow = shown(table(["one", "runs/infonce-2026-11-22-192600"], two, PAIRS, ("pairs",),
                          lines), width=80)  # fmt: skip
     assert narrow.count("+1.50") == 4 and max(map(len, narrow.splitlines())) <= 80
     assert "…" not in narrow
-    geometry = shown(table(["mine"], [results], geometry_numbers, (), [], places=3))
+    geometry = shown(table(["mine"], [results], GEOMETRY, (), [], places=3))
     assert f"{results[0].facts['uniformity']['value']:.3f}" in geometry
     flat = Result.of("x", {"spearman": None}, results[0].facts, split="", setting="all")
-    text = shown(table(["mine"], [[flat]], pair_numbers, ("pairs",), pair_lines([[flat]])))
+    text = shown(table(["mine"], [[flat]], PAIRS, ("pairs",), pair_lines([[flat]])))
     assert "│ undefined │" in text and "collapsed" in text
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cse_cli.api import echo_err, say_table, warn
 from cse_core.suites import SuiteScore
+from cse_evaluation.ranking import MEASURES
+from cse_evaluation.retrieval import CUTS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,12 +17,26 @@ if TYPE_CHECKING:
 
 Results = Sequence[Sequence[SuiteScore]]
 """The results of each model, on the same sets."""
-Numbers = Mapping[str, Mapping[str, float | None]]
-"""By the name of a score: that of the model by an empty name, those of baselines by theirs; None
-for an undefined one."""
-_BASELINES = {"tfidf": "TF-IDF", "jaccard": "Jaccard", "majority": "majority",
-              "bm25": "BM25"}  # fmt: skip
-_BINARY = {"average precision": "average_precision", "ROC AUC": "roc_auc"}
+Rows = Mapping[str, Mapping[str, str]]
+"""By the score that a row shows, the name of the number in each column; that of a model has none.
+``binary/roc_auc`` stands below ``binary``. Without any rows each score has one."""
+PAIRS = {"Spearman": {"": "spearman", "TF-IDF": "tfidf", "Jaccard": "jaccard"}} | {
+    label: {"": f"binary/{name}", "TF-IDF": f"binary/tfidf/{name}",
+            "Jaccard": f"binary/jaccard/{name}"}
+    for label, name in (("average precision", "average_precision"), ("ROC AUC", "roc_auc"))
+}  # fmt: skip
+GEOMETRY = {
+    name.replace("_", " "): {"": f"{name}/value"}
+    for name in ("alignment", "uniformity", "mean_cosine", "effective_rank")
+}
+TASKS = {
+    "accuracy": {"": "accuracy", "TF-IDF": "tfidf", "majority": "majority"},
+    "F1": {"": "f1", "TF-IDF": "tfidf_f1"},
+}
+DOCUMENTS = {name: {"": name, "TF-IDF": f"tfidf/{name}"} for name in (f"recall@{k}" for k in CUTS)}
+QUERIES = {name: {"": name, "BM25": f"bm25/{name}"} for name in MEASURES} | {
+    "ndcg@10 with BM25": {"": "with_bm25/ndcg@10"}
+}
 _HEADS = ("split", "setting")
 _RECALL = "Recall@k x100: a document's own title among the k most similar of all titles."
 _JUDGED = (
@@ -39,19 +55,19 @@ def show(found: Evaluation) -> None:
     for each in found.models:
         echo_err(f"{each.model}: {each.encoder}")
     if (pairs := [each.pairs for each in found.models])[0]:
-        say_table(table(models, pairs, pair_numbers, ("pairs",), pair_lines(pairs)))
-        say_table(table(models, pairs, geometry_numbers, (), [_GEOMETRY], places=3))
+        say_table(table(models, pairs, PAIRS, ("pairs",), pair_lines(pairs)))
+        say_table(table(models, pairs, GEOMETRY, (), [_GEOMETRY], places=3))
     if (tasks := [each.tasks for each in found.models])[0]:
         lines = task_lines(models, tasks)
-        say_table(table(models, tasks, task_numbers, ("train", "test"), lines))
+        say_table(table(models, tasks, TASKS, ("train", "test"), lines))
     if (documents := [each.documents for each in found.models])[0]:
-        say_table(table(models, documents, document_numbers, ("documents", "titles"), [_RECALL]))
+        say_table(table(models, documents, DOCUMENTS, ("documents", "titles"), [_RECALL]))
     if (judged := [each.collections for each in found.models])[0]:
-        say_table(table(models, judged, query_numbers, ("queries", "documents"), [_JUDGED]))
+        say_table(table(models, judged, QUERIES, ("queries", "documents"), [_JUDGED]))
     for place, suite in enumerate(found.sources.others):
         scores = [each.others[place] for each in found.models]
         caption = f"{suite.spec.name}: {suite.spec.summary}"
-        say_table(table(models, scores, other_numbers, (), [caption]))
+        say_table(table(models, scores, {}, (), [caption]))
     for each in found.models:
         for result in each.all:
             for key, value in result.facts.get("metrics", {}).items():
@@ -70,7 +86,7 @@ def show(found: Evaluation) -> None:
 def table(
     models: Sequence[str],
     results: Results,
-    numbers_of: Callable[[SuiteScore], Numbers],
+    rows: Rows,
     sizes: Sequence[str],
     lines: Sequence[str],
     places: int = 2,
@@ -84,10 +100,10 @@ def table(
     from rich.table import Table
 
     first = results[0]
-    shown = [[numbers_of(result) for result in own] for own in zip(*results, strict=True)]
+    shown = [[_numbers(rows, result) for result in own] for own in zip(*results, strict=True)]
     scores = list(dict.fromkeys(name for own in shown for name in own[0]))
-    found = {name for own in shown for each in own[0].values() for name in each}
-    baselines = [name for name in _BASELINES.values() if name in found]
+    columns = dict.fromkeys(name for own in shown for each in own[0].values() for name in each)
+    baselines = [name for name in columns if name]
     shared = {head: {getattr(result, head) for result in first} for head in _HEADS}
     heads = [head for head in _HEADS if len(shared[head]) > 1]
     same = {head: shared[head].pop() for head in _HEADS if head not in heads}
@@ -136,62 +152,23 @@ def _cell(value: float | str | None, places: int) -> str:
     return "undefined" if value is None else f"{value:.{places}f}"
 
 
-def _beside(result: SuiteScore, scores: Mapping[str, str]) -> dict[str, float | None]:
-    """Return the named scores of a result, as far as it has them or they are undefined."""
-    known = {**result.facts, **result.scores}
-    return {label: known[name] for name, label in scores.items() if name in known}
-
-
-def pair_numbers(result: SuiteScore) -> Numbers:
-    """Return Spearman's correlation and, of pairs labelled 0 and 1, what describes them better."""
-    found = {"Spearman": _beside(result, {"spearman": "", **_BASELINES})}
-    binary = result.facts.get("binary", {})
-    for label, name in _BINARY.items() if binary else ():
-        words = {shown: binary[key][name] for key, shown in _BASELINES.items() if key in binary}
-        found[label] = {"": binary[name], **words}
-    return found
-
-
-def geometry_numbers(result: SuiteScore) -> Numbers:
-    """Return the geometry of a set's sentences; a mean has none."""
-    names = ("alignment", "uniformity", "mean_cosine", "effective_rank")
-    known = {name: result.facts[name]["value"] for name in names if name in result.facts}
-    return {name.replace("_", " "): {"": value} for name, value in known.items()}
-
-
-def task_numbers(result: SuiteScore) -> Numbers:
-    """Return the accuracy and, of pairs, F1."""
-    found = {"accuracy": _beside(result, {"accuracy": "", **_BASELINES})}
-    if "f1" in result.scores:
-        found["F1"] = _beside(result, {"f1": "", "tfidf_f1": _BASELINES["tfidf"]})
-    return found
-
-
-def document_numbers(result: SuiteScore) -> Numbers:
-    """Return the recalls of titles."""
-    return _with_words(result, "tfidf")
-
-
-def query_numbers(result: SuiteScore) -> Numbers:
-    """Return the measures of judged queries, and one with BM25 fused into the ranking."""
-    fused = result.facts.get("with_bm25", {})
-    first = next(iter(result.scores))
-    beside = {f"{first} with BM25": {"": fused[first]}} if fused else {}
-    return {**_with_words(result, "bm25"), **beside}
-
-
-def _with_words(result: SuiteScore, baseline: str) -> Numbers:
-    words = result.facts.get(baseline, {})
-    label = _BASELINES[baseline]
-    return {
-        name: {"": value, **({label: words[name]} if words else {})}
-        for name, value in result.scores.items()
+def _numbers(rows: Rows, result: SuiteScore) -> dict[str, dict[str, float | None]]:
+    """Return the numbers of a result by score and column; None for an undefined one."""
+    known = {**_flat(result.facts), **result.scores}
+    rows = rows or {name: {"": name} for name in result.scores}
+    found = {
+        score: {column: known[name] for column, name in names.items() if name in known}
+        for score, names in rows.items()
     }
+    return {score: numbers for score, numbers in found.items() if "" in numbers}
 
 
-def other_numbers(result: SuiteScore) -> Numbers:
-    """Return the scores of another distribution's suite."""
-    return {name: {"": value} for name, value in result.scores.items()}
+def _flat(facts: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in facts.items():
+        below = isinstance(value, Mapping)
+        found |= _flat(value, f"{above}{key}/") if below else {above + key: value}
+    return found
 
 
 def pair_lines(results: Results) -> list[str]:
