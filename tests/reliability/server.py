@@ -128,6 +128,8 @@ def _child(job: Mapping[str, Any]) -> None:
         os.close(writer)
     for number in (number for number, target in streams.items() if target is None):
         os.close(number)
+    # multiprocessing gave the server a stdin of its own.
+    sys.stdin = None if streams.get(0, "") is None else open(0, encoding="utf-8", closefd=False)  # type: ignore[assignment]
     os.environ.update(job["env"])
     os.chdir(job["cwd"])
     if job["gone"]:
