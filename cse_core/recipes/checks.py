@@ -211,7 +211,7 @@ def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
 def check_dimensions(run: Composition, there: int) -> Iterator[CseError]:
     """Refuse sizes of losses beyond those of the vectors."""
     for loss, options in run.losses():
-        if (most := max(options.dimensions, default=0)) > there:
+        if options.dimensions and (most := max(options.dimensions)) > there:
             hint = f"name sizes of at most {there}, that of the vectors"
             where = f"{loss.path}.dimensions"
             yield CseError("is more than the vectors have", where=where, value=most, hint=hint)

@@ -299,7 +299,10 @@ def test_the_command_equals_sentence_transformers(cse: Cse, tmp_path: Path) -> N
     judged["q2"]["10"] = 1  # as 9, whose text is the same: ties are ordered in other ways there
     folder = beir(tmp_path / "small", judged=judged)
     out = tmp_path / "items.tsv"
-    said = cse("eval", "starter", "--collections", str(folder), "--items-out", str(out), "--json")
+    words = ("eval", "starter", "--collections", str(folder), "--items-out")
+    said = cse(*words, str(folder / "queries.jsonl"))
+    assert said.code == 2 and "is read by this command" in said.err
+    said = cse(*words, str(out), "--json")
     assert said.code == 0, said.err
     assert "1 queries without judgements left out" in said.err
     found = json.loads(said.out)["results"]["small.test"]

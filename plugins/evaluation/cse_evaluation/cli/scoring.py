@@ -164,7 +164,9 @@ def _score(
     for judged in sources.collections:
         found = ranking.score_collection(encoder, judged, words.get(judged.name), progress)
         scores.collections.append(found)
-    scores.others = [list(each.suite.score(encode, each.read, progress)) for each in sources.others]
+    scores.others = [
+        list(each.suite.score(encoder, each.read, progress)) for each in sources.others
+    ]
     return scores, encoder.note
 
 

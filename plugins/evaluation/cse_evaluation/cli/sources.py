@@ -178,8 +178,9 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         if file in plugins.datasets and plugins.datasets[file].synthetic:
             found.synthetic.append(found.documents[-1].name)
     for folder in request.collections:
-        found.files.append(folder)
-        inside = find_collections(Path(folder).expanduser()).values()
+        path = Path(folder).expanduser()
+        found.files += map(str, (path if path.is_dir() else path.parent).rglob("*"))
+        inside = find_collections(path).values()
         found.collections += map(read_collection, inside or [folder])
     found.notes += [each.note for each in found.collections if each.note]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
