@@ -174,7 +174,7 @@ def settings_of(composition: Composition) -> Settings:
         found.update({f"{table}.{name}": value for name, value in values.items() if value != []})
     for part in composition.parts:
         found[part.path] = part.use
-        given_by_the_model = {"weights", "include_prompt"}
+        given_by_the_model = {"weights", "include_prompt"} if part.kind == "pool" else set()
         values = part.options.model_dump(mode="json", exclude=given_by_the_model)
         found.update(
             {f"{part.path}.{n}": value for n, value in values.items() if value not in ([], {})}
