@@ -149,7 +149,8 @@ def _front_matter(text: str) -> tuple[str, str]:
     if not isinstance(found, dict):  # a text between two lines
         return "", text
     title = found.get("title")
-    return " ".join(str("" if title is None else title).split()), text[front.end() :]
+    title = str(title) if isinstance(title, str | int | float) else ""  # no nested lists
+    return " ".join(title.split()), text[front.end() :]
 
 
 class _Paragraphs(HTMLParser):
