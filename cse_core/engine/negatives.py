@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -57,12 +58,13 @@ def negatives_for_loss(
     blocks: list[Negatives] = []
     if options.negatives not in ("stored", "none"):
         keep = options.same_sentence == "keep"
-        anchors = batch.view, Positives(batch.anchors.unsqueeze(1))
-        for side, name in (("target", "in-batch"), ("anchor", "anchors")):
-            if options.in_batch in (side, "both"):
-                own = (side == "anchor") is not turned
-                view, group = anchors if own else (options.target, batch.targets[options.target])
-                blocks.append(_in_batch(seen_by, batch, name, view, group, keep))
+        group = partial(_rows_of_group, seen_by, batch, options.target, keep_segments=keep)
+        anchors = partial(_anchors, seen_by, batch, keep_segments=keep)
+        target, other = (anchors, group) if turned else (group, anchors)
+        if options.in_batch in ("target", "both"):
+            blocks.append(target(name="in-batch"))
+        if options.in_batch in ("anchor", "both"):
+            blocks.append(other(name="anchors"))
         for name, role in seen_by.roles.items():
             rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
             if rows is not None:
@@ -215,26 +217,34 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
     return swapped, positives
 
 
-def _in_batch(
-    seen_by: Batch, batch: Batch, name: str, view: str, group: Positives, keep_segments: bool
+def _rows_of_group(
+    seen_by: Batch, batch: Batch, group: str, name: str, keep_segments: bool
 ) -> Negatives:
-    """Return a batch's rows of a group as negatives of its anchors, or of another's.
-
-    An anchor's own sentence is masked, with ``keep_segments`` its own row alone.
-    """
-    _, count, dimension = group.vectors.shape
-    vectors = group.vectors.reshape(-1, dimension)
+    """Return a batch's positives of a group as negatives of its anchors, or of another's."""
+    targets = batch.targets[group]
+    _, count, dimension = targets.vectors.shape
+    vectors = targets.vectors.reshape(-1, dimension)
     owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
-    absent = None if group.weights is None else group.weights.reshape(-1) <= 0
-    if group.distinct is not None:
-        vectors, owner, slot = (of_all[group.distinct] for of_all in (vectors, owner, slot))
-        absent = None if absent is None else absent[group.distinct]
-    mask = owner.unsqueeze(0) == seen_by.owner.unsqueeze(1)
-    if keep_segments:
-        mask = mask & (slot.unsqueeze(0) == seen_by.slot.unsqueeze(1))
+    absent = None if targets.weights is None else targets.weights.reshape(-1) <= 0
+    if targets.distinct is not None:
+        vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
+        absent = None if absent is None else absent[targets.distinct]
+    mask = _own(seen_by, owner, slot, keep_segments)
     # Absent ones are masked: to leave them out, a GPU would have to be waited for.
     mask = mask if absent is None else mask | absent.unsqueeze(0)
-    return _rows(seen_by, name, view, vectors, owner, slot, mask)
+    return _rows(seen_by, name, group, vectors, owner, slot, mask)
+
+
+def _anchors(seen_by: Batch, batch: Batch, name: str, keep_segments: bool) -> Negatives:
+    """Return a batch's anchors as negatives of another's, or of each other."""
+    mask = _own(seen_by, batch.owner, batch.slot, keep_segments)
+    return _rows(seen_by, name, batch.view, batch.anchors, batch.owner, batch.slot, mask)
+
+
+def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tensor:
+    """Return ``[A, N]`` which rows are of the anchor's own sentence, or its own row alone."""
+    own = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
+    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if keep_segments else own
 
 
 def _rows(
