@@ -49,11 +49,11 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=18_766),
+    Bound("cse_core", ("cse_core",), 11_000, held=18_767),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_635),
     Bound("  registry", ("cse_core/registry",), 600, held=829),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_662),
-    Bound("  data", ("cse_core/data",), 1_300, held=2_088),
+    Bound("  data", ("cse_core/data",), 1_300, held=2_089),
     Bound("  tokenization", ("cse_core/tokenization",), 450, held=668),
     Bound("  encoders and models", ("cse_core/encoders", "cse_core/models"), 1_700, held=2_242),
     Bound("  builtins", ("cse_core/builtins",), 600),
