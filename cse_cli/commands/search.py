@@ -16,7 +16,7 @@ from cse_cli.options.completion import complete_data
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table, warn
 from cse_cli.texts.given import ColumnsOption, named_columns, rows_of
-from cse_core.errors import CseError
+from cse_core.errors import CseError, truncate
 
 if TYPE_CHECKING:
     from cse_cli.models.index import Index
@@ -98,7 +98,8 @@ def search(
         heads = ("bm25", *heads) if bm25 else heads
         table = plain_table(each["query"], (each["similarity"], *heads, "text"))
         for hit in each["results"]:
-            table.add_row(f"{hit['score']:.4f}", *(str(hit[head]) for head in heads), hit["text"])
+            shown = (str(hit[head]) for head in heads)
+            table.add_row(f"{hit['score']:.4f}", *shown, truncate(hit["text"], 600))
         say_table(table)
 
 

@@ -49,7 +49,7 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 11_000, held=18_767),
+    Bound("cse_core", ("cse_core",), 11_000, held=18_766),
     Bound("  contract", ("cse_core/*.py",), 2_450, held=3_635),
     Bound("  registry", ("cse_core/registry",), 600, held=829),
     Bound("  recipes", ("cse_core/recipes",), 1_900, held=2_662),
@@ -61,7 +61,7 @@ BOUNDS = (
     Bound("  training", ("cse_core/training",), 1_400, held=2_153),
     Bound("  runtime", ("cse_core/runtime",), 490, held=1_037),
     Bound("  evaluation", ("cse_core/evaluation",), 110, held=137),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_341),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 7_760, held=9_342),
     Bound("plugins", ("plugins",), 26_467),
     Bound("  study", ("plugins/study",), 5_000, held=5_152),
     Bound("  cse-evaluation", ("plugins/evaluation",), 3_370, held=3_801),
