@@ -110,17 +110,15 @@ class TextEncoder:
     @property
     def note(self) -> str | None:
         """Return what to say of texts that were cut or not understood; None where all were read."""
-        if line := unknown_line(self.unknown, self.tokens, self._model.name):
-            return line
+        unknown = unknown_line(self.unknown, self.tokens, self._model.name)
         if not self.cut:
-            return None
+            return unknown or None
         encoder = self._model.sentence_encoder
         more = f"; --max-length N reads up to {encoder.encoder.max_positions:,}"
         if encoder.max_length >= encoder.encoder.max_positions:
             more = ", which is all that the model takes"
-        return (
-            f"{self.cut:,} of {self.texts:,} texts were cut at {encoder.max_length:,} tokens{more}"
-        )
+        cut = f"{self.cut:,} of {self.texts:,} texts were cut"
+        return "; ".join(filter(None, (f"{cut} at {encoder.max_length:,} tokens{more}", unknown)))
 
 
 def _encoded(

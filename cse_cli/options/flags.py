@@ -47,7 +47,7 @@ def check_once(words: Sequence[str]) -> None:
     """Refuse a flag that takes one value and is given again; of an option the last value counts."""
     given = _values(words)
     for flag in _ONCE:
-        if len(values := given[flag.replace("-", "_")]) > 1:
+        if len(values := dict.fromkeys(given[flag.replace("-", "_")])) > 1:
             hint = "leave one out"
             if flag == "recipe":
                 hint = "name one, and add parts of the other: --loss +NAME"

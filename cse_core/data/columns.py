@@ -181,7 +181,7 @@ def gathered(
 ) -> pa.Table:
     """Return a table whose numbered columns are one of lists, and whose sets are columns.
 
-    ``negative_1`` and ``negative_2`` become ``negative`` if they hold texts by ``kind``; ``texts``
+    ``negative_1`` and ``negative_2`` become ``negative``, numbers by ``kind`` left out; ``texts``
     a text, its positive and negatives, ``set`` a text and its positives. Sets whose texts are
     graded are refused: none is known to be a positive.
     """
@@ -191,7 +191,7 @@ def gathered(
     for target in ("positive", "negative"):
         for stem in map(plain, KNOWN_COLUMNS[target]):
             names = [name for key, name in by_plain.items() if key.rstrip(_DIGITS) == stem]
-            names = [name for name in names if kind(table.column(name)) in _TEXT_KINDS]
+            names = [n for n in names if kind(table.column(n)) not in ("number", "lists")]
             if names[1:] or (names and stem not in by_plain):
                 rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
                 made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names

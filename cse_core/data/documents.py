@@ -26,6 +26,8 @@ _INLINE = frozenset(
     "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span "
     "strike strong sub sup time tt u var wbr".split()
 )
+_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
+_MODEL = {"config.json", "config_sentence_transformers.json"}
 _HIDDEN = frozenset("head title script style template noscript nav svg".split())
 _BLANK = re.compile(r"\n\s*\n")
 _WRITTEN_TOGETHER = 1.5
@@ -83,7 +85,7 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
     """Return the documents of a folder and its subfolders in order, and what else is there.
 
     That is other files by ending, and folders that are not read, with why: links that lead out of
-    the folder, too. Hidden ones are passed over, and folders of models.
+    the folder, too. Hidden ones are passed over.
     """
     found: list[Path] = []
     others: Counter[str] = Counter()
@@ -93,7 +95,8 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
         wrong[Path(error.filename)] = read_error(error.filename, error)
 
     for place, folders, names in os.walk(folder, onerror=unreadable):
-        if "modules.json" in names:
+        if "modules.json" in names and not _MODEL.isdisjoint(names) and Path(place) != folder:
+            wrong[Path(place)] = CseError("a saved model", where=place)
             folders.clear()
             continue
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -142,14 +145,15 @@ def _front_matter(text: str) -> tuple[str, str]:
         return "", text
     import yaml
 
+    inside, loader = front[2] or "", getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # of texts alone
     try:
-        found = (yaml.safe_load if front[1] == "---" else tomllib.loads)(front[2] or "") or {}
-    except Exception:  # of two libraries; what is broken gives no title
-        found = {}
+        found = (yaml.load(inside, loader) if front[1] == "---" else tomllib.loads(inside)) or {}
+    except Exception:  # of two libraries; a colon in a title is enough
+        found = {"title": "".join(_TITLE.findall(inside)[:1])}
     if not isinstance(found, dict):  # a text between two lines
         return "", text
     title = found.get("title")
-    title = str(title) if isinstance(title, str | int | float) else ""  # no nested lists
+    title = title if isinstance(title, str) and title not in ("~", "null") else ""
     return " ".join(title.split()), text[front.end() :]
 
 

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -42,6 +43,7 @@ COMPRESSIONS = ("gz", "zst")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
+_APART = re.compile(r"[\w.-]+(?: [\w.-]+)*(?:([;\t])[\w.-]+(?: [\w.-]+)*)+")
 _MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE = 2**28
@@ -236,11 +238,10 @@ def separated(file: TextFile, reading: Reading) -> Iterator[tuple[str, dict[str,
                     reading.blank += 1
             elif not names:
                 names = [name.strip() for name in fields]
-                marks = [m for m in ";\t" if m in names[0] and f"{m} " not in names[0]]
-                if marks and not names[1:]:
-                    what = f"fields stand apart by {marks[0]!r}"
-                    hint = "write them with commas" if marks[0] == ";" else "name the file *.tsv"
-                    raise CseError(what, where=where, hint=hint)
+                if not names[1:] and (apart := _APART.fullmatch(names[0])):
+                    known = "tabs" if file.format == "tsv" else "commas"
+                    hint = "name the file *.tsv" if apart[1] == "\t" else f"write them with {known}"
+                    raise CseError(f"fields stand apart by {apart[1]!r}", where=where, hint=hint)
                 twice = sorted({name for name in names if name and names.count(name) > 1})
                 if twice:
                     what = f"the header has the column {twice[0]!r} twice"

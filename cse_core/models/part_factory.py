@@ -227,9 +227,10 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
         return f"remembers {' and '.join(states)}: only one may have a state_dict"
     trained = {*_trainable(setup.encoder, *setup.heads.values(), *setup.parts.values())}
     for name, value in vars(part).items():
-        if not trained.issuperset(_trainable(value)):
+        frozen = isinstance(value, nn.Module) and not value.training  # such as a teacher
+        if not frozen and not trained.issuperset(_trainable(value)):
             what = f"made a part whose {name} has parameters that no optimiser has"
-            return f"{what}: subclass nn.Module first, or call {name}.requires_grad_(False)"
+            return f"{what}: call {name}.requires_grad_(False), or subclass nn.Module first"
     return None
 
 

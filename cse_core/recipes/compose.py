@@ -77,13 +77,14 @@ def resolve(
         apply_sets(draft, sets, registry)
     run = replace(_typed(draft, registry, facts, chain, errors), says=says)
     with collect_errors(errors):
-        text = says.prompt(run.model.prompt or "")
+        typed = not _recorded(chain) or any(".prompt=" in each for each in sets)
+        text = says.prompt(run.model.prompt or "", typed=typed)
         if text or says.default_prompt_name is not None:
             run = replace(run, model=run.model.model_copy(update={"prompt": text}))
         named = {
             name: each if each.prompt is None
             else each.model_copy(
-                update={"prompt": says.prompt(each.prompt, f"views.{name}.prompt")}
+                update={"prompt": says.prompt(each.prompt, f"views.{name}.prompt", typed=typed)}
             )
             for name, each in run.view_options.items()
         }  # fmt: skip

@@ -246,10 +246,10 @@ def _provided(spec: ComponentSpec) -> set[str]:
 
 def _curve(found: Registered[ScheduleSpec], start: float, end: float, done: float) -> float:
     value = float(load_factory(found.spec.factory)(start, end, done))
-    low, high, slack = min(start, end), max(start, end), 1e-9 * (abs(start) + abs(end))
+    low, high, slack = min(start, end), max(start, end), 1e-6 * (abs(start) + abs(end))
     if not low - slack <= value <= high + slack:
         schedule = SimpleNamespace(path=f"schedule.{found.name}", owner=found.label)
-        what = f"promised a number between its bounds, returned {value:g}"
+        what = f"promised a number between its bounds, returned {value:.9g}"
         raise PartError(schedule, f"{found.name}({start:g},{end:g})", what)
     return value
 

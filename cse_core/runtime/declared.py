@@ -20,7 +20,7 @@ ACTIVATIONS = {
     "silu": "SiLU", "elu": "ELU", "leaky-relu": "LeakyReLU", "softplus": "Softplus",
 }  # fmt: skip
 """Functions behind a linear layer, and their classes in torch."""
-_NAME = re.compile(r"[\w-]+", re.ASCII)
+_NAME = re.compile(r"\w[\w-]*", re.ASCII)
 _FLAG = "pooling_mode_"
 _ARGUMENTS = (
     *("model_args", "model_kwargs", "config_args", "config_kwargs", "tokenizer_args"),
@@ -29,7 +29,9 @@ _ARGUMENTS = (
 """What sentence-transformers gives to its encoder and tokenizer."""
 _HARMLESS = (
     *("add_pooling_layer", "dtype", "torch_dtype", "attn_implementation", "trust_remote_code"),
-    *("use_fast", "padding_side"),
+    *("use_fast", "padding_side", "padding", "truncation", "clean_up_tokenization_spaces"),
+    *("use_safetensors", "low_cpu_mem_usage", "device_map", "reference_compile", "revision"),
+    *("cache_dir", "local_files_only", "token"),
 )
 _MODES = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
 """Modes of sentence-transformers' pooling, and the row poolers that are equal to them."""
@@ -80,14 +82,17 @@ class Declared(BaseModel):
     model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
     transformer_task: Literal["feature-extraction"] = "feature-extraction"
 
-    def prompt(self, given: str | None = None, where: str = "model.prompt") -> str:
+    def prompt(
+        self, given: str | None = None, where: str = "model.prompt", *, typed: bool = True
+    ) -> str:
         """Return the text of a prompt by its name, any other text as it is, by default its own.
 
-        A word alone is a name: without a space or a sign behind it, it would be glued to each text.
+        A word alone that is ``typed``, and not recorded of a run, is a name: without a space or a
+        sign behind it, it would be glued to each text.
         """
         name = self.default_prompt_name if given is None else given
         text = "" if name is None else self.prompts.get(name, name)
-        if _NAME.fullmatch(text) and text not in self.prompts.values():
+        if typed and _NAME.fullmatch(text) and text not in self.prompts.values():
             what = "is the name of a prompt, and the model has none"
             hint = f"write '{text}: ' for a text"
             if self.prompts:
@@ -204,6 +209,8 @@ def _check_arguments(values: dict[str, Any], file: Path) -> None:
     for key in _ARGUMENTS:
         given = values.get(key) or {}
         named = given if isinstance(given, dict) else {"": given}
+        text = named.get("text")  # of processing_kwargs, by kind of input
+        named = text if isinstance(text, dict) else named
         for name, value in named.items():
             if name not in _HARMLESS and value not in (None, {}):
                 what = f"says {key + ('.' if name else '')}{name}, which cse does not have"

@@ -78,8 +78,7 @@ class TextTokenizer:
             raise CseError(
                 what, where="model.name", value=getattr(tokenizer, "name_or_path", None), hint=hint
             )
-        self.hf = tokenizer
-        self._set_prompt(prompt)
+        self.hf, self.prompt = tokenizer, prompt
         self._prompts: dict[str, list[int]] = {}
         self._others: dict[str, TextTokenizer] = {}
         self._find_special_tokens()
@@ -90,15 +89,8 @@ class TextTokenizer:
             return self
         if prompt not in self._others:
             self._others[prompt] = copy.copy(self)
-            self._others[prompt]._set_prompt(prompt)
+            self._others[prompt].prompt = prompt
         return self._others[prompt]
-
-    def _set_prompt(self, prompt: str) -> None:
-        if prompt and self.hf.truncation_side == "left":
-            what = "is cut with a long text, whose left end this tokenizer cuts"
-            hint = "set truncation_side to right in tokenizer_config.json, or take --prompt ''"
-            raise CseError(what, where="model.prompt", value=prompt, hint=hint)
-        self.prompt = prompt
 
     def _find_special_tokens(self) -> None:
         tokenizer = self.hf

@@ -142,7 +142,7 @@ def _shared(count: int, make: Callable[[int, int], Tensor], at_once: int = 1) ->
 
 def _wrong(wanted: Round, columns: tuple[str, ...], run: Composition, corpus: Corpus) -> str | None:
     """Return what a round does not keep of its contract, where its record promises ``columns``."""
-    pairs = wanted.pairs
+    pairs = {name: _rows_or_texts(values) for name, values in wanted.pairs.items()}
     of_corpus = isinstance(pairs.get("text"), np.ndarray)
     there = {*pairs, *(corpus.names if of_corpus else ())}
     if missing := [name for name in ("text", "positive", *columns) if name not in there]:
@@ -153,6 +153,8 @@ def _wrong(wanted: Round, columns: tuple[str, ...], run: Composition, corpus: Co
     if len({*sizes.values()}) > 1:
         return f"promised columns of one length, returned {sizes}"
     for name, values in pairs.items():
+        if run.needed_columns.types.get(name, "text") != "text":
+            continue  # a number that a part reads
         if isinstance(values, np.ndarray):
             promised = f"corpus rows, integers from 0 to {len(corpus) - 1},"
             rows = values.dtype.kind in "iu"
@@ -171,6 +173,14 @@ def _wrong(wanted: Round, columns: tuple[str, ...], run: Composition, corpus: Co
         first = error.errors()[0]
         return f"returned train.{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return None
+
+
+def _rows_or_texts(values: Any) -> Any:
+    """Return numbers as an array, of corpus rows or of what a part reads, and texts as a list."""
+    if isinstance(values, np.ndarray):
+        return values if values.dtype.kind in "iuf" else values.tolist()
+    numbers = len(values) and isinstance(values[0], int | float)
+    return np.asarray(values) if numbers else values
 
 
 def _write_round(folder: Path, wanted: Round) -> None:

@@ -14,8 +14,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cse_core.data import Corpus
 from cse_core.engine.assembly import Assembly
@@ -164,7 +165,12 @@ class Trainer:
         for path, part in self.assembly.parts.items():
             before = dict(vars(part))
             part.prepare(self.corpus)
-            new = [n for n, value in vars(part).items() if before.get(n) is not value]
+            new = [
+                name
+                for name, value in vars(part).items()
+                if isinstance(value, Tensor | np.ndarray | nn.Module)
+                and before.get(name) is not value
+            ]
             if new and path in encode:
                 what = f"sets {new[0]}, which no saved model holds: make it a buffer of a module"
                 raise PartError(part, "prepare", what)

@@ -43,7 +43,7 @@ def test_a_flag_of_one_value_is_given_once() -> None:
         with pytest.raises(CseError, match=said):
             check_once(words)
     check_once(["--loss", "a", "--loss", "b", "-d", "a", "-d", "b", "--train.lr", "1",
-                "--train.lr", "2", "--seed", "1", "--", "--seed", "2"])  # fmt: skip
+                "--train.lr", "2", "--seed", "1", "--seed=1", "--", "--seed", "2"])  # fmt: skip
 
 
 def test_words_are_taken_out() -> None:

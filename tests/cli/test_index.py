@@ -80,7 +80,7 @@ MARKED = {
     "b.md": ("---\ntitle: >-\n  Two\n  words\n--- \nIt leaks.", "Two words", "It leaks."),
     "c.md": ("---\ntitle: 'It''s here' # now\n---\nIt leaks.", "It's here", "It leaks."),
     "d.md": ('+++\ntitle = "Pump"\n+++\nIt leaks.', "Pump", "It leaks."),
-    "e.md": ("---\ntitle: [\n---\n# Pump", "Pump", "Pump"),
+    "e.md": ("---\ntitle: Pumps: a guide\n---\n# Pump", "Pumps: a guide", "Pump"),
     "f.md": ("---\nA text.\n\n---\nIt leaks.", "", "A text. It leaks."),
 }  # fmt: skip
 LEFT_OUT = {"g.md": b"---\ntitle: Pump\n---", "h.html": b"<nav>no</nav>", "i.txt": b"",
@@ -96,15 +96,15 @@ def test_marks_and_what_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "link").symlink_to("/")
     (tmp_path / "model").mkdir()
-    for name in ("modules.json", "README.md"):
+    for name in ("modules.json", "config.json", "README.md"):
         (tmp_path / "model" / name).write_text("A model.")
     found, notes = read_documents(tmp_path, "docs")
     read = {each.path.name: (each.title, *each.passages) for each in found}
     assert read == {name: (title, text) for name, (_, title, text) in MARKED.items()}
     assert notes == [
-        "docs: 8 of 18 are left out: not UTF-8 (3: j.txt, …), contains no text (2: g.md, …), a "
-        r"linked folder (link), its name is not UTF-8 (caf\udce9.md), the file is empty (i.txt); "
-        "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+        "docs: 9 of 19 are left out: not UTF-8 (3: j.txt, …), contains no text (2: g.md, …), a "
+        r"linked folder (link), a saved model (model), its name is not UTF-8 (caf\udce9.md), the "
+        "file is empty (i.txt); convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
     ]
     (error,) = document_files(tmp_path / "unreadable")[2].values()
     assert error.what == "cannot be read: No such file or directory"

@@ -115,6 +115,12 @@ def find_files(folder: Path) -> _Files | None:
     return _Files(documents, queries, qrels) if documents and queries and qrels else None
 
 
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a collection's folder that may be read."""
+    files = find_files(folder)
+    return [] if files is None else [files.documents, files.queries, *files.qrels.values()]
+
+
 def _first(folder: Path, stems: Sequence[str]) -> Path | None:
     """Return ``corpus.jsonl``, or the one file such as ``cran.documents.tsv``."""
     paths = (folder / f"{stem}{end}" for stem in stems for end in _TEXTS)

@@ -291,8 +291,8 @@ class PartSuite(RecordSuite):
         """One seed gives one result, bit for bit, also where a run is saved and restored.
 
         ``state_dict`` holds tensors and JSON values by names. The watched run is compared with one
-        that stops after two steps, and with new parts that go on from its checkpoint. What two
-        steps change in the part is there again before the third.
+        that stops after two steps, and with new parts that go on from its checkpoint. They
+        then hold what steps change in the part, too.
         """
         trial, first = self.trial(), self.trial().second
         with tempfile.TemporaryDirectory(prefix="cse-state-") as folder:
@@ -301,8 +301,6 @@ class PartSuite(RecordSuite):
             second.session.prepare()
         one, other = (rig.session.parts[trial.path].state_dict() for rig in (first, second))
         same("state_dict does not restore", snapshot(dict(one)), snapshot(dict(other)))
-        held, there = (_held(rig.session.parts[trial.path]) for rig in (first, second))
-        lost = [p for p, v in held.items() if v not in (trial.made.get(p), there.get(p))]
         second.step(STEPS - 2)
         again = [*first.losses[:2], *second.losses]
         for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
@@ -317,10 +315,10 @@ class PartSuite(RecordSuite):
             for rig in (trial.rig, second)
         )
         same("resumed after step 2, other weights", before, after)
-        forgets = (
-            "a resume forgets {0}, which steps change: name it in remembers, or make it in prepare"
-        )
-        assert not lost, forgets.format(lost[0])
+        held, there = (_held(rig.session.parts[trial.path]) for rig in (trial.rig, second))
+        lost = [p for p, v in held.items() if v not in (trial.made.get(p), there.get(p))]
+        mend = "which steps change: name it in remembers, or register a buffer"
+        assert not lost, f"a resume forgets {lost[0]}, {mend}"
 
     def promise_trains_with_finite_numbers_and_its_parameters_move(self) -> None:
         """In fp32 and bf16 losses, gradients and weights are finite, also with a batch of one row.

@@ -35,6 +35,9 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], str]] = {
         "a.csv", csv("anchor,positive,negative", A, B, C), TRIPLET, ""),
     "sentence-transformers, n-tuples": (
         "a.csv", csv("anchor,positive,negative_1,negative_2", A, B, C, D), TRIPLET, ""),
+    "negatives that recur": (
+        "a.csv", csv("anchor,positive,negative_1,negative_2", A, B, C, "Rome")
+        + "".join(f"{A} {n},{B} {n},{C} {n},Rome\n" for n in range(12)), TRIPLET, ""),
     "sentence-transformers, arrays": ("a.jsonl", json.dumps([A, B, C]) + "\n", TRIPLET, ""),
     "sentence-transformers, sets": ("a.jsonl", objects(set=[A, B, D]), PAIR, ""),
     "sentence-transformers, examples": ("a.jsonl", objects(texts=[A, B]), PAIR, ""),

@@ -205,7 +205,8 @@ FOLDERS: dict[str, Maker] = {
         pooling(include_prompt=False), prompts={"q": "the old "}, default_prompt_name="q"
     ),
     "cut on the left": changed(
-        saved(pooling(), length=9), "tokenizer_config.json", truncation_side="left"
+        saved(pooling(), length=9, prompts={"q": "the old "}, default_prompt_name="q"),
+        "tokenizer_config.json", truncation_side="left",
     ),
     "a prompt that is not pooled, unused": saved(pooling(include_prompt=False)),
     "last token": saved(pooling("lasttoken")),
@@ -213,7 +214,8 @@ FOLDERS: dict[str, Maker] = {
     "similarity dot": saved(pooling(), similarity_fn_name="dot"),
     "arguments without effect": changed(
         saved(pooling()), "sentence_bert_config.json",
-        model_args={"add_pooling_layer": False, "torch_dtype": "float32"}, tokenizer_args={},
+        model_args={"add_pooling_layer": False, "torch_dtype": "float32"},
+        processing_kwargs={"text": {"padding": True}},
     ),
     "cased": saved(pooling(), base=shared_encoder(True)),
     "cased with do_lower_case": changed(
@@ -244,20 +246,13 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         lambda f: replaced(f, "modules.json", r"sentence_transformers[\w.]*Pooling", "my.Pooling"),
         "needs code of its own, .*my.Pooling.*trust_remote_code",
     ),
-    "a prompt and texts cut on the left": (
-        changed(
-            saved(pooling(), prompts={"q": "the "}, default_prompt_name="q"),
-            "tokenizer_config.json", truncation_side="left",
-        ),
-        "model.prompt: is cut with a long text",
-    ),
     **{
         f"{key} of its own": (
             changed(saved(pooling()), "sentence_bert_config.json", **{key: given}), why
         )
         for key, given, why in (
             ("config_args", {"num_hidden_layers": 1}, r"config_args.num_hidden_layers, .*got 1\)"),
-            ("processing_kwargs", {"text": {"max_length": 5}}, "processing_kwargs.text, which"),
+            ("processing_kwargs", {"text": {"max_length": 5}}, "processing_kwargs.max_length"),
             ("query_length", 5, "says query_length, which"),
         )
     },

@@ -28,7 +28,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
 from cse_core.records import SuiteSpec
 from cse_core.suites import Suite
-from cse_evaluation.collections import Collection, find_collections, read_collection
+from cse_evaluation.collections import Collection, files_in, find_collections, read_collection
 from cse_evaluation.documents import DocumentSet, read_documents
 from cse_evaluation.labelled import LongTexts, Task, read_tasks
 from cse_evaluation.pairs import PairSet, find_pairs, pairs_from_rows
@@ -179,8 +179,8 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
             found.synthetic.append(found.documents[-1].name)
     for folder in request.collections:
         path = Path(folder).expanduser()
-        found.files += map(str, (path if path.is_dir() else path.parent).rglob("*"))
         inside = find_collections(path).values()
+        found.files += [folder, *map(str, chain.from_iterable(map(files_in, inside)))]
         found.collections += map(read_collection, inside or [folder])
     found.notes += [each.note for each in found.collections if each.note]
     check_names([row["name"] for row in found.rows() if row["size"] is not None])
