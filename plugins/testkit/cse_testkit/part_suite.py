@@ -317,8 +317,8 @@ class PartSuite(RecordSuite):
         same("resumed after step 2, other weights", before, after)
         held, there = (_held(rig.session.parts[trial.path]) for rig in (trial.rig, second))
         lost = [p for p, v in held.items() if v not in (trial.made.get(p), there.get(p))]
-        mend = "which steps change: name it in remembers, or register a buffer"
-        assert not lost, f"a resume forgets {lost[0]}, {mend}"
+        fix = "which steps change: name it in remembers, or register a buffer"
+        assert not lost, f"a resume forgets {lost[0]}, {fix}"
 
     def promise_trains_with_finite_numbers_and_its_parameters_move(self) -> None:
         """In fp32 and bf16 losses, gradients and weights are finite, also with a batch of one row.
