@@ -194,7 +194,6 @@ def main(jobs: Connection) -> None:
     for point in entry_points(group="cse"):
         point.load()
     import_module("huggingface_hub.constants").HF_HUB_OFFLINE = True
-    import_module("torch").set_num_threads(1)
     gc.freeze()
     with suppress(EOFError):
         while True:
