@@ -165,15 +165,11 @@ class Trainer:
         for path, part in self.assembly.parts.items():
             before = dict(vars(part))
             part.prepare(self.corpus)
-            new = [
-                name
-                for name, value in vars(part).items()
-                if isinstance(value, Tensor | np.ndarray | nn.Module)
-                and before.get(name) is not value
-            ]
-            if new and path in encode:
-                what = f"sets {new[0]}, which no saved model holds: make it a buffer of a module"
-                raise PartError(part, "prepare", what)
+            for name, value in vars(part).items() if path in encode else ():
+                new = before.get(name) is not value
+                if new and isinstance(value, Tensor | np.ndarray | nn.Module):
+                    what = f"sets {name}, which no saved model holds: make it a buffer of a module"
+                    raise PartError(part, "prepare", what)
         saved.part_states(self.assembly)  # one that cannot be saved is found before any work
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:
