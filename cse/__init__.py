@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from cse_cli.models.words import units_of as units_of
     from cse_cli.training.stored_run import StoredRun as StoredRun
     from cse_core import __version__ as __version__
-    from cse_core.data.columns import lacks_word_spaces as lacks_word_spaces
-    from cse_core.data.sources import hub_name as hub_name
-    from cse_core.data.sources import hub_rows as hub_rows
-    from cse_core.engine.step import StepResult as StepResult
-    from cse_core.engine.views import PreparedView as PreparedView
     from cse_core.errors import CseError as CseError
     from cse_core.errors import CseErrors as CseErrors
-    from cse_core.recipes.composition import Composition as Composition
-    from cse_core.runtime.device import resolve_device as resolve_device
-    from cse_core.runtime.device import resolve_precision as resolve_precision
-    from cse_core.training.recipe_file import as_recipe as as_recipe
+    from cse_defaults.texts.columns import lacks_word_spaces as lacks_word_spaces
+    from cse_defaults.texts.sources import hub_name as hub_name
+    from cse_defaults.texts.sources import hub_rows as hub_rows
+    from cse_engine.compose.composition import Composition as Composition
+    from cse_engine.run.recipe_file import as_recipe as as_recipe
+    from cse_engine.runtime.device import resolve_device as resolve_device
+    from cse_engine.runtime.device import resolve_precision as resolve_precision
+    from cse_engine.step.step import StepResult as StepResult
+    from cse_engine.step.views import PreparedView as PreparedView
 
 _NAMES = {
     "cse.models": ("Model", "evaluate", "load"),
@@ -70,14 +70,14 @@ _NAMES = {
     "cse_cli.models.words": ("Bm25", "Units", "fuse", "units_of"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
-    "cse_core.data.columns": ("lacks_word_spaces",),
-    "cse_core.data.sources": ("hub_name", "hub_rows"),
-    "cse_core.engine.step": ("StepResult",),
-    "cse_core.engine.views": ("PreparedView",),
+    "cse_defaults.texts.columns": ("lacks_word_spaces",),
+    "cse_defaults.texts.sources": ("hub_name", "hub_rows"),
+    "cse_engine.step.step": ("StepResult",),
+    "cse_engine.step.views": ("PreparedView",),
     "cse_core.errors": ("CseError", "CseErrors"),
-    "cse_core.recipes.composition": ("Composition",),
-    "cse_core.runtime.device": ("resolve_device", "resolve_precision"),
-    "cse_core.training.recipe_file": ("as_recipe",),
+    "cse_engine.compose.composition": ("Composition",),
+    "cse_engine.runtime.device": ("resolve_device", "resolve_precision"),
+    "cse_engine.run.recipe_file": ("as_recipe",),
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_PLACES)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.parts import Metric
-    from cse_core.recipes.composition import PlannedPart
     from cse_core.records import Kind
+    from cse_engine.compose.composition import PlannedPart
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Model:
         Raises:
             CseError: If it is unknown.
         """
-        from cse_core.models.part_factory import PartFactory
+        from cse_engine.step.part_factory import PartFactory
 
         online = self.loaded.sentence_encoder
         make = PartFactory(online.encoder, online.tokenizer, self.loaded.device)
@@ -166,7 +166,7 @@ class Model:
     def _planned(
         self, kind: Kind, name: str, options: Mapping[str, Any] | None = None
     ) -> PlannedPart:
-        from cse_core.recipes.composition import PlannedPart
+        from cse_engine.compose.composition import PlannedPart
 
         found = self._plugins.registry.find(kind, name)
         return PlannedPart.of(found, found.spec.options_class(**options) if options else None)

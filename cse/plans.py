@@ -18,7 +18,7 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.training.plan import PlannedRun
-    from cse_core.recipes.composition import Composition
+    from cse_engine.compose.composition import Composition
 
 Names = str | Sequence[str] | None
 """One name or several, as a flag that may be repeated takes them."""

@@ -15,8 +15,8 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse.models import Model
-    from cse_core.recipes.composition import Composition
-    from cse_core.training.trainer import Outcome
+    from cse_engine.compose.composition import Composition
+    from cse_engine.run.trainer import Outcome
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def resume(run: File, *, quiet: bool = False) -> Run:
 
 
 def _finished(folder: Path, plugins: Installed) -> Run:
-    from cse_core.training.trainer import Outcome
+    from cse_engine.run.trainer import Outcome
 
     result: dict[str, Any] = dict(StoredRun(str(folder), plugins).result or {})
     return Run(folder, Outcome(**{**result, "model": folder / result["model"]}), (), ())
@@ -153,7 +153,7 @@ def _run(
     force: bool = False,
 ) -> Run:
     from cse_cli.training.running import run
-    from cse_core.training.signals import Stopped
+    from cse_engine.run.signals import Stopped
 
     try:
         outcome, path, reporter = run(composition, folder, plugins, quiet=quiet, force=force)

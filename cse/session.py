@@ -19,17 +19,17 @@ from cse_cli.training.collapse import attach_callbacks
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_out
-from cse_core.engine.step import Engine, StepResult
 from cse_core.errors import CseError
-from cse_core.recipes.composition import Composition
 from cse_core.reporter import Reporter
-from cse_core.runtime.device import resolve_precision
-from cse_core.runtime.sharing import all_gather_objects
-from cse_core.training.checkpoint import Checkpoint, begin
-from cse_core.training.export import save_model
-from cse_core.training.loop import TrainingLoop
-from cse_core.training.run import Prepared
-from cse_core.training.run_folder import RunFolder
+from cse_engine.compose.composition import Composition
+from cse_engine.run.checkpoint import Checkpoint, begin
+from cse_engine.run.export import save_model
+from cse_engine.run.loop import TrainingLoop
+from cse_engine.run.run import Prepared
+from cse_engine.run.run_folder import RunFolder
+from cse_engine.runtime.device import resolve_precision
+from cse_engine.runtime.sharing import all_gather_objects
+from cse_engine.step.step import Engine, StepResult
 
 if TYPE_CHECKING:
     import numpy as np

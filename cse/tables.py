@@ -10,8 +10,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from cse_core.data.columns import lacks_word_spaces
-from cse_core.data.files import (
+from cse_core.errors import CseError
+from cse_core.files import atomic_file, cache_folder
+from cse_defaults.texts.columns import lacks_word_spaces
+from cse_defaults.texts.files import (
     COMPRESSIONS,
     RECORDS,
     TextFile,
@@ -20,7 +22,7 @@ from cse_core.data.files import (
     format_of,
     open_file,
 )
-from cse_core.data.tables import (
+from cse_defaults.texts.tables import (
     BODIES,
     Reading,
     as_object,
@@ -30,8 +32,6 @@ from cse_core.data.tables import (
     record_tables,
     unfold,
 )
-from cse_core.errors import CseError
-from cse_core.files import atomic_file, cache_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,18 +28,18 @@ from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
 from cse_cli.training.train_checks import check_can_load, check_read
 from cse_core.errors import visible
-from cse_core.recipes.compose import resolve
-from cse_core.recipes.model_facts import find_model
-from cse_core.recipes.reading import read_toml
-from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.recipes.values import as_typed
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registered, Registry
-from cse_core.runtime.hub import is_hub_reachable
+from cse_defaults.transformers.hub import is_hub_reachable
+from cse_defaults.transformers.model_facts import find_model
+from cse_engine.compose.compose import resolve
+from cse_engine.compose.reading import read_toml
+from cse_engine.compose.settings import CORE_OPTIONS
+from cse_engine.compose.values import as_typed
 
 if TYPE_CHECKING:
-    from cse_core.data import Corpus
     from cse_core.reporter import Reporter
+    from cse_defaults.texts import Corpus
 
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "Choice", "Installed", "Loading", "ModelArgument",
@@ -64,8 +64,8 @@ def load_texts(path: str, plugins: Installed | None = None, *, limit: int | None
     Raises:
         CseError: If it cannot be read.
     """
-    from cse_core.data import load_corpus
-    from cse_core.recipes.settings import DataOptions
+    from cse_defaults.texts import load_corpus
+    from cse_engine.compose.settings import DataOptions
 
     options = DataOptions(path=(path,), limit=limit)
     return load_corpus(options) if plugins is None else plugins.read(options).corpus()

@@ -17,20 +17,20 @@ from pathlib import Path
 
 from cse_cli.options.descriptions import describe
 from cse_core import capabilities, hookspecs
-from cse_core.builtins import plugin as builtins
-from cse_core.data.columns import KNOWN_COLUMNS, PARTNERS
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.loading import load_factory
 from cse_core.options import HeadOptions, Options
-from cse_core.recipes.settings import (
+from cse_core.records import COMPONENT_SPECS, ComponentSpec
+from cse_defaults.basics import plugin as builtins
+from cse_defaults.texts.columns import KNOWN_COLUMNS, PARTNERS
+from cse_engine.compose.settings import (
     DataOptions,
     InferenceOptions,
     ModelOptions,
     TrainOptions,
     ViewOptions,
 )
-from cse_core.recipes.values import as_typed, field_accepts, type_text
-from cse_core.records import COMPONENT_SPECS, ComponentSpec
+from cse_engine.compose.values import as_typed, field_accepts, type_text
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too

@@ -75,10 +75,10 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
         *("composition_of", "check_read", "absolute_path", "with_absolute_paths", "find_model"),
         *("CORE_OPTIONS", "as_typed", "read_toml"),
     ),
-    "cse_core.recipes.compose": ("resolve",),
+    "cse_engine.compose.compose": ("resolve",),
     "cse_core.registry.registry": ("Registry", "Registered", "PluginInfo"),
     "cse_cli.options.descriptions": ("describe",),
-    "cse_core.runtime.hub": ("is_hub_reachable",),
+    "cse_defaults.transformers.hub": ("is_hub_reachable",),
 }
 """What commands use, all of it imported from ``cse_cli.api``, where the other functions are."""
 DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}

@@ -16,10 +16,10 @@ import tomlkit
 
 from cse_cli.plugins.citations import papers_of
 from cse_cli.terminal.markdown import code, markdown_table, plain
-from cse_core.data.sources import hub_name
 from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write
 from cse_core.records import COMPONENT_SPECS, Paper
-from cse_core.training.export import public_name
+from cse_defaults.texts.sources import hub_name
+from cse_engine.run.export import public_name
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

@@ -17,7 +17,7 @@ from cse_cli.texts.given import ColumnsOption, named_columns
 from cse_core.errors import CseError, collect_errors, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_core.data import Corpus
+    from cse_defaults.texts import Corpus
 
 UNITS = ("sentence", "paragraph", "document")
 
@@ -212,8 +212,8 @@ def _load(
     sets: list[str] | None,
     limit: int | None = None,
 ) -> Corpus:
-    from cse_core.data import load_corpus
-    from cse_core.recipes.settings import DataOptions
+    from cse_defaults.texts import load_corpus
+    from cse_engine.compose.settings import DataOptions
 
     if unit not in UNITS:
         hint = did_you_mean(unit, UNITS)

@@ -106,7 +106,7 @@ def search(
 def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
     """Return the index of a model; refuse one that another model or other settings made."""
     from cse_cli.models.index import index_folder, index_of
-    from cse_core.recipes.model_facts import resolve_model
+    from cse_defaults.transformers.model_facts import resolve_model
 
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):

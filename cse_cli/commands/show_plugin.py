@@ -97,7 +97,7 @@ def _capabilities(record: Any, field: str) -> list[str] | None:
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_cli.options.descriptions import describe
     from cse_core.loading import load_factory
-    from cse_core.recipes.values import as_typed, field_accepts, type_text
+    from cse_engine.compose.values import as_typed, field_accepts, type_text
 
     return [
         {

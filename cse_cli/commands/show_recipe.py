@@ -14,7 +14,7 @@ from cse_cli.terminal.console import echo, say_json, warn
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
-    from cse_core.recipes.reading import Document
+    from cse_engine.compose.reading import Document
 
 
 def show_recipe(
@@ -41,7 +41,7 @@ def show_recipe(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a recipe: its parts, its settings, its file."""
-    from cse_core.recipes.reading import read_recipe
+    from cse_engine.compose.reading import read_recipe
 
     if toml and json:
         raise CseError("--toml and --json cannot go together", hint="leave one out")
@@ -102,8 +102,8 @@ def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, st
 
 
 def _blocks(document: Document) -> list[dict[str, Any]]:
-    from cse_core.recipes.reading import CONDITIONS
-    from cse_core.recipes.values import as_typed
+    from cse_engine.compose.reading import CONDITIONS
+    from cse_engine.compose.values import as_typed
 
     found = []
     for block in document.table.get("when", ()):

@@ -20,7 +20,7 @@ from cse_cli.training.train_checks import check_auto, check_same, planned_run, r
 from cse_cli.training.train_checks import save_recipe as write_recipe
 
 if TYPE_CHECKING:
-    from cse_core.recipes.composition import Composition
+    from cse_engine.compose.composition import Composition
 
 
 @choice_flags(dev=True)
@@ -120,7 +120,7 @@ def _run(
 ) -> None:
     """Train into a folder, or go on with the run that is there, and print what came of it."""
     from cse_cli.training.running import outcome_json, run, show_outcome
-    from cse_core.training.signals import Stopped
+    from cse_engine.run.signals import Stopped
 
     try:
         silent = quiet or json

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cse_cli.models.saved_model import SentenceModel
-    from cse_core.models.sentence_encoder import SentenceEncoder
-    from cse_core.runtime.declared import SimilarityName
     from cse_core.suites import Role
+    from cse_defaults.transformers.declared import SimilarityName
+    from cse_engine.step.sentence_encoder import SentenceEncoder
 
 LongTexts = Literal["cut", "slice"]
 """What becomes of texts that are longer than the model takes."""
@@ -157,8 +157,8 @@ def _sliced(
     """
     import torch
 
-    from cse_core.tokenization.tokenizer import TokenTable
     from cse_core.types import offsets_of, positions_of
+    from cse_defaults.transformers.tokenizer import TokenTable
 
     encoder = model.sentence_encoder
     whole = encoder.table(texts, None, shared)

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.models.encoding import BLOCK, TextEncoder, ranked, similarities
-from cse_core.data.documents import MARKED, read_document, read_documents
 from cse_core.errors import CseError
 from cse_core.files import RUN_FILE, atomic_folder
+from cse_defaults.texts.documents import MARKED, read_document, read_documents
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,8 +112,8 @@ def open_index(path: Path) -> Index:
 
 def model_sum(name: str, registry: Registry) -> str:
     """Return a checksum of all files of a model that say how it encodes."""
-    from cse_core.recipes.model_facts import resolve_model
-    from cse_core.training.fingerprints import folder_sums
+    from cse_defaults.transformers.model_facts import resolve_model
+    from cse_engine.run.fingerprints import folder_sums
 
     sums = folder_sums(Path(resolve_model(name, registry)))
     return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
@@ -153,7 +153,7 @@ def read_places(
     They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
     """
     from cse_cli.texts.given import check_lines, rows_of
-    from cse_core.data.files import is_saved
+    from cse_defaults.texts.files import is_saved
 
     found: Places = {}
     notes: list[str] = []

@@ -102,8 +102,8 @@ def check_config(name: str, registry: Registry) -> None:
 
     Nothing is looked at where the name is one of the hub.
     """
-    from cse_core.recipes.model_facts import find_model
-    from cse_core.runtime.model_files import model_folder, read_json
+    from cse_defaults.transformers.model_facts import find_model
+    from cse_defaults.transformers.model_files import model_folder, read_json
 
     folder = find_model(name, registry)
     if folder is None:
@@ -143,9 +143,9 @@ def check_model(
     Raises:
         CseError: If the model or pooler is unknown, or the length exceeds the model's.
     """
-    from cse_core.recipes.checks import installed_poolers
-    from cse_core.recipes.model_facts import model_facts
     from cse_core.records import RowPoolerSpec
+    from cse_defaults.transformers.model_facts import model_facts
+    from cse_engine.compose.checks import installed_poolers
 
     if pooling is not None:
         rows = installed_poolers(registry, RowPoolerSpec)

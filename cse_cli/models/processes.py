@@ -15,7 +15,7 @@ from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
-    from cse_core.models.sentence_encoder import SentenceEncoder
+    from cse_engine.step.sentence_encoder import SentenceEncoder
 
 Made = TypeVar("Made")
 
@@ -97,8 +97,8 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
             return
         import torch
 
-        from cse_core.runtime.distributed import join
-        from cse_core.runtime.sharing import run_on_rank_zero
+        from cse_engine.runtime.distributed import join
+        from cse_engine.runtime.sharing import run_on_rank_zero
 
         join(torch.device("cpu"))  # what they exchange lies there
         _team.plugins = installed(context)
@@ -119,7 +119,7 @@ def helpers() -> int:
     """Return how many other processes help with this command."""
     if _team.together is None:
         return 0
-    from cse_core.runtime.distributed import rank_and_size
+    from cse_engine.runtime.distributed import rank_and_size
 
     return rank_and_size()[1] - 1
 
@@ -134,9 +134,9 @@ def load_in_all(name: str, options: dict[str, Any]) -> SentenceModel:
 def _load(name: str, options: dict[str, Any]) -> SentenceModel:
     from cse_cli.models.saved_model import load
     from cse_cli.terminal.progress import libraries_quiet
-    from cse_core.runtime.device import resolve_device
-    from cse_core.runtime.distributed import join
-    from cse_core.runtime.sharing import all_gather_objects
+    from cse_engine.runtime.device import resolve_device
+    from cse_engine.runtime.distributed import join
+    from cse_engine.runtime.sharing import all_gather_objects
 
     _team.model = None  # the memory of the one before
 

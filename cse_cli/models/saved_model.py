@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.models.part_factory import PartFactory
-from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.recipes.compose import model_alone
-from cse_core.recipes.model_facts import resolve_model
 from cse_core.registry.registry import Registry
-from cse_core.runtime.declared import SimilarityName, declared
-from cse_core.runtime.device import Precision, resolve_device, resolve_precision
 from cse_core.suites import Role
+from cse_defaults.transformers.declared import SimilarityName, declared
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.model_facts import resolve_model
+from cse_engine.compose.compose import model_alone
+from cse_engine.runtime.device import Precision, resolve_device, resolve_precision
+from cse_engine.step.part_factory import PartFactory
+from cse_engine.step.sentence_encoder import SentenceEncoder
 
 
 @dataclass

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cse_core.data import Corpus
-from cse_core.encoders.dropout import DropoutSource
-from cse_core.models.part_factory import PartFactory
 from cse_core.parts import RoundContext
-from cse_core.runtime.seeds import StepPosition, draws, uniform_draws
-from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import SENTENCE, StepContext, View
+from cse_defaults.texts import Corpus
+from cse_engine.runtime.seeds import StepPosition, draws, uniform_draws
+from cse_engine.step.dropout import DropoutSource
+from cse_engine.step.part_factory import PartFactory
+from cse_engine.step.training_rows import TrainingRows
 
 if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
-    from cse_core.recipes.composition import PlannedPart
+    from cse_engine.compose.composition import PlannedPart
 
 ROWS = 64
 """Texts of a batch."""

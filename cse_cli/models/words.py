@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cse_core.data.columns import lacks_word_spaces
 from cse_core.errors import CseError
 from cse_core.files import atomic_folder
+from cse_defaults.texts.columns import lacks_word_spaces
 
 if TYPE_CHECKING:
     import numpy as np

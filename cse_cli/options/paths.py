@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from cse_cli.options.descriptions import describe
 from cse_core.options import Options
-from cse_core.recipes.composition import Composition, PlannedPart
-from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
-from cse_core.recipes.values import as_typed, field_accepts, type_text
+from cse_engine.compose.composition import Composition, PlannedPart
+from cse_engine.compose.settings import CORE_OPTIONS, ViewOptions
+from cse_engine.compose.values import as_typed, field_accepts, type_text
 
 
 @dataclass(frozen=True)

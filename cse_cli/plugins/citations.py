@@ -32,7 +32,7 @@ def papers_of(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
 def cited(what: str, plugins: Installed) -> tuple[str, ...]:
     """Return the papers behind a run's folder, a recipe, a recipe's file, a plugin, or ``all``."""
     from cse_core.errors import CseError
-    from cse_core.recipes.reading import read_recipe
+    from cse_engine.compose.reading import read_recipe
 
     infos = plugins.manager.infos
     meant = [info for info in infos if what in (ALL, info.name, info.distribution, info.key)]

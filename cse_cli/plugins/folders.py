@@ -35,7 +35,7 @@ def known_set(name: str, plugins: Installed, where: str) -> str:
         CseError: If a suite has such a set, and it is not in the data folder; ``where`` is the
             flag.
     """
-    from cse_core.data.files import format_of
+    from cse_defaults.texts.files import format_of
 
     if name in plugins.datasets or "/" in name or format_of(name) or Path(name).exists():
         return name

@@ -13,13 +13,13 @@ from cse_cli.plugins.installed_commands import Commands
 from cse_cli.terminal.console import warn
 
 if TYPE_CHECKING:
-    from cse_core.data import Data
-    from cse_core.recipes.settings import DataOptions
     from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
     from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registered, Registry
     from cse_core.suites import Suite, SuiteFiles
+    from cse_defaults.texts import Data
+    from cse_engine.compose.settings import DataOptions
 
 OWN_COMMANDS = (
     *("list-plugins", "show-plugin", "list-recipes", "show-recipe"),
@@ -119,7 +119,7 @@ class Installed:
 
     def read(self, options: DataOptions) -> Data:
         """Return what ``data.*`` names, read once in a command."""
-        from cse_core.data import read_data
+        from cse_defaults.texts import read_data
 
         key = options.model_dump_json()
         if key not in self._read:

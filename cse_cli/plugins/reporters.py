@@ -9,9 +9,9 @@ from typing import Any
 
 from cse_core.errors import CseError, describe, raise_all
 from cse_core.loading import load_factory
-from cse_core.recipes.values import FlagText, OptionReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
+from cse_engine.compose.values import FlagText, OptionReader
 
 WHERE = "train.report"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
-    from cse_core.encoders.masked_lm import WithHead
-    from cse_core.recipes.composition import Composition, PlannedPart
+    from cse_defaults.transformers.masked_lm import WithHead
+    from cse_engine.compose.composition import Composition, PlannedPart
 
 
 def planned_weights(
@@ -28,13 +28,13 @@ def planned_weights(
         return None, {}
     import torch
 
-    from cse_core.encoders.architecture import count_own, count_trained
-    from cse_core.encoders.encoder import PackedEncoder
-    from cse_core.encoders.masked_lm import load_masked_lm
-    from cse_core.engine.assembly import freeze
-    from cse_core.engine.part_calls import PartCalls
-    from cse_core.models.part_factory import PartFactory
-    from cse_core.recipes.model_facts import small_folder
+    from cse_defaults.transformers.architecture import count_own, count_trained
+    from cse_defaults.transformers.encoder import PackedEncoder
+    from cse_defaults.transformers.masked_lm import load_masked_lm
+    from cse_defaults.transformers.model_facts import small_folder
+    from cse_engine.step.assembly import freeze
+    from cse_engine.step.part_calls import PartCalls
+    from cse_engine.step.part_factory import PartFactory
 
     def folder_of(name: str | None) -> Path:
         """Return a folder with a model's configuration; where the hub gives none, the run's."""

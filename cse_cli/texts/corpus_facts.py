@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.texts.given import unknown_line
-from cse_core.data.columns import lacks_word_spaces
-from cse_core.data.corpus import Corpus
 from cse_core.errors import CseError, did_you_mean
+from cse_defaults.texts.columns import lacks_word_spaces
+from cse_defaults.texts.corpus import Corpus
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from cse_cli.plugins.installed import Installed
-    from cse_core.recipes.composition import Composition
     from cse_core.registry.registry import Registry
+    from cse_engine.compose.composition import Composition
 
     Counts = NDArray[np.integer[Any]]
 
@@ -106,8 +106,8 @@ def tokenizer_of(model: str, registry: Registry) -> Tokenizer:
     """Return the tokenizer of an installed encoder or a model's folder, which cuts nothing."""
     from tokenizers import Tokenizer
 
-    from cse_core.recipes.model_facts import find_model
-    from cse_core.runtime.model_files import model_folder
+    from cse_defaults.transformers.model_facts import find_model
+    from cse_defaults.transformers.model_files import model_folder
 
     try:
         folder = find_model(model, registry)

@@ -44,7 +44,7 @@ def named_columns(sets: Sequence[str] | None) -> dict[str, str]:
 
 def check_lines(columns: dict[str, str]) -> None:
     """Refuse columns where only lines and documents are read, whose one column is the text."""
-    from cse_core.data.columns import check_named
+    from cse_defaults.texts.columns import check_named
 
     check_named(columns, [{"text": "text"}])
 
@@ -79,8 +79,8 @@ def rows_of(
 
     With ``titled``, as texts are searched, a row's title stands before its text.
     """
-    from cse_core.data import read_data
-    from cse_core.recipes.settings import DataOptions
+    from cse_defaults.texts import read_data
+    from cse_engine.compose.settings import DataOptions
 
     options = DataOptions(path=(file,), columns=columns or {})
     data = read_data(options, registry, exact=True)
@@ -96,7 +96,7 @@ def rows_of(
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
-    from cse_core.data.files import file_lines, format_of, open_file
+    from cse_defaults.texts.files import file_lines, format_of, open_file
 
     if file != STDIN and (registry.has("dataset", file) or format_of(file) != "txt"):
         texts = rows_of(file, registry, columns, titled=False)
@@ -123,7 +123,7 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
 
 
 def _stdin() -> Iterator[str]:
-    from cse_core.data.files import read_error, text_lines
+    from cse_defaults.texts.files import read_error, text_lines
 
     try:
         yield from text_lines(sys.stdin.buffer, "stdin")

@@ -19,11 +19,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from cse_core.files import atomic_file, cache_folder
-from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
-from cse_core.runtime.distributed import rank_and_size
-from cse_core.runtime.sharing import all_gather_objects
-from cse_core.tokenization.tokenizer import AT_ONCE, TextTokenizer, TokenTable
+from cse_defaults.transformers.tokenizer import AT_ONCE, TextTokenizer, TokenTable
+from cse_engine.runtime.distributed import rank_and_size
+from cse_engine.runtime.sharing import all_gather_objects
+from cse_engine.step.sentence_encoder import SentenceEncoder
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, cast
 
 from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
 from cse_cli.texts.table_cache import kept_vectors, token_table
-from cse_core.recipes.composition import Composition
 from cse_core.records import LossSpec
 from cse_core.schedule import Schedule
-from cse_core.training.trainer import Callback, Trainer
+from cse_engine.compose.composition import Composition
+from cse_engine.run.trainer import Callback, Trainer
 
 if TYPE_CHECKING:
     from torch import Tensor

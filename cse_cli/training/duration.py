@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cse_core.recipes.composition import Composition
+from cse_engine.compose.composition import Composition
 
 if TYPE_CHECKING:
     from cse_cli.texts.corpus_facts import Lengths

@@ -11,21 +11,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cse_cli.options.flags import Choice
-from cse_core.data import Data
 from cse_core.options import LossOptions, Options, models_named
-from cse_core.recipes.composition import Composition, PlannedPart, PlannedView
-from cse_core.recipes.values import as_typed
 from cse_core.run_info import RunInfo
-from cse_core.runtime.model_files import DECODERS
-from cse_core.training.recipe_file import as_recipe
+from cse_defaults.texts import Data
+from cse_defaults.transformers.model_files import DECODERS
+from cse_engine.compose.composition import Composition, PlannedPart, PlannedView
+from cse_engine.compose.values import as_typed
+from cse_engine.run.recipe_file import as_recipe
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.texts.corpus_facts import Lengths
     from cse_cli.training.duration import Duration
     from cse_core.suites import DevSet
-    from cse_core.tokenization.domain_words import DomainWords
-    from cse_core.training.intervals import Intervals
+    from cse_defaults.transformers.domain_words import DomainWords
+    from cse_engine.run.intervals import Intervals
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class PlannedRun:
         return duration(self.composition, self.lengths, self.sets, self._times)
 
     def _chosen(self) -> str | None:
-        from cse_core.evaluation.dev_sets import choosing_score
+        from cse_engine.run.dev_sets import choosing_score
 
         train = self.composition.train
         return None if train.eval_steps == 0 else choosing_score(self.sets, train.select)
@@ -130,7 +130,7 @@ class PlannedRun:
     @cached_property
     def _intervals(self) -> Intervals | None:
         """The intervals of the run; None without dev sets, or where only the run can tell."""
-        from cse_core.training.intervals import Intervals
+        from cse_engine.run.intervals import Intervals
 
         train, steps = self.composition.train, self.composition.facts.steps
         if self.composition.round_miners:

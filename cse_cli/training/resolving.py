@@ -15,10 +15,10 @@ from cse_core.options import Options, is_location
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
     from cse_cli.plugins.installed import Installed
-    from cse_core.data import Corpus
-    from cse_core.recipes.composition import Composition, PlannedPart
     from cse_core.records import Kind
     from cse_core.registry.registry import Registry
+    from cse_defaults.texts import Corpus
+    from cse_engine.compose.composition import Composition, PlannedPart
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 _WORDS = (None, "auto", "none", "self")
@@ -38,7 +38,7 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     """
     from cse_cli.models.loading import check_config
     from cse_cli.plugins.folders import known_set
-    from cse_core.recipes.compose import resolve
+    from cse_engine.compose.compose import resolve
 
     dev = [known_set(name, plugins, "--dev") for name in choice.dev]
     data = [_with_weight(name) for name in choice.data]
@@ -58,8 +58,8 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
             lookup=plugins.read if look else None,
         )
     if errors and dev and look:  # dev sets that cannot be read are reported beside other mistakes
-        from cse_core.evaluation.dev_sets import dev_sets
-        from cse_core.recipes.settings import TrainOptions
+        from cse_engine.compose.settings import TrainOptions
+        from cse_engine.run.dev_sets import dev_sets
 
         with collect_errors(errors):
             dev_sets(TrainOptions(dev=tuple(dev)), (), plugins.registry, lambda _: None)
@@ -74,7 +74,7 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
 
 def _with_weight(data: str) -> tuple[str, float]:
     """Return name and weight of ``FILE:2``, where ``FILE`` ends as a file of texts does."""
-    from cse_core.data.files import format_of
+    from cse_defaults.texts.files import format_of
 
     found = re.fullmatch(r"(.+):(\d+\.?\d*|\.\d+)", data)
     if found is None or not format_of(found[1]) or os.path.exists(data):
@@ -96,7 +96,7 @@ def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
 
 def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
     """Return the named parts that there are, with their default options."""
-    from cse_core.recipes.composition import PlannedPart
+    from cse_engine.compose.composition import PlannedPart
 
     parts = []
     for kind, names in choice.kinds.items():
@@ -115,8 +115,8 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
 
 def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
     """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_core.recipes.reading import default_document, model_document, read_recipe
-    from cse_core.recipes.values import as_typed
+    from cse_engine.compose.reading import default_document, model_document, read_recipe
+    from cse_engine.compose.values import as_typed
 
     documents = [default_document(alone=choice.recipe is None)]
     documents.append(model_document(composition.says, composition.facts))
@@ -140,8 +140,8 @@ def changed_settings(composition: Composition, choice: Choice, installed: Instal
 
 
 def _origin(document: Any, head: str, name: str, composition: Composition) -> str:
-    from cse_core.recipes.draft import holds
-    from cse_core.recipes.reading import CONDITIONS
+    from cse_engine.compose.draft import holds
+    from cse_engine.compose.reading import CONDITIONS
 
     for block in reversed(document.table.get("when", ())):
         if name in block.get(head, {}) and holds(block, composition.facts):
@@ -173,7 +173,7 @@ def with_absolute_paths(composition: Composition, registry: Registry) -> Composi
         names = [name for name, info in fields if is_location(info)]
         return options.model_copy(update={n: absolute(getattr(options, n)) for n in names})
 
-    from cse_core.recipes.reading import CORE_TABLES
+    from cse_engine.compose.reading import CORE_TABLES
 
     core: Any = {name: located(getattr(composition, name)) for name in CORE_TABLES}
     parts = tuple(replace(part, options=located(part.options)) for part in composition.parts)

@@ -32,8 +32,8 @@ from cse_core.files import RUN_FILE, file_text
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
-    from cse_core.recipes.composition import Composition
-    from cse_core.training.trainer import Outcome, Trainer
+    from cse_engine.compose.composition import Composition
+    from cse_engine.run.trainer import Outcome, Trainer
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
     Raises:
         Stopped: If it was asked to stop; ``folder`` says which run.
     """
-    from cse_core.training.run_folder import RunFolder
+    from cse_engine.run.run_folder import RunFolder
 
     first = is_first()
     if composition is None:
@@ -87,8 +87,8 @@ def run(
         reporter.loading()
         from cse_cli.terminal.progress import libraries_quiet
         from cse_cli.training.collapse import attach_callbacks
-        from cse_core.training import run as training
-        from cse_core.training.signals import Stopped
+        from cse_engine.run import run as training
+        from cse_engine.run.signals import Stopped
 
         open_.enter_context(libraries_quiet())
 

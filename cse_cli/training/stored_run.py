@@ -13,10 +13,10 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.files import EVALUATIONS, RESULT
 
 if TYPE_CHECKING:
-    from cse_core.data import Corpus
-    from cse_core.recipes.composition import Composition
-    from cse_core.training.run_folder import RunFolder
     from cse_core.types import Round
+    from cse_defaults.texts import Corpus
+    from cse_engine.compose.composition import Composition
+    from cse_engine.run.run_folder import RunFolder
 
 
 _NUMBER = (int, float, type(None))
@@ -42,7 +42,7 @@ class StoredRun:
     """
 
     def __init__(self, folder: str | os.PathLike[str], plugins: Installed | None = None) -> None:
-        from cse_core.training.run_folder import RunFolder
+        from cse_engine.run.run_folder import RunFolder
 
         self.path, self.plugins = Path(folder), plugins or Installed()
         self._folder: RunFolder = RunFolder(self.path)
@@ -58,7 +58,7 @@ class StoredRun:
         Raises:
             CseError: If a part is not installed.
         """
-        from cse_core.training.run import recorded_composition
+        from cse_engine.run.run import recorded_composition
 
         return recorded_composition(self._folder, self.plugins.registry)
 
@@ -69,7 +69,7 @@ class StoredRun:
         Raises:
             CseError: If a file is missing, or the rows are others than they were then.
         """
-        from cse_core.training.run import training_corpus
+        from cse_engine.run.run import training_corpus
 
         corpus = training_corpus(self.composition, self.plugins.registry)
         self.check_rows(corpus)
@@ -88,7 +88,7 @@ class StoredRun:
     @cached_property
     def rounds(self) -> dict[int, Round]:
         """The rounds that its miners asked for, by number from 1; none in a run without rounds."""
-        from cse_core.training.rounds import read_round
+        from cse_engine.run.rounds import read_round
 
         numbers = sorted(int(each.name) for each in (self.path / "rounds").glob("[0-9]*"))
         return {number: read_round(self._folder.round(number), number) for number in numbers}
@@ -122,7 +122,7 @@ class StoredRun:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What ``run.toml`` holds: every setting, and what it was run with."""
-        from cse_core.recipes.reading import read_toml
+        from cse_engine.compose.reading import read_toml
 
         found = read_toml(self._folder.recipe, str(self._folder.recipe))
         check_shape(found, _SETTINGS, self._folder.recipe, "`cse train` did not write it so")
@@ -131,7 +131,7 @@ class StoredRun:
     @property
     def checkpoints(self) -> list[tuple[int, int]]:
         """Round and step of each checkpoint that is there, the newest last."""
-        from cse_core.training.run_folder import place_of
+        from cse_engine.run.run_folder import place_of
 
         places = (place_of(path) for path in self._folder.checkpoints())
         return [(number, step) for number, step in places]
@@ -146,7 +146,7 @@ class StoredRun:
         Raises:
             CseError: If that checkpoint is missing or damaged, or has nothing of the part.
         """
-        from cse_core.training.checkpoint import Checkpoint
+        from cse_engine.run.checkpoint import Checkpoint
 
         places = [place for place in self.checkpoints if step in (None, place[1])]
         if not places:

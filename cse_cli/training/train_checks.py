@@ -19,11 +19,11 @@ from cse_core.errors import CseError, raise_all
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
     from cse_cli.training.plan import PlannedRun
-    from cse_core.recipes.composition import Composition
     from cse_core.registry.registry import Registry
     from cse_core.suites import DevSet
-    from cse_core.tokenization.domain_words import DomainWords
-    from cse_core.training.run_folder import RunFolder
+    from cse_defaults.transformers.domain_words import DomainWords
+    from cse_engine.compose.composition import Composition
+    from cse_engine.run.run_folder import RunFolder
 
 _SHOWN = 5
 """Changed settings of a run that a refusal names."""
@@ -31,7 +31,7 @@ _SHOWN = 5
 
 def check_out(folder: Path, *, force: bool = False) -> None:
     """Refuse a folder that cannot become a run's; with ``force`` a run in it may be replaced."""
-    from cse_core.training.run_folder import RunFolder
+    from cse_engine.run.run_folder import RunFolder
 
     if not force:
         RunFolder.check_free(folder)
@@ -106,7 +106,7 @@ def planned_words(composition: Composition, plugins: Installed) -> DomainWords |
     """Return the words that become tokens of the run's model; None where it adds none."""
     if not composition.model.add_tokens or composition.read is None:
         return None
-    from cse_core.training.run import domain_words, training_corpus
+    from cse_engine.run.run import domain_words, training_corpus
 
     return domain_words(
         composition, training_corpus(composition, plugins.registry), plugins.registry
@@ -115,7 +115,7 @@ def planned_words(composition: Composition, plugins: Installed) -> DomainWords |
 
 def check_can_load(composition: Composition, plugins: Installed) -> None:
     """Refuse an encoder of the hub that is not in the cache where the hub does not answer."""
-    from cse_core.recipes.model_facts import find_model
+    from cse_defaults.transformers.model_facts import find_model
 
     model = composition.facts.model
     if composition.facts.family is None and find_model(model, plugins.registry) is None:
@@ -141,11 +141,11 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
     Raises:
         CseError: If a device is not there, a dev set cannot be read, or none has such a score.
     """
-    from cse_core.evaluation.dev_sets import by_name, choosing_score, dev_sets
+    from cse_engine.run.dev_sets import by_name, choosing_score, dev_sets
 
     train = composition.train
     if train.device not in ("auto", "cpu"):
-        from cse_core.runtime.device import resolve_device
+        from cse_engine.runtime.device import resolve_device
 
         resolve_device(train.device)
     read, names = composition.read, composition.data.path
@@ -219,8 +219,8 @@ def check_same(
 ) -> Literal["", "begun", "finished"]:
     """Return what became of the run in a folder, empty without one; refuse other settings."""
     from cse_cli.training.resolving import with_absolute_paths
-    from cse_core.training.recipe_file import dump_recipe
-    from cse_core.training.run_folder import RunFolder
+    from cse_engine.run.recipe_file import dump_recipe
+    from cse_engine.run.run_folder import RunFolder
 
     folder = RunFolder(path)
     written = _written(folder)
@@ -255,7 +255,7 @@ def _refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], hint: str) 
 
 def recorded_reports(folder: Path) -> list[str]:
     """Return ``train.report`` of a run as it began."""
-    from cse_core.training.run_folder import RunFolder
+    from cse_engine.run.run_folder import RunFolder
 
     text = _written(RunFolder(folder)) or b""
     reports: list[str] = tomllib.loads(text.decode()).get("train", {}).get("report", [])
@@ -315,7 +315,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def save_recipe(composition: Composition, path: Path) -> None:
     """Write the resolved recipe to a file, whole or not at all."""
-    from cse_core.training.recipe_file import dump_recipe
+    from cse_engine.run.recipe_file import dump_recipe
 
     inputs = (*composition.data.path, *composition.train.dev)
     with out_file(path, "--save-recipe", inputs=inputs) as made:

@@ -9,16 +9,15 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
 from typing import NoReturn
 
-from cse_core import __version__
 from cse_core.hookspecs import GROUP
-from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
+from cse_core.registry.plugin_info import PluginInfo, canonical
 
 COMMANDS_GROUP = f"{GROUP}.commands"
 """The entry-point group of commands; a dot in a name stands for the space of a nested command."""
 DISABLE_VARIABLE = "CSE_DISABLE_PLUGINS"
 """Environment variable with plugins to leave out, separated by commas."""
 ALL = "all"
-"""Leaves out every plugin but the built-ins."""
+"""Leaves out every plugin but those of the toolkit's own wheel."""
 
 
 def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
@@ -62,18 +61,16 @@ class _Unreadable(EntryPoint):
 
 
 def describe(point: EntryPoint) -> PluginInfo:
-    """Return what the metadata says about an entry point; one of no distribution is built in."""
-    name, version, summary = TOOLKIT, __version__, "Parts that belong to no paper"
-    if point.dist is not None:
-        metadata = _metadata(point.dist)
-        name = canonical(metadata["Name"])
-        version, summary = metadata["Version"] or "", metadata["Summary"] or ""
+    """Return what the metadata of its distribution says about an entry point."""
+    assert point.dist is not None, "entry points are those of distributions"
+    metadata = _metadata(point.dist)
+    name = canonical(metadata["Name"])
     return PluginInfo(
         key=f"{name}:{point.name}",
         name=point.name,
         distribution=name,
-        version=version,
-        summary=summary,
+        version=metadata["Version"] or "",
+        summary=metadata["Summary"] or "",
         module=point.value,
     )
 

@@ -35,9 +35,6 @@ from cse_core.registry.discovery import (
 from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo
 from cse_core.registry.record_checks import PluginFault, check_names, check_records
 
-BUILTINS = ("cse_core.builtins.plugin",)
-"""Modules of the toolkit itself that register parts as any plugin does."""
-
 
 class PluginManager(pluggy.PluginManager):
     """pluggy's manager of the installed plugins: ``manager.hook.cse_losses()`` and the like.
@@ -70,7 +67,7 @@ class PluginManager(pluggy.PluginManager):
         """
         info = describe(point)
         for name, origin in left_out.items():
-            if is_meant(info, name) or (name == ALL and point.dist is not None):
+            if is_meant(info, name) or (name == ALL and info.distribution != TOOLKIT):
                 return blocked(info, origin)
         plugin = None
         try:
@@ -172,21 +169,16 @@ class PluginManager(pluggy.PluginManager):
 
 
 def load_plugins(
-    disable: Iterable[str] = (),
-    *,
-    builtins: Sequence[str] = BUILTINS,
-    environ: Mapping[str, str] | None = None,
+    disable: Iterable[str] = (), *, environ: Mapping[str, str] | None = None
 ) -> PluginManager:
     """Load every installed plugin that is not left out; whoever calls it keeps the result.
 
     ``disable`` names plugins to leave out (``--no-plugin``) by entry point, distribution or key, or
-    is ``all``, which leaves ``builtins``; they are never imported, nor what ``CSE_DISABLE_PLUGINS``
-    of ``environ`` names. Broken plugins are among ``infos`` too.
+    is ``all``, which leaves those of the toolkit's own wheel; they are never imported, nor what
+    ``CSE_DISABLE_PLUGINS`` of ``environ`` names. Broken plugins are among ``infos`` too.
     """
     manager, left_out = PluginManager(), left_out_by(disable, environ)
-    found = sorted(find_entry_points(), key=lambda point: describe(point).key)
-    own = (EntryPoint(module.split(".")[-2], module, hookspecs.GROUP) for module in builtins)
-    for point in (*own, *found):
+    for point in sorted(find_entry_points(), key=_place):
         manager.infos += (manager.load(point, left_out),)
     manager.apply_wrappers()
     infos = sorted(manager.infos, key=lambda info: (info.distribution, info.name))
@@ -195,6 +187,12 @@ def load_plugins(
         name for name in left_out if name != ALL and not any(is_meant(info, name) for info in infos)
     )
     return manager
+
+
+def _place(point: EntryPoint) -> tuple[bool, str]:
+    """Return what sorts the toolkit's own plugins, whose names no other may take, to the front."""
+    info = describe(point)
+    return info.distribution != TOOLKIT, info.key
 
 
 def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:

@@ -84,7 +84,7 @@ class Registry:
     """Every part of every loaded plugin.
 
     A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
-    ``cse-toolkit:builtins/infonce``; it must be where two plugins bring a part of one name, and
+    ``cse-toolkit:basics/infonce``; it must be where two plugins bring a part of one name, and
     neither is the distribution of the recipe that names it.
     ``plugins`` say what became of each plugin, and ``known`` which parts others bring, for hints.
     """

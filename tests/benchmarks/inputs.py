@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cse_core.data import Corpus
     from cse_core.registry.registry import Registry
+    from cse_defaults.texts import Corpus
 
 STARTER = "starter"
 VOCABULARY = 30522
@@ -57,8 +57,8 @@ def registry() -> Registry:
 @cache
 def load(path: str | None, unit: str = "sentence") -> Corpus:
     """Return the rows of any file that ``cse train --data`` takes, or the starter's."""
-    from cse_core.data import load_corpus
-    from cse_core.recipes.compose import resolve
+    from cse_defaults.texts import load_corpus
+    from cse_engine.compose.compose import resolve
 
     options = resolve(registry(), data=[path or STARTER], sets=[f"data.unit={unit}"]).data
     return load_corpus(options, registry())

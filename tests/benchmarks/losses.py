@@ -108,7 +108,7 @@ def _rows(texts: Sequence[str], count: int) -> list[dict[str, Any]]:
 
 
 def _own(case: Case, models: Sequence[str], data: str, batch: int, steps: int) -> float:
-    from cse_core.recipes.compose import resolve
+    from cse_engine.compose.compose import resolve
 
     sizes = str(_sizes(models[0]))
     sets = [

@@ -23,7 +23,7 @@ from tests.benchmarks.sections import Given
 if TYPE_CHECKING:
     from cse_testkit.completion import Needed
 
-    from cse_core.recipes.composition import Composition
+    from cse_engine.compose.composition import Composition
 
 TOTAL = 100_000
 """Steps that schedules get, so that none of them is over."""
@@ -74,7 +74,7 @@ class Bench:
     def __init__(self, given: Given, sizes: Sizes) -> None:
         from cse_testkit import complete
 
-        from cse_core.recipes.model_facts import resolve_model
+        from cse_defaults.transformers.model_facts import resolve_model
 
         silence()
         self.sizes, self.repeats = sizes, given.repeats
@@ -85,9 +85,9 @@ class Bench:
     def run(self, needed: Needed) -> Run:
         from cse_testkit.tiny import data_file
 
-        from cse_core.data import Corpus
-        from cse_core.recipes.compose import resolve
-        from cse_core.recipes.model_facts import model_facts
+        from cse_defaults.texts import Corpus
+        from cse_defaults.transformers.model_facts import model_facts
+        from cse_engine.compose.compose import resolve
 
         made = {name: self.columns[name] for name in needed.columns}
         corpus = Corpus.from_columns(made or {"text": self.columns["text"]}, name="rows")
@@ -165,7 +165,7 @@ class Run:
 
     def __init__(self, composition: Composition) -> None:
         from cse import Session
-        from cse_core.tokenization.training_rows import Batches
+        from cse_engine.step.training_rows import Batches
 
         self.composition = composition
         self.session = Session(composition).prepare()

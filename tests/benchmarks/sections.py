@@ -67,7 +67,7 @@ def precisions() -> tuple[str, ...]:
     """Return the precisions to measure: those that the processor is fast in."""
     import torch
 
-    from cse_core.runtime.device import fast_bf16
+    from cse_engine.runtime.device import fast_bf16
 
     return ("fp32", "bf16") if fast_bf16(torch.device("cpu")) else ("fp32",)
 
@@ -182,7 +182,7 @@ def encoding(report: Report, given: Given) -> None:
 
     from cse_cli.models.encoding import TextEncoder
     from cse_cli.models.loading import Loading
-    from cse_core.models.sentence_encoder import tokens_at_once
+    from cse_engine.step.sentence_encoder import tokens_at_once
 
     shape, count = given.shape(6, 384), 400 if given.quick else 100_000
     texts = read(given.texts, max(count, FOR_VOCABULARY))

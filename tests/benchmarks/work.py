@@ -25,7 +25,7 @@ from tests.benchmarks.inputs import registry, silence
 from tests.benchmarks.report import PEER, ROOT
 
 if TYPE_CHECKING:
-    from cse_core.recipes.composition import Composition
+    from cse_engine.compose.composition import Composition
 
 TEMPERATURE, LR, SEED = 0.05, 3e-5, 1
 
@@ -118,7 +118,7 @@ def run(work: Work) -> Watch:
 
 
 def composed(work: Work) -> Composition:
-    from cse_core.recipes.compose import resolve
+    from cse_engine.compose.compose import resolve
 
     sets = {
         "train.max_steps": work.steps + 1,
@@ -150,7 +150,7 @@ class _Made(Exception):
 
 
 def _own(work: Work) -> Watch:
-    from cse_core.engine import tiles
+    from cse_engine.step import tiles
 
     if not work.tiles:
         tiles.PAIRS = 2**60
@@ -160,7 +160,7 @@ def _own(work: Work) -> Watch:
 def watched(run: Composition, steps: int, device: str = "cpu") -> Watch:
     """Train as a recipe says for so many measured steps, after one that is not."""
     from cse_core.reporter import Reporter
-    from cse_core.training.run import train
+    from cse_engine.run.run import train
 
     watch = Watch(device)
 
@@ -267,8 +267,8 @@ def tokenising(work: Work) -> tuple[float, float]:
 
     Both are of the texts' first 20 batches; padding is a share of the tokens, in [0, 1).
     """
-    from cse_core.encoders.pretrained import load_tokenizer
-    from cse_core.tokenization.tokenizer import TextTokenizer
+    from cse_defaults.transformers.pretrained import load_tokenizer
+    from cse_defaults.transformers.tokenizer import TextTokenizer
 
     tokenizer = TextTokenizer(load_tokenizer(work.model))
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()

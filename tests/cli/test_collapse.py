@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from cse_cli.training.collapse import BATCH, CollapseDetector, advice
-from cse_core.data import Corpus
-from cse_core.training.selection import Scorer
+from cse_defaults.texts import Corpus
+from cse_engine.run.selection import Scorer
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
 PULL = '[[pool]]\nuse = "mean"\n[[loss]]\nuse = "pull"\n'

@@ -15,8 +15,8 @@ from cse_cli.options.paths import option_paths
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import say_outline
 from cse_cli.training.resolving import advice
-from tests.core.tokenization.test_domain_words import base
-from tests.core.tokenization.test_domain_words import texts as domain_texts
+from tests.defaults.transformers.test_domain_words import base
+from tests.defaults.transformers.test_domain_words import texts as domain_texts
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose, made_up_registry
 

@@ -13,8 +13,8 @@ from cse_testkit import shared_encoder
 from safetensors.numpy import load_file, save_file
 
 import cse as api
-from cse_core.data.documents import PASSAGE, document_files, read_document, read_documents
 from cse_core.errors import CseError
+from cse_defaults.texts.documents import PASSAGE, document_files, read_document, read_documents
 from tests.fixtures.command_line import Cse, refused
 
 MD = """---

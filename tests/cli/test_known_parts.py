@@ -6,12 +6,12 @@ from cse_cli.plugins.directory import known_commands, known_parts
 from cse_cli.plugins.installed import Installed
 from cse_core.capabilities import flatten
 from cse_core.errors import CseError
-from cse_core.evaluation.dev_sets import DEV, DEV_OF_ROWS
-from cse_core.recipes.model_facts import model_facts
 from cse_core.records import ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
+from cse_defaults.transformers.model_facts import model_facts
+from cse_engine.run.dev_sets import DEV, DEV_OF_ROWS
 from tests.core.registry.test_registry import NEGATION
 from tests.core.registry.test_registry import info as plugin
 from tests.docs.pages import ROOT

@@ -15,13 +15,13 @@ def test_list_plugins_as_json_and_by_kind_and_status(cse: Cse) -> None:
     said = json.loads(cse("list-plugins", "--json").out)
     plugins = {each["key"]: each for each in said["plugins"]}
     assert said["unmatched"] == []
-    parts = plugins["cse-toolkit:builtins"]["parts"]
+    parts = plugins["cse-toolkit:basics"]["parts"]
     assert {"cls", "mean", "first-last", "mlp"} <= {part["name"] for part in parts["pool"]}
     starter = plugins["cse-starter:starter"]
     assert starter["status"] == "active" and starter["version"]
     said = json.loads(cse("list-plugins", "--json", "--kind", "loss", "--status", "active").out)
     assert [set(each["parts"]) for each in said["plugins"]] == [{"loss"}] * len(said["plugins"])
-    assert "cse-toolkit:builtins" in [each["key"] for each in said["plugins"]]
+    assert "cse-toolkit:basics" in [each["key"] for each in said["plugins"]]
     assert cse("list-plugins", "--status", "broken").out.startswith("no installed plugin")
 
 

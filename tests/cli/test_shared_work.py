@@ -12,7 +12,7 @@ import pytest
 import torch
 from cse_testkit import shared_encoder
 
-from cse_core.training.checkpoint import Checkpoint
+from cse_engine.run.checkpoint import Checkpoint
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.processes import TwoProcesses
 from tests.fixtures.shared_command import counted

@@ -19,9 +19,9 @@ from cse_cli.models.saved_model import load
 from cse_cli.terminal.progress import SilentReporter
 from cse_cli.texts import table_cache as token_cache
 from cse_cli.texts.table_cache import kept_vectors, table_key, token_table, vectors_key
-from cse_core.encoders.pretrained import load_tokenizer
-from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.tokenization.tokenizer import TextTokenizer, TokenTable
+from cse_defaults.transformers.pretrained import load_tokenizer
+from cse_defaults.transformers.tokenizer import TextTokenizer, TokenTable
+from cse_engine.step.sentence_encoder import SentenceEncoder
 from tests.fixtures.tiny import registry
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
@@ -126,7 +126,7 @@ def test_a_table_is_the_tokenizer_s_own_answer(monkeypatch: pytest.MonkeyPatch) 
                 assert table.word[part].tolist() == [-1 if w is None else w for w in row.word_ids]
     whole = starter_like().table(TEXTS, 5)
     heard: list[int] = []
-    monkeypatch.setattr("cse_core.tokenization.tokenizer.AT_ONCE", 7)
+    monkeypatch.setattr("cse_defaults.transformers.tokenizer.AT_ONCE", 7)
     same(starter_like().table(TEXTS, 5, heard.append), whole)
     assert heard == [7, 14, 21, 28, 30]
     assert starter_like().table([], 5).offsets.tolist() == [0]

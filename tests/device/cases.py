@@ -12,10 +12,10 @@ from cse_testkit.runs import Rig
 from cse_testkit.tiny import shared_encoder
 from torch import nn
 
-from cse_core.recipes.composition import Composition
 from cse_core.records import Kind
 from cse_core.registry.registry import Registry
-from cse_core.runtime import seeds
+from cse_engine.compose.composition import Composition
+from cse_engine.runtime import seeds
 
 KINDS: tuple[Kind, ...] = ("aug", "pool", "positives", "negatives", "branch", "loss")
 CHUNKS = ("train.chunk_size=2",)
@@ -42,7 +42,7 @@ CASES: tuple[Case, ...] = (
     ("aug", "fgsm", CHUNKS),
 )
 JOINED = {
-    "positives.labels": "cse_core/engine/row_keys.py",
+    "positives.labels": "cse_engine/step/row_keys.py",
     "loss.auxiliary-mlm": "plugins/mlm/cse_mlm/auxiliary.py",
 }
 """Runs that wait, and where alone. Views with unlike rows, titles and documents of many sentences:

@@ -14,8 +14,8 @@ from cse_testkit import installed_registry
 from cse_testkit.runs import Rig
 
 from cse_core.errors import CseError
-from cse_core.recipes.composition import Composition
 from cse_core.registry.registry import Registry
+from cse_engine.compose.composition import Composition
 from tests.device.cases import (
     CASES,
     CHUNKS,
@@ -68,7 +68,7 @@ def losses(composition: Composition, device: str) -> tuple[list[float], bool]:
 
     ``WAITS`` has what the second and the third step waited for.
     """
-    with patch("cse_core.training.run.resolve_device", lambda _: torch.device(device)):
+    with patch("cse_engine.run.run.resolve_device", lambda _: torch.device(device)):
         rig = Rig(composition)
         found = [rig.session.prepare().step(count_negatives=True)]
     WAITS.clear()

@@ -27,10 +27,10 @@ from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.loading import load_factory
 from cse_core.options import HeadOptions
-from cse_core.recipes.reading import _KEYS
-from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
 from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.plugin_info import Status
+from cse_engine.compose.reading import _KEYS
+from cse_engine.compose.settings import CORE_OPTIONS, ViewOptions
 from docs import generate, reference
 from docs import mkdocs_hooks as site
 from tests.docs.pages import DOCS, ROOT, SKILL, Page, pages

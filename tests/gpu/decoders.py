@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.encoders.encoder import PackedEncoder
+from cse_defaults.transformers.encoder import PackedEncoder
 from tests.benchmarks.inputs import read, silence
 from tests.benchmarks.report import PEER
 from tests.benchmarks.work import run as measured
-from tests.core.encoders.test_decoders import BOTH, make
-from tests.core.encoders.test_encoder import LENGTHS, padded_states, rows
+from tests.defaults.transformers.test_decoders import BOTH, make
+from tests.defaults.transformers.test_encoder import LENGTHS, padded_states, rows
 from tests.fixtures.decoders import FAMILIES, make_tokenizer
 from tests.gpu.runs import AT_ONCE, drawn
 from tests.gpu.setting import Setting, exact

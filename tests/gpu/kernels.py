@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from cse_core.encoders import attention
-from cse_core.encoders.attention import RowLayout
+from cse_defaults.transformers import attention
+from cse_defaults.transformers.attention import RowLayout
 from tests.gpu.setting import Setting, exact
 
 LENGTHS = (5, 1, 64, 17, 33, 2, 50, 31)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import torch
 
-from cse_core.recipes.compose import resolve
 from cse_core.reporter import Reporter
-from cse_core.training.run import resume, train
-from cse_core.training.signals import Stopped
-from cse_core.training.trainer import Outcome
+from cse_engine.compose.compose import resolve
+from cse_engine.run.run import resume, train
+from cse_engine.run.signals import Stopped
+from cse_engine.run.trainer import Outcome
 from tests.benchmarks.inputs import Shape, make_model, read, registry, write
 from tests.benchmarks.report import PEER
 from tests.benchmarks.work import Work, tokenising

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from cse_cli.main import run
 from cse_core.hookspecs import HOOK_RECORDS
-from cse_core.recipes.settings import CORE_OPTIONS, ViewOptions
+from cse_engine.compose.settings import CORE_OPTIONS, ViewOptions
 from docs.reference import HANDED, HIDDEN, IN_A_LINE, SECTIONS
 
 KEPT = Path(__file__).with_name("interface.json")

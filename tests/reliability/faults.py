@@ -55,7 +55,7 @@ class _Writes:
         import safetensors.torch
         import transformers.modeling_utils as transformers
 
-        from cse_core.training import checkpoint, run_folder
+        from cse_engine.run import checkpoint, run_folder
 
         save = self.whole(safetensors.torch.save_file, 1)
         checkpoint.save_file = save  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from cse_core.training.run_folder import RunFolder
+from cse_engine.run.run_folder import RunFolder
 from tests.reliability.faults import Fault, label
 from tests.reliability.outcomes import GOOD, Answer, Outcome, classify
 from tests.reliability.runs import base, difference, resume, writes

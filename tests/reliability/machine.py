@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cse_core.training.run_folder import RunFolder
+from cse_engine.run.run_folder import RunFolder
 from tests.reliability.inputs import PAIRS, TEXTS
 from tests.reliability.outcomes import Answer, Outcome, classify
 from tests.reliability.runs import base, copy, difference, resume

@@ -31,7 +31,7 @@ IMPORTED = (
     "torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
     "encodings.utf_8_sig", "rich.console",
     "cse_cli.commands.train", "cse_cli.main", "cse_cli.terminal.progress",
-    "cse_cli.training.choosing", "cse_core.training.run", "cse_cli.models.saved_model",
+    "cse_cli.training.choosing", "cse_engine.run.run", "cse_cli.models.saved_model",
 )  # fmt: skip
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",

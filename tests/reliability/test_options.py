@@ -6,9 +6,9 @@ from itertools import product
 
 from cse_cli.plugins.installed import Installed
 from cse_core.options import Options
-from cse_core.recipes.settings import CORE_OPTIONS
-from cse_core.recipes.values import FlagText, OptionReader, accepts, field_accepts
 from cse_core.schedule import Schedule
+from cse_engine.compose.settings import CORE_OPTIONS
+from cse_engine.compose.values import FlagText, OptionReader, accepts, field_accepts
 from tests.reliability.outcomes import LONGEST_LINE
 
 NEVER = ("nan", "inf", "-inf", "[nan]", "1e400", "1/0", "(" * 10_000, "9" * 5_000,

@@ -24,10 +24,10 @@ from cse_testkit import make_context, make_part
 from safetensors.torch import load_file
 
 from cse import Bm25
-from cse_core.data import Corpus
-from cse_core.data.corpus import hold_out
 from cse_core.errors import CseError
 from cse_core.types import View
+from cse_defaults.texts import Corpus
+from cse_defaults.texts.corpus import hold_out
 from tests.fixtures.command_line import Cse
 from tests.fixtures.evaluation import HashEncoder
 from tests.fixtures.methods import round_context

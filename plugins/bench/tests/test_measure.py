@@ -13,8 +13,8 @@ from cse_bench.where import CATEGORIES, shares
 
 from cse_cli.plugins.installed import Installed
 from cse_core.reporter import Reporter
-from cse_core.runtime.device import resolve_precision
-from tests.core.training.test_runs import EVERYTHING, ROUNDS
+from cse_engine.runtime.device import resolve_precision
+from tests.engine.run.test_runs import EVERYTHING, ROUNDS
 from tests.fixtures.tiny import CPU, composed, registry, sentences
 
 

@@ -7,12 +7,12 @@ import torch
 from cse_cards.retrieved import RoundTexts
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.data import Corpus
-from cse_core.engine import negatives as core
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
-from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import Batch, Negatives
+from cse_defaults.texts import Corpus
+from cse_engine.step import negatives as core
+from cse_engine.step.training_rows import TrainingRows
 from tests.shared import golden, tensor
 
 ROLES: Any = {"positive": "positive", "negative-retrieved": "negative"}

@@ -11,10 +11,10 @@ from cse_cards.retrieved import Retrieved, room
 from cse_testkit import Rig, compose, make_context, make_part, tiny_corpus, tiny_encoder
 from torch import Tensor
 
-from cse_core.builtins.poolers import Cls, Mean
-from cse_core.data import Corpus
 from cse_core.options import PoolerOptions
-from cse_core.tokenization.training_rows import TrainingRows
+from cse_defaults.basics.poolers import Cls, Mean
+from cse_defaults.texts import Corpus
+from cse_engine.step.training_rows import TrainingRows
 from tests.fixtures.methods import refusal, round_context
 
 KINDS: Any = {"negatives": ["retrieved"]}

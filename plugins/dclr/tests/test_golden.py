@@ -7,10 +7,10 @@ import torch
 from cse_dclr.noise import harder
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.engine import negatives as core
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives
+from cse_engine.step import negatives as core
 from tests.shared import compare, golden, tensor
 
 

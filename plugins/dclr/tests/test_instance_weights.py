@@ -8,9 +8,9 @@ import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part, run_steps
 
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives
+from cse_engine.step import negatives as core
 
 ROLES: Any = {"positive": "positive", "negative": "negative"}
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Negatives, Positives
+from cse_engine.step import negatives as core
 
 
 def test_p_of_one_is_no_nan() -> None:

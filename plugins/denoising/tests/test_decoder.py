@@ -18,10 +18,10 @@ from transformers import (
     AutoTokenizer,
 )
 
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.masked_lm import Head
 from cse_core.errors import CseError
 from cse_core.types import offsets_of, positions_of
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.masked_lm import Head
 
 STARTER = Path(cse_starter.__file__).parent / "encoder"
 SIZES = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}

@@ -12,9 +12,9 @@ from cse_testkit import make_context, make_setup, tiny_tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.masked_lm import Head
 from cse_core.types import TokenBatch, TokenStates
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.masked_lm import Head
 from tests.fixtures.token_rows import packed
 from tests.shared import golden, tensor
 

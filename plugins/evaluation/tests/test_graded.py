@@ -24,7 +24,7 @@ from cse import effective_rank, mean_cosine, singular_values, unit
 from cse_cli.models.words import character_ngrams, units_of, words
 from cse_core.errors import CseError
 from cse_core.suites import Encode
-from cse_core.training.selection import Scorer
+from cse_engine.run.selection import Scorer
 from tests.shared import shared_path
 
 LABELS = [1, 0, 1, 1, 0, 0, 0, 1, 0, 0]

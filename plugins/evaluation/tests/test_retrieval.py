@@ -21,9 +21,9 @@ from cse_evaluation.suites import Retrieval
 from cse_testkit.runs import installed_registry
 
 from cse_core.errors import CseError
-from cse_core.evaluation.dev_sets import dev_sets
-from cse_core.recipes.settings import TrainOptions
-from cse_core.training.selection import Scorer
+from cse_engine.compose.settings import TrainOptions
+from cse_engine.run.dev_sets import dev_sets
+from cse_engine.run.selection import Scorer
 from tests.fixtures.command_line import Cse
 
 WORDS = ("boat", "lamp", "clock", "kite", "drum", "bell", "garden", "bridge")

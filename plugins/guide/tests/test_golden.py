@@ -6,10 +6,10 @@ import torch
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.engine.negatives import negatives_for_loss, reversed_batch
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, StepContext
+from cse_engine.step.negatives import negatives_for_loss, reversed_batch
 from tests.shared import compare, golden, tensor
 
 BOUND = 1e-9

@@ -20,9 +20,9 @@ from cse_testkit import (
 )
 from torch import Tensor
 
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Embeddings, Negatives
+from cse_engine.step import negatives as core
 from tests.fixtures.methods import refusal
 
 globals().update(recipe_suites("cse-guide", Path(__file__).parent / "settings"))

@@ -7,8 +7,8 @@ import torch
 from cse_testkit import Rig, compose, make_context, make_part, tiny_corpus
 from torch import Tensor
 
-from cse_core.engine.objective import Objective, Objectives
 from cse_core.types import CorpusKeys, Embeddings, TokenBatch
+from cse_engine.step.objective import Objective, Objectives
 from tests.fixtures.token_rows import token_rows
 from tests.shared import golden, tensor
 

@@ -8,8 +8,8 @@ from cse_testkit import Rig, compose, installed_registry, run_steps
 
 from cse_cli.models.saved_model import load
 from cse_cli.training.plan import data_flow
-from cse_core.data import Corpus
 from cse_core.records import Kind
+from cse_defaults.texts import Corpus
 from tests.fixtures.methods import finished, planned, refusal
 
 SHORT = "pool.segments.length=4"

@@ -10,8 +10,8 @@ import torch
 from cse_testkit import Rig, compose, make_part
 from torch import Tensor
 
-from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.types import Embeddings, TokenBatch
+from cse_engine.step.sentence_encoder import SentenceEncoder
 from tests.fixtures.equations import equation
 from tests.fixtures.token_rows import spans, token_rows
 

@@ -8,8 +8,8 @@ import torch
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.engine import negatives as core
 from cse_core.types import Batch, Negatives
+from cse_engine.step import negatives as core
 from tests.fixtures.equations import equation
 
 TEMPERATURE, FORGETTING = 0.05, 0.3

@@ -15,13 +15,13 @@ from cse_testkit.batches import tiny_tokenizer
 from torch import Tensor
 from transformers import AlbertConfig, AlbertModel
 
-from cse_core.data import Corpus
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.tokenization.training_rows import TrainingRows
 from cse_core.types import StepContext, TokenBatch, View
+from cse_defaults.texts import Corpus
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.pretrained import load_tokenizer
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.step.training_rows import TrainingRows
 from tests.fixtures.equations import equation
 from tests.fixtures.methods import refusal
 

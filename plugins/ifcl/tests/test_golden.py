@@ -7,8 +7,8 @@ import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.engine import negatives as core
 from cse_core.types import Batch, Embeddings, Negatives
+from cse_engine.step import negatives as core
 from tests.shared import golden, tensor
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.engine import negatives as core
 from cse_core.types import Batch, LossOutput, Negatives, Positives
+from cse_engine.step import negatives as core
 
 VIEWS: dict[str, Any] = {"identical": "positive", "positive": "positive"}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from cse_testkit import make_part
 
-from cse_core.data import Corpus
+from cse_defaults.texts import Corpus
 from tests.fixtures.methods import round_context
 
 

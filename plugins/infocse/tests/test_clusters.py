@@ -17,9 +17,9 @@ from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
 from cse_testkit import make_part, make_setup
 from sklearn.cluster import MiniBatchKMeans
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.parts import RoundContext
+from cse_defaults.texts import Corpus
 from plugins.infocse.tests.made_up import corpus_of, numbers_in
 from tests.fixtures.equations import equation
 from tests.fixtures.methods import round_context

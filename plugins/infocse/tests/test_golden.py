@@ -13,8 +13,8 @@ from cse_infocse.pairs import cluster_pairs
 from cse_testkit import Rig, compose, make_context, make_part, tiny_corpus
 from torch import Tensor
 
-from cse_core.engine.objective import Objectives
 from cse_core.types import CorpusKeys, Embeddings
+from cse_engine.step.objective import Objectives
 from tests.fixtures.equations import equation
 from tests.shared import golden, tensor
 

@@ -6,8 +6,8 @@ from typing import Any
 from cse_testkit import installed_registry
 
 from cse_cli.training.resolving import advice
-from cse_core.recipes.composition import Composition
-from cse_core.training.recipe_file import as_recipe
+from cse_engine.compose.composition import Composition
+from cse_engine.run.recipe_file import as_recipe
 from tests.fixtures import methods
 from tests.fixtures.methods import refusal
 

@@ -15,9 +15,9 @@ from cse_testkit import make_part, make_setup, tiny_tokenizer
 from tokenizers import processors
 
 from cse_core.errors import CseError
-from cse_core.recipes.settings import TrainOptions
-from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.training.rounds import TrainingRound
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.compose.settings import TrainOptions
+from cse_engine.run.rounds import TrainingRound
 from plugins.infocse.tests.made_up import corpus_of, mined
 from tests.fixtures.decoders import make_letters
 from tests.fixtures.methods import refusal, round_context

@@ -8,10 +8,10 @@ from cse_iscse.alpha import quarter_cosine
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.schedule import Schedule
 from cse_core.types import Batch
+from cse_engine.step import negatives as core
 from tests.fixtures.equations import equation
 
 TEMPERATURE = 0.05

@@ -9,10 +9,10 @@ from cse_iscse.alpha import quarter_cosine
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.schedule import Schedule
 from cse_core.types import Batch
+from cse_engine.step import negatives as core
 from tests.shared import golden, tensor
 
 

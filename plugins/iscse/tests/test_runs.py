@@ -12,9 +12,9 @@ from cse_testkit import Rig, compose, run_steps, tiny_corpus
 
 from cse import open_run
 from cse_cli.main import run as cse
-from cse_core.data import Corpus
 from cse_core.errors import CseError
-from cse_core.training.checkpoint import Checkpoint
+from cse_defaults.texts import Corpus
+from cse_engine.run.checkpoint import Checkpoint
 from tests.fixtures import methods
 from tests.fixtures.methods import finished, refusal
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.builtins.options import MeanOptions
-from cse_core.builtins.poolers import Mean
-from cse_core.engine.negatives import negatives_for_loss
 from cse_core.types import Hidden
+from cse_defaults.basics.options import MeanOptions
+from cse_defaults.basics.poolers import Mean
+from cse_engine.step.negatives import negatives_for_loss
 from tests.fixtures.token_rows import packed
 from tests.shared import compare, golden, tensor
 

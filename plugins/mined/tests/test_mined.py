@@ -18,11 +18,11 @@ from cse_testkit.tiny import shared_encoder
 from torch import Tensor
 
 import cse
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.functional import unit
 from cse_core.parts import RoundContext
 from cse_core.types import Round
+from cse_defaults.texts import Corpus
 from tests.fixtures.methods import round_context
 
 ROWS = 40

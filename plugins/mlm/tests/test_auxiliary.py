@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.masked_lm import Head
 from cse_core.errors import CseError
 from cse_core.functional import hashed_uniform
 from cse_core.types import TokenBatch, TokenStates
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.masked_lm import Head
 from tests.fixtures.token_rows import packed
 from tests.shared import fill, golden, tensor
 

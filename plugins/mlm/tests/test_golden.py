@@ -18,9 +18,9 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.masked_lm import Head
 from cse_core.types import TokenBatch, TokenStates
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.masked_lm import Head
 from tests.fixtures.token_rows import packed
 from tests.shared import fill, golden, tensor
 

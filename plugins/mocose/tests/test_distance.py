@@ -5,7 +5,7 @@ from functools import partial
 from cse_mocose.distance import Growth
 from cse_testkit import settings_of
 
-from cse_core.recipes.composition import Composition
+from cse_engine.compose.composition import Composition
 from tests.fixtures import methods
 from tests.fixtures.methods import refusal
 

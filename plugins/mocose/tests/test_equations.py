@@ -9,10 +9,10 @@ from cse_mocose.distance import distance, mean_age
 from cse_testkit import make_batch, make_context, make_part, make_setup
 from torch import Tensor
 
-from cse_core.builtins.branches import Ema
-from cse_core.builtins.options import EmaOptions
-from cse_core.engine import negatives as core
 from cse_core.types import View
+from cse_defaults.basics.branches import Ema
+from cse_defaults.basics.options import EmaOptions
+from cse_engine.step import negatives as core
 from plugins.mocose.tests.test_golden import OneWeight
 from tests.fixtures.equations import equation
 

@@ -7,11 +7,11 @@ import torch
 from cse_testkit import make_batch, make_context, make_part, make_setup
 from torch import nn
 
-from cse_core.builtins.branches import Ema
-from cse_core.builtins.options import EmaOptions
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
 from cse_core.types import Batch, View
+from cse_defaults.basics.branches import Ema
+from cse_defaults.basics.options import EmaOptions
+from cse_engine.step import negatives as core
 from tests.shared import compare, golden, tensor
 
 

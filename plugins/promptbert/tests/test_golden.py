@@ -18,10 +18,10 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import Embeddings, TokenBatch, View
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.step.sentence_encoder import SentenceEncoder
 from tests.shared import fill, golden, tensor
 
 NAMES: tuple[Any, ...] = ("anchor", "positive", "negative")

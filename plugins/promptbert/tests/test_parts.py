@@ -26,13 +26,13 @@ from torch.nn.functional import cosine_similarity
 from transformers import AutoModel
 
 from cse_cli.models.saved_model import load
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.models.sentence_encoder import SentenceEncoder
 from cse_core.reporter import Reporter
-from cse_core.tokenization.tokenizer import TextTokenizer
-from cse_core.training.run import train
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.pretrained import load_tokenizer
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.run.run import train
+from cse_engine.step.sentence_encoder import SentenceEncoder
 from tests.fixtures.decoders import make_letters
 from tests.fixtures.methods import refusal
 

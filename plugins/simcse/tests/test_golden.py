@@ -8,10 +8,10 @@ import torch
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.engine import negatives as core
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives
+from cse_engine.step import negatives as core
 from tests.shared import compare, golden, tensor
 
 ROLES: Any = {"positive": "positive", "negative": "negative"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cse_testkit import Rig, compose, tiny_corpus
 
-from cse_core.data import Corpus
+from cse_defaults.texts import Corpus
 
 UNSURE = "How to paint the boat number {}?"
 """A text that the rules leave out."""

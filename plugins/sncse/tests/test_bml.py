@@ -9,8 +9,8 @@ from cse_testkit import compose, make_batch, make_context, make_part
 from pydantic import ValidationError
 from torch import Tensor
 
-from cse_core.engine import negatives as core
 from cse_core.types import Batch, Positives
+from cse_engine.step import negatives as core
 from tests.fixtures.methods import refusal
 
 VIEWS: dict[str, Any] = {"positive": "positive", "soft_negative": "soft_negative"}

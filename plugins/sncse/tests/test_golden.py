@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.engine import negatives as core
 from cse_core.options import LossOptions
+from cse_engine.step import negatives as core
 from tests.shared import compare, golden, tensor
 
 ROLES: Any = {"positive": "positive", "soft_negative": "soft_negative"}

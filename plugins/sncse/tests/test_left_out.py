@@ -7,8 +7,8 @@ import pytest
 import torch
 from cse_testkit import installed_registry, make_context, make_part, run_steps, shared_encoder
 
-from cse_core.data import Corpus
 from cse_core.types import View
+from cse_defaults.texts import Corpus
 from plugins.sncse.tests import steps_left_out
 from tests.fixtures.methods import finished
 from tests.fixtures.processes import TwoProcesses

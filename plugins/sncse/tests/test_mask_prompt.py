@@ -12,12 +12,12 @@ from cse_sncse.options import MaskPromptOptions
 from cse_testkit import compose, installed_registry, make_setup, shared_encoder
 
 from cse_cli.models.saved_model import load
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.encoders.pretrained import load_tokenizer
 from cse_core.errors import CseError
-from cse_core.models.sentence_encoder import SentenceEncoder
-from cse_core.tokenization.tokenizer import TextTokenizer
 from cse_core.types import TokenBatch
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.pretrained import load_tokenizer
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.step.sentence_encoder import SentenceEncoder
 from tests.fixtures.decoders import make_letters
 from tests.fixtures.methods import finished, refusal
 

@@ -13,9 +13,9 @@ from cse_sncse.rules import negate
 from cse_sncse.spacy_parse import negate_parsed, negate_published
 from cse_testkit import compose, make_context, make_part, run_steps, tiny_corpus
 
-from cse_core.data import Corpus
 from cse_core.errors import CseError
 from cse_core.types import View
+from cse_defaults.texts import Corpus
 from tests.fixtures.methods import refusal
 
 TEXTS = ["Anna paints the boat.", "Boat", "It isn't cold", "No dogs barked.", "He left"]

@@ -25,12 +25,12 @@ from cse_testkit.watching import difference, same, snapshot
 from transformers import AutoModel, AutoTokenizer
 
 from cse import Session
-from cse_core.encoders.encoder import PackedEncoder
-from cse_core.engine import negatives as core
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
-from cse_core.recipes.model_facts import model_facts
 from cse_core.records import Kind
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.model_facts import model_facts
+from cse_engine.step import negatives as core
 from plugins.testkit.tests.wrong_parts import made_registry
 
 FAMILIES = ["bert", "roberta", "electra", "distilbert", "mpnet"]

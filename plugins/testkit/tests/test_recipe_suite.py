@@ -7,9 +7,9 @@ from typing import Any
 from cse_testkit import RecipeSuite, failures
 from cse_testkit.recipes import ENCODERS, OF_THE_RUN, read_settings, settings_of
 
-from cse_core.recipes.compose import resolve
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.registry import Registry
+from cse_engine.compose.compose import resolve
 from tests.fixtures.distributions import Distributions, plugin
 
 NEEDS = ("cse-toolkit>=0.1,<0.2",)

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from cse_core.builtins import plugin as builtins
 from cse_core.options import LossOptions
 from cse_core.records import Record
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
+from cse_defaults.basics import plugin as builtins
 from plugins.testkit.tests import sound_parts as sound
 
 RUNS = "it_runs_and_pure_methods_change_nothing"

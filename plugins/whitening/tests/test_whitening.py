@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 import cse
-from cse_core.data import Corpus
 from cse_core.errors import CseError
+from cse_defaults.texts import Corpus
 from tests.fixtures.methods import finished, planned, refusal, round_context
 
 CORPUS = tiny_corpus(60)

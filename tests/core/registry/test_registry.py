@@ -47,7 +47,7 @@ NEEDY = LossSpec(
 
 
 def registry(*infos: PluginInfo) -> Registry:
-    return Registry.from_plugins([info("cse-toolkit:builtins", INFONCE), *infos])
+    return Registry.from_plugins([info("cse-toolkit:basics", INFONCE), *infos])
 
 
 def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) -> str:
@@ -94,7 +94,7 @@ def test_equal_names() -> None:
     assert made.find("loss", "cse-other:o/twins").plugin == "cse-other:o"
     made = registry(info("cse-ifcl:ifcl", TWINS), info("cse-other:o", TWINS))
     assert made.find("loss", "twins", near="cse-other").plugin == "cse-other:o"
-    assert made.find("loss", "infonce", near="cse-other").plugin == "cse-toolkit:builtins"
+    assert made.find("loss", "infonce", near="cse-other").plugin == "cse-toolkit:basics"
     with pytest.raises(CseError, match="more than one loss"):
         made.find("loss", "twins", near="cse-third")
     made = registry(info("cse-x:a", TWINS), info("cse-x:b", TWINS))

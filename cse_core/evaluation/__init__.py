@@ -1,1 +1,0 @@
-"""Which dev sets training is scored on; nothing here imports torch."""

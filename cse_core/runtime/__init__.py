@@ -1,5 +1,0 @@
-"""Process and machine: devices, processes, seeds, what files of a model and the hub say.
-
-Names of devices and number formats go in and come out as ``torch.device`` and ``Precision``;
-counters come out as seeds. ``distributed.join`` lets a process meet the others.
-"""

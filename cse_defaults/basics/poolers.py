@@ -1,0 +1,87 @@
+"""Row poolers: a vector for each row from its token states."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cse_core.functional import row_means
+from cse_core.options import PoolerOptions
+from cse_core.parts import RowPooler, Setup
+from cse_core.types import Hidden, TokenBatch
+from cse_defaults.basics.options import FirstLastOptions, LastTokenOptions
+
+
+class Cls(RowPooler):
+    """The state of each row's first token."""
+
+    def __init__(self, options: PoolerOptions, setup: Setup) -> None:
+        self.dimension = setup.dimension
+
+    def reads(self, tokens: TokenBatch) -> Tensor:
+        """Return the rows' first tokens ``[R]``."""
+        return tokens.offsets[:-1]
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
+        """Return ``[R, H]``."""
+        return hidden.at(self.reads(tokens))
+
+
+class LastToken(RowPooler):
+    """The state of each row's last token: the end token, by default put there where it is not.
+
+    Raises:
+        CseError: If the tokenizer has no end token.
+    """
+
+    def __init__(self, options: LastTokenOptions, setup: Setup) -> None:
+        self.dimension = setup.dimension
+        if options.end:
+            setup.tokenizer.end_rows(f"pool.{setup.name}.end")
+
+    def reads(self, tokens: TokenBatch) -> Tensor:
+        """Return the rows' last tokens ``[R]``."""
+        return tokens.offsets[1:] - 1
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
+        """Return ``[R, H]``."""
+        return hidden.at(self.reads(tokens))
+
+
+class Mean(RowPooler):
+    """The mean of a row's last states, special tokens counted as sentence-transformers does.
+
+    Without the prompt, what stands before the text is left out in the rows that have one, its
+    special tokens too, and what stands behind it is not.
+    """
+
+    def __init__(self, options: PoolerOptions, setup: Setup) -> None:
+        self.dimension = setup.dimension
+        self.include_prompt = getattr(options, "include_prompt", True)
+        self.tokenizer = setup.tokenizer
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
+        """Return ``[R, H]``."""
+        if self.include_prompt:
+            return row_means(hidden.last, tokens)
+        special, row = tokens.special.cpu(), tokens.row_of_token().cpu()
+        seen = torch.cat([torch.zeros(1, dtype=torch.long), (~special).cumsum(0)])  # of the texts
+        place = torch.arange(len(special)) - tokens.offsets[row]
+        before = seen[1:] == seen[tokens.offsets[row]]
+        before &= place < (tokens.lengths - len(self.tokenizer.after))[row]
+        counts = torch.zeros(tokens.rows, dtype=torch.long).index_add_(0, row, before.long())
+        kept = ~(before & (counts > len(self.tokenizer.before))[row]).to(hidden.last.device)
+        return row_means(hidden.last[kept], tokens.keep_tokens(kept))
+
+
+class FirstLast(RowPooler):
+    """The mean over tokens of the average of a first and the last state (``first`` says which)."""
+
+    def __init__(self, options: FirstLastOptions, setup: Setup) -> None:
+        self.dimension = setup.dimension
+        self.first = 0 if options.first == "embeddings" else 1
+        self.layers = (self.first,)
+
+    def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
+        """Return ``[R, H]``."""
+        return row_means((hidden.layers[self.first] + hidden.last) / 2, tokens)

@@ -1,0 +1,266 @@
+"""Which column of a file is the text, which the positive, and so on."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cse_core.errors import CseError
+from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
+from cse_defaults.texts.tables import NUMBER, Cell, Reading, text_array
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def plain(name: str) -> str:
+    """Return a column's name without case and separators, as known names are compared."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KNOWN_COLUMNS: dict[str, list[str]] = _FILE["names"]
+"""What columns are called in files, by their names here; the first wins."""
+PARTNERS: dict[str, list[str]] = _FILE["partners"]
+"""What is the positive beside one name of the text, where neither label nor score stands there."""
+SETS: dict[str, str] = _FILE["sets"]
+"""Columns that hold lists of a text, its positive, and then more of what stands here."""
+ColumnKind = Literal["text", "word", "lists", "number", "label", "id"]
+"""What the values of a column look like; some texts at least are of more than a word."""
+_NOUNS = {"lists": " (lists)", "number": " (numbers)", "label": " (labels)", "id": " (ids)"}
+_TEXT_KINDS: tuple[ColumnKind, ...] = ("text", "word", "lists")
+_PARTNERS = {plain(name): others for name, others in PARTNERS.items()}
+_TEXTS = {*map(plain, KNOWN_COLUMNS["text"])}
+_GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
+_DIGITS = "0123456789"
+_MANY = 10
+"""Values from which on some that recur are labels."""
+_WORDS = 5
+"""Words of a label, on average, less than; a query that recurs is a text."""
+_ONE_A_ROW = "write one text per row"
+_HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # Han
+)
+"""A letter of a script that is written without spaces between words."""
+
+
+def kind_of(values: Sequence[str]) -> ColumnKind:
+    """Return what values look like: labels recur, ids are single words with more than letters."""
+    if values and all(map(NUMBER.fullmatch, values)):
+        return "number"
+    distinct, many = len(set(values)), len(values) >= _MANY
+    if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
+        short = sum(value.count(" ") for value in values) < _WORDS * len(values)
+        return "label" if many and short and distinct * 10 <= len(values) else "text"
+    if many and distinct * 2 <= len(values):
+        return "label"
+    return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
+
+
+def match_columns(
+    names: Sequence[str],
+    mapping: Mapping[str, str],
+    reading: Reading,
+    views: Sequence[ViewSpec] = CORE_VIEWS,
+    kind: Callable[[str], ColumnKind] = lambda name: "text",
+) -> dict[str, str]:
+    """Find the core's columns among those of a file.
+
+    A column named in ``data.columns`` comes first, and must be there; then a column of the very
+    name, then one of ``KNOWN_COLUMNS`` unless its values look like something else. Where
+    ``data.columns`` says nothing, partners of the text and what views find come last. A column
+    ``text`` must be found.
+
+    ``mapping`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
+    core -> name in the file, the core's own first; a column that the core has no name for keeps
+    its own.
+    """
+    sources: dict[str, str] = {}
+    for target, source in mapping.items():
+        if source not in names and target not in names:
+            what = f"no column {source}, which data.columns.{target} names"
+            raise CseError(what, where=reading.name, hint=f"its columns: {listed(names)}")
+        sources[target] = source if source in names else target
+        if target == "text" and kind(sources[target]) == "lists":
+            what = f"column {sources[target]} holds lists, not texts"
+            raise CseError(what, where=reading.name, hint=_ONE_A_ROW)
+    for name in ("text", *(view.column for view in views)):
+        if name in names and (name != "text" or kind(name) != "lists"):
+            sources.setdefault(name, name)
+    by_plain = {plain(name): name for name in reversed(names)}
+    guessed: dict[str, str] = {}
+
+    def named(known: Sequence[str], *kinds: ColumnKind) -> list[str]:
+        there = [by_plain[each] for each in map(plain, known) if each in by_plain]
+        free = [name for name in there if name not in sources.values()]
+        return [name for name in free if not kinds or kind(name) in kinds]
+
+    def partners(text: str) -> list[str]:
+        return named(_PARTNERS.get(plain(text), ()), *_TEXT_KINDS)
+
+    def take(target: str, there: Sequence[str]) -> None:
+        if there and target not in sources:
+            sources[target] = guessed[target] = there[0]
+
+    texts = named(KNOWN_COLUMNS["text"], "text", "word")
+    take("text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name)))
+    text, pairs = sources.get("text", ""), () if mapping else ("positive", "negative")
+    for target in pairs:
+        take(target, named(KNOWN_COLUMNS[target], *_TEXT_KINDS))
+    for target in ("label", "score"):
+        take(target, named(KNOWN_COLUMNS[target]))
+    beside = partners(text) if pairs and "positive" not in sources else []
+    graded = [sources[each] for each in ("label", "score") if each in sources]
+    if beside and graded and "negative" not in sources:
+        reading.say(
+            f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
+            f"(otherwise: --set data.columns.positive={beside[0]})"
+        )
+    else:
+        take("positive", beside)
+    lowered = {name.strip().lower(): name for name in reversed(names)}
+    for view in views if pairs and "text" in guessed else ():
+        found = None if view.find is None else view.find(list(lowered), text.strip().lower())
+        take(view.column, [] if found is None else [lowered[found]])
+    for target in ("document", "title"):
+        take(target, [name for name in named(KNOWN_COLUMNS[target]) if kind(name) != "lists"])
+    if "text" not in sources and len(names) == 1:
+        name = names[0]
+        if reading.from_header and not _HEADER.fullmatch(name):
+            what = "the first line is not a header with a column text"
+            hint = "add a header line, or name the file .txt: one text per line"
+            raise CseError(what, where=reading.name, value=name[:60], hint=hint)
+        take("text", [name] if kind(name) in ("text", "word") and not reading.left_out else [])
+    if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items() if to != name):
+        reading.say(f"{shown} (to change it: --set data.columns.text=NAME)")
+    if "text" not in sources:
+        held = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
+        held += [f"{name} ({what})" for name, what in reading.left_out.items()]
+        other = any(kind(name) != "lists" for name in names)
+        do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
+        hint = f"its columns: {listed(held)}; {do}"
+        raise CseError("no column text", where=reading.name, hint=hint)
+    taken = {*sources, *sources.values()}
+    sources.update({name: name for name in names if name not in taken})
+    return ordered(sources, views)
+
+
+def check_named(asked: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> None:
+    """Refuse ``data.columns`` that name a column which none of the sources has."""
+    for target, name in asked.items():
+        if not any(columns.get(target) == name for columns in found):
+            there = dict.fromkeys(name for columns in found for name in columns.values())
+            what, hint = f"no file has a column {name}", f"the columns are: {listed(list(there))}"
+            raise CseError(what, where=f"data.columns.{target}", hint=hint)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names for a message, long ones cut."""
+    short = [name if len(name) <= 40 else name[:39] + "…" for name in names[:20]]
+    return ", ".join(short) + (", …" if len(names) > 20 else "") or "none"
+
+
+def ordered(sources: Mapping[str, str], views: Sequence[ViewSpec] = CORE_VIEWS) -> dict[str, str]:
+    """Return the columns with ``text`` and those of views first."""
+    known = dict.fromkeys(["text", *(view.column for view in views), "document", "title"])
+    first = [name for name in known if name in sources]
+    return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}
+
+
+def gathered(
+    table: pa.Table, reading: Reading, kind: Callable[[pa.ChunkedArray], ColumnKind]
+) -> pa.Table:
+    """Return a table whose numbered columns are one of lists, and whose sets are columns.
+
+    ``negative_1`` and ``negative_2`` become ``negative``, numbers by ``kind`` left out; ``texts``
+    a text, its positive and negatives, ``set`` a text and its positives. Sets whose texts are
+    graded are refused: none is known to be a positive.
+    """
+    by_plain = {plain(name): name for name in table.column_names}
+    made: dict[str, Sequence[Cell]] = {}
+    parts: dict[str, list[str]] = {}
+    for target in ("positive", "negative"):
+        for stem in map(plain, KNOWN_COLUMNS[target]):
+            names = [name for key, name in by_plain.items() if key.rstrip(_DIGITS) == stem]
+            names = [n for n in names if kind(table.column(n)) not in ("number", "lists")]
+            if names[1:] or (names and stem not in by_plain):
+                rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
+                made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names
+    name = next((by_plain[each] for each in SETS if each in by_plain), "")
+    if name and is_lists(table.column(name)) and not by_plain.keys() & _TEXTS:
+        if graded := [by_plain[key] for key in _GRADES if key in by_plain]:
+            raise CseError(
+                f"column {name} holds lists of texts that {graded[0]} grades, so which are "
+                "positives is not known",
+                where=reading.name,
+                hint="write the pairs to train on as columns text and positive; graded pairs "
+                "are for --dev, as sentence1, sentence2 and score",
+            )
+        rows, cut = table.column(name).to_pylist(), 2 if SETS[plain(name)] == "negative" else None
+        for target, first, end in (("text", 0, 1), ("positive", 1, cut), ("negative", cut, None)):
+            cells = [(row or [])[first:end] for row in rows]
+            if first is not None and any(cells):
+                made[target] = [*map("".join, cells)] if target == "text" else cells
+                parts[target] = [name]
+    for target, names in parts.items():
+        reading.say(f"{target} = {', '.join(names)}")
+    used = {name for names in parts.values() for name in names}
+    table = table.select([name for name in table.column_names if name not in used])
+    for target, column in made.items():
+        table = table.append_column(target, [text_array(column)])
+    return table
+
+
+def is_lists(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column holds lists of texts."""
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_list(column.type))
+
+
+def read_values(
+    texts: Sequence[str], kind: ColumnType, *, column: str, where: str, rows: Sequence[int] = ()
+) -> NDArray[np.generic]:
+    """Return the values of a column: float64, or int64 numbers and labels.
+
+    A label's number is its place among the sorted labels. ``rows`` are where the texts stand, for
+    errors; by default in order.
+    """
+    import numpy as np
+
+    if kind == "label":
+        numbers = {label: number for number, label in enumerate(sorted(set(texts)))}
+        return np.fromiter((numbers[text] for text in texts), np.int64, len(texts))
+    dtype = np.dtype(np.int64 if kind == "int" else np.float64)
+    for place, text in enumerate(texts):
+        try:
+            found = int(text) if kind == "int" else float(text)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
+            noun = "integer" if kind == "int" else "finite number"
+            raise CseError(
+                f"column {column} must hold {noun}s",
+                where=f"{where}, row {(rows[place] if len(rows) else place) + 1}",
+                value=text,
+                hint=f"correct it, or take another column: --set data.columns.{column}=NAME",
+            )
+    return np.fromiter(map(dtype.type, texts), dtype, len(texts))
+
+
+def lacks_word_spaces(texts: Iterable[str]) -> bool:
+    """Tell whether more than half of the letters are of scripts without spaces (Han, kana, …)."""
+    letters = found = 0
+    for text in texts:
+        letters += sum(map(str.isalpha, text))
+        found += len(_UNSPACED.findall(text))
+    return 2 * found > letters

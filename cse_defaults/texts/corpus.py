@@ -1,0 +1,248 @@
+"""The training rows of a run, as columns of Arrow text, and what was seen in loading them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+from cse_core.errors import CseError
+from cse_core.records import ColumnType
+from cse_defaults.texts.tables import filtered, text_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+_ROWS = 10_000
+_SHARED = 500_000
+"""Texts with a copy that are compared at once, about."""
+_FEW = 20
+"""Rows are few where a column has more than so many times as many."""
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What was seen in loading a corpus.
+
+    Attributes:
+        names: The sources that were read.
+        blank_dropped: Rows and lines dropped because their text is blank.
+        incomplete_dropped: Rows dropped because another column that the run needs is blank.
+        made_up: Names of sources whose texts are made up, or nothing.
+        messages: What a user should know of the data, a line each.
+        commits: That of each data set of the hub, where it is known.
+    """
+
+    names: tuple[str, ...] = ()
+    blank_dropped: int = 0
+    incomplete_dropped: int = 0
+    made_up: str = ""
+    messages: tuple[str, ...] = ()
+    commits: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return the messages, and whether texts are made up."""
+        made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
+        return (*self.messages, made_up) if self.made_up else self.messages
+
+
+class TextColumn(Sequence[str]):
+    """A column of texts that stay in Arrow until they are asked for."""
+
+    def __init__(self, texts: pa.ChunkedArray) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            found: list[str] = self._texts[index].to_pylist()
+            return found
+        text: str = self._texts[int(index)].as_py()
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _ROWS):
+            yield from self._texts.slice(start, _ROWS).to_pylist()
+
+    @property
+    def arrow(self) -> pa.ChunkedArray:
+        """Return the column itself."""
+        return self._texts
+
+    def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
+        """Return the texts of the given rows, in their order."""
+        import pyarrow as pa
+
+        if self._texts.num_chunks > 1 and len(rows) * _FEW < len(self):
+            # Arrow joins all chunks of the column before it takes a single row.
+            return [self._texts[int(row)].as_py() for row in rows]
+
+        texts: list[str] = self._texts.take(pa.array(rows, pa.int64())).to_pylist()
+        return texts
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """The training rows of a run: a row is a sentence, a paragraph or a document.
+
+    Attributes:
+        table: ``pyarrow.Table`` of strings, ``text`` and where given ``positive``, ``negative``,
+            ``document``, ``title`` and others; no text is blank.
+        documents: Document number of each row, -1 for none, [rows]; None without documents. One
+            id in two files is two documents.
+        report: What was seen in loading it.
+        held_out: Rows that are kept out of it; None where there are none.
+    """
+
+    table: pa.Table = field(repr=False)
+    documents: NDArray[np.int64] | None = field(default=None, repr=False)
+    report: LoadReport = LoadReport()
+    held_out: Corpus | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
+        """Make a corpus of texts at hand, as many in each column; none in ``text`` is blank."""
+        lengths = {len(column) for column in columns.values()}
+        if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
+            what = "columns must have the same length and include text"
+            raise CseError(
+                what, where=name, value={column: len(texts) for column, texts in columns.items()}
+            )
+        if not all(text.strip() for text in columns["text"]):
+            raise CseError("a text is blank", where=name)
+        table = text_table(columns)
+        documents = document_numbers([table]) if "document" in columns else None
+        return cls(table, documents, LoadReport((name,)))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(self.table.column_names)
+
+    def column(self, name: str) -> TextColumn:
+        """Return a column; its texts are read from Arrow when asked for."""
+        if name not in self.names:
+            raise CseError(
+                f"the data has no column {name}",
+                where="data",
+                hint=f"its columns: {', '.join(self.names)}; "
+                f"name another with --set data.columns.{name}=NAME",
+            )
+        return TextColumn(self.table.column(name))
+
+    def values(self, name: str, kind: ColumnType) -> NDArray[Any]:
+        """Return a column as numbers ``[rows]``: float64, or int64 of integers and labels.
+
+        A label's number is its place among the sorted labels.
+        """
+        from cse_defaults.texts.columns import read_values
+
+        return read_values(self.column(name), kind, column=name, where="data")
+
+    @cached_property
+    def text_ids(self) -> NDArray[np.int64]:
+        """Return for each row the first row with the same text, [rows]."""
+        import numpy as np
+        import pyarrow as pa
+
+        texts, first = self.column("text"), np.arange(len(self))
+        hashes = np.fromiter(map(hash, texts), np.int64, len(self))
+        ranked = np.sort(hashes)
+        twice = ranked[1:][ranked[1:] == ranked[:-1]]
+        parts = -(-len(twice) // _SHARED)  # a dictionary copies its texts
+        for part in range(parts):
+            own = twice[np.searchsorted(twice[:-1], hashes)] == hashes
+            own &= hashes % parts == part
+            codes = text_codes(texts.arrow.filter(pa.array(own)))
+            _, at, same = np.unique(codes, return_index=True, return_inverse=True)
+            first[own] = first[own][at][same]
+        return first
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a hash of columns, contents and documents; paths do not enter."""
+        import numpy as np
+
+        whole = hashlib.sha256()
+        for name in sorted(self.names):
+            texts, lengths = hashlib.sha256(), hashlib.sha256()
+            for chunk in self.table.column(name).chunks:
+                held, at = chunk.buffers(), chunk.offset
+                ends = np.frombuffer(held[1] or bytes(4), np.int32)[at : at + len(chunk) + 1]
+                texts.update(memoryview(held[2] or b"")[ends[0] : ends[-1]])
+                lengths.update(np.diff(ends).astype("<i8").tobytes())
+            whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
+        if self.documents is not None:
+            whole.update(self.documents.astype("<i8").tobytes())
+        if self.held_out is not None:
+            whole.update(self.held_out.fingerprint.encode())
+        return f"sha256:{whole.hexdigest()}"
+
+
+def hold_out(corpus: Corpus, count: int) -> Corpus:
+    """Return a corpus without the rows of some documents, which are its ``held_out``.
+
+    The hash of a document's first text decides, so that the same ones are held out whatever their
+    order and number; rows of no document are one each. At most a fifth is held out.
+    """
+    import numpy as np
+
+    if not count:
+        return corpus
+    keys = corpus.text_ids
+    if corpus.documents is not None:
+        keys = np.where(corpus.documents < 0, keys, len(corpus) + corpus.documents)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    texts = corpus.column("text").take(first)
+    order = np.argsort([hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts])
+    held = np.isin(which, order[: min(count, len(first) // 5)])
+    if not held.any():
+        hint = "name more data, or --data.held_out 0"
+        raise CseError(f"{len(first)} texts are too few to hold some out", where="data", hint=hint)
+
+    def part(rows: NDArray[np.bool_]) -> Corpus:
+        documents = None if corpus.documents is None else corpus.documents[rows]
+        return Corpus(filtered(corpus.table, rows), documents, corpus.report)
+
+    return replace(part(~held), held_out=part(held))
+
+
+def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
+    """Number the documents of all rows by first appearance; a blank id is -1.
+
+    One id in two tables is two documents.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks: list[pa.Array] = []
+    for number, table in enumerate(tables):
+        ids = table.column("document")
+        own = pc.binary_join_element_wise(str(number), ids, " ")
+        chunks += pc.if_else(pc.equal(ids, ""), None, own).chunks
+    numbers: NDArray[np.int64] = text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
+    return numbers
+
+
+def text_codes(column: pa.ChunkedArray) -> Any:
+    """Return a number for each value, equal for equal values, by first appearance; null is -1."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = column.dictionary_encode().unify_dictionaries()
+    chunks = [chunk.indices for chunk in encoded.chunks]
+    return pc.fill_null(pa.chunked_array(chunks, pa.int32()), -1).to_numpy()

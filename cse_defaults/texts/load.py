@@ -1,0 +1,353 @@
+"""Read the training texts that ``data.*`` names, and take the rows that a run can use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cse_core.errors import CseError
+from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
+from cse_defaults.texts.columns import (
+    ColumnKind,
+    check_named,
+    gathered,
+    is_lists,
+    kind_of,
+    listed,
+    match_columns,
+    ordered,
+    read_values,
+)
+from cse_defaults.texts.corpus import Corpus, LoadReport, TextColumn, document_numbers, hold_out
+from cse_defaults.texts.sources import Source, find_source
+from cse_defaults.texts.tables import ROWS, Reading, changed, filtered, join_tables, numbers_of
+from cse_engine.compose.settings import FILLED, NO_COLUMNS, DataOptions, NeededColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from cse_core.registry.registry import Registry
+
+SOURCE = "@source"
+"""Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
+_SAMPLE = 1000
+"""Values of a column that tell what it holds."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
+
+    Attributes:
+        sources: Each source of ``data.path`` with its rows.
+        columns: The columns that some source has, ``text`` first.
+        messages: What a user should know, a line each.
+        refuse: Whether rows that lack a text are refused; else they are dropped.
+        made_up: Names of the sources whose texts are made up.
+        held_out: Documents to keep out of training.
+    """
+
+    sources: list[Reading]
+    columns: tuple[str, ...]
+    messages: list[str]
+    refuse: bool
+    made_up: str
+    held_out: int = 0
+    _made: dict[str, Corpus] = field(default_factory=dict, repr=False)
+
+    @property
+    def texts(self) -> set[str]:
+        """Return the columns of files that hold texts of more than a word."""
+        return {name for source in self.sources for name in source.texts}
+
+    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
+        """Return the rows that have a text in ``text`` and in every column that a run needs.
+
+        Lists of texts that it needs become rows: as many as the longest list of a row is long; a
+        shorter one begins again. A column that a source lacks and nothing needs is blank there.
+        """
+        key = repr(needed)
+        if key not in self._made:
+            self._made[key] = self._corpus(needed)
+        return self._made[key]
+
+    def _corpus(self, needed: NeededColumns) -> Corpus:
+        import pyarrow as pa
+
+        messages = list(self.messages)
+        found = [_usable(source, needed, self.refuse, messages) for source in self.sources]
+        tables = []
+        for source, (table, _, _) in zip(self.sources, found, strict=True):
+            taken = _weighted(table, source.weight)
+            tables.append(_prompted(taken, source.prompt, ("text", *needed.encoded)))
+            if source.weight != 1:
+                rows = f"{len(table):,} rows, of which an epoch takes {len(taken):,}"
+                messages.append(f"{source.name}: {rows}")
+        there = {name for table in tables for name in table.column_names}
+        names = [name for name in self.columns if name in there]
+        blank = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
+        for number, table in enumerate(tables):
+            has = table.column_names
+            tables[number] = pa.table(
+                {n: table[n] if n in has else pa.repeat(blank[n], len(table)) for n in names}
+            )
+        report = LoadReport(
+            tuple(source.name for source in self.sources),
+            sum(blank for _, blank, _ in found),
+            sum(incomplete for _, _, incomplete in found),
+            self.made_up,
+            tuple(messages),
+            {source.name: source.commit for source in self.sources if source.commit},
+        )
+        documents = document_numbers(tables) if "document" in names else None
+        return hold_out(Corpus(pa.concat_tables(tables), documents, report), self.held_out)
+
+
+def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
+    """Return a table with a text before those of some columns."""
+    import pyarrow.compute as pc
+
+    def change(part: pa.Table, _: int) -> pa.Table:
+        for name in {*columns}.intersection(part.column_names):
+            texts = pc.binary_join_element_wise(prompt, part.column(name), "")
+            part = part.set_column(part.column_names.index(name), name, texts)
+        return part
+
+    return changed(table, change) if prompt else table
+
+
+def _weighted(table: pa.Table, weight: float) -> pa.Table:
+    """Return a table with its rows so many times, of a fraction with some of them once more."""
+    import numpy as np
+    import pyarrow as pa
+
+    if weight == 1:
+        return table
+    whole, part = divmod(weight, 1)
+    extra = max(round(part * len(table)), int(not whole))
+    some = np.zeros(len(table), bool)
+    some[np.random.default_rng(0).permutation(len(table))[:extra]] = True
+    return pa.concat_tables([*[table] * int(whole), filtered(table, some)])
+
+
+def load_corpus(
+    options: DataOptions, registry: Registry | None = None, needed: NeededColumns = NO_COLUMNS
+) -> Corpus:
+    """Return the rows of ``read_data`` that a run can use."""
+    return read_data(options, registry).corpus(needed)
+
+
+def read_data(
+    options: DataOptions, registry: Registry | None = None, *, exact: bool = False
+) -> Data:
+    """Read all rows that ``data.path`` names, up to ``data.limit``.
+
+    Nothing is written, but for the cache of the hub's own library. ``registry`` has the installed
+    data sets and views; ``exact`` is as in :class:`Reading`.
+    """
+    if not options.path:
+        raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")
+    datasets: dict[str, DatasetSpec] = {}
+    views: Sequence[ViewSpec] = CORE_VIEWS
+    if registry is not None:
+        datasets = {found.name: found.spec for found in registry.datasets()}
+        views = tuple(registry.views.values())
+    twice = sorted({name for name in options.path if options.path.count(name) > 1})
+    messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
+    readings: list[Reading] = []
+    left, refuse = options.limit, options.blank == "refuse"
+    sources = [find_source(name, datasets) for name in options.path]
+    for name, each in (("weights", options.weights), ("prompts", options.prompts)):
+        if each and len(each) != len(sources):
+            what = f"{len(each)} of {len(sources)} data sets have one"
+            raise CseError(what, where=f"data.{name}", value=each, hint="name one for each")
+    weights = options.weights or (1.0,) * len(sources)
+    prompts = options.prompts or ("",) * len(sources)
+    for place, source in enumerate(sources):
+        if left == 0:
+            messages.append(f"{source.name}: not read, because data.limit is reached first")
+            continue
+        reading = Reading(source.name, left, exact or refuse, place=place)
+        reading.weight, reading.prompt = weights[place], prompts[place]
+        _read(source, reading, options, views)
+        readings.append(reading)
+        messages += reading.messages
+        left = None if left is None else left - len(reading.table)
+    if left != 0:
+        check_named(options.columns, [each.columns for each in readings])
+    names = {name: name for reading in readings for name in reading.table.column_names}
+    made_up = ", ".join(source.name for source in sources if source.synthetic)
+    columns = tuple(ordered(names, views))
+    return Data(readings, columns, messages, refuse, made_up, options.held_out)
+
+
+def _read(
+    source: Source, reading: Reading, options: DataOptions, views: Sequence[ViewSpec]
+) -> None:
+    """Read the rows of a source, and find out which columns they have by the core's names."""
+    import pyarrow as pa
+
+    raw = join_tables(list(source.tables(options.unit, reading)))
+    raw = raw.select([name for name in raw.column_names if name not in reading.left_out])
+    raw = gathered(raw, reading, _kind)
+
+    @cache
+    def kind(name: str) -> ColumnKind:
+        return _kind(raw.column(name))
+
+    none = "contains no text, only blank lines or a header"
+    nothing = CseError(none, where=reading.name, hint="name a file with texts")
+    if not raw.column_names and not reading.left_out:
+        raise nothing
+    headless = source.file is not None and source.file.format == "txt"
+    asked = {name: old for name, old in options.columns.items() if old != SOURCE}
+    mapping = {} if headless else asked
+    columns = match_columns(raw.column_names, mapping, reading, views, kind)
+    roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
+    lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
+    for name, what in [*reading.left_out.items(), *((name, "lists") for name in lists)]:
+        reading.say(f"column {name} is ignored: it holds {what}")
+    found = {name: raw.column(old) for name, old in columns.items() if old not in lists}
+    for name, column in found.items():
+        found[name] = column if is_lists(column) else _trimmed(column, name, reading.name)
+    if not _is_filled(found["text"]):
+        raise nothing
+    for name in dict.fromkeys(view.column for view in views if view.column in found):
+        if not _is_filled(found[name]):
+            del found[name]
+            reading.say(f"column {name} is blank in every row, so it is ignored")
+    if options.unit != "sentence" and not reading.articles:
+        reading.say(f"it marks no {options.unit}s, so each row stays as it is")
+    for name in options.columns.keys() - asked.keys():
+        columns[name] = SOURCE
+        found[name] = pa.chunked_array([pa.repeat(str(reading.place), len(raw))])
+    if source.spec is None:
+        reading.texts = tuple(
+            name
+            for name, old in columns.items()
+            if name in found and old != SOURCE and kind(old) in ("text", "lists")
+        )
+    reading.columns, reading.table = columns, pa.table(found)
+
+
+def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    """Return a column of texts without white space around them, and blank for null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def change(part: pa.Table, at: int) -> pa.Table:
+        texts = part.column(0)
+        filled = pc.fill_null(texts, "") if texts.null_count else texts  # which imports pandas
+        trimmed = pc.utf8_trim_whitespace(filled)
+        found = pc.match_substring(trimmed, "\0")
+        if pc.any(found).as_py():
+            row = at + pc.index(found, True).as_py()
+            what = f"column {name} contains a NUL byte, so it is not text"
+            raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
+        return pa.table([trimmed], [name])
+
+    table = pa.table([column], [name])
+    parts = ((table.slice(at, ROWS), at) for at in range(0, len(table), ROWS))
+    if all(change(part, at).equals(part) for part, at in parts):
+        return column
+    return changed(table, change).column(0)
+
+
+def _is_filled(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column has a value in some row."""
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length if is_lists(column) else pc.binary_length
+    return bool(pc.max(lengths(column)).as_py())
+
+
+def _kind(column: pa.ChunkedArray) -> ColumnKind:
+    """Return what a column holds, by values that are not blank, spread evenly over it."""
+    if is_lists(column):
+        return "lists"
+    step = max(1, len(column) // _SAMPLE)
+    texts = (column[row].as_py() for row in range(0, len(column), step))
+    return kind_of([text.strip() for text in texts if text and text.strip()])
+
+
+def _usable(
+    source: Reading, needed: NeededColumns, refuse: bool, messages: list[str]
+) -> tuple[pa.Table, int, int]:
+    """Return a source's rows that have a text in every column that a run needs.
+
+    With them comes how many were dropped: blank ones, and ones that lack something else.
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    name, there = source.name, source.table.column_names
+    may_lack = {*FILLED, *(needed.partial - {*there})} - {*needed.encoded}
+    filled = [each for each in needed.required if each not in may_lack]
+    for column in filled:
+        if column not in there:
+            raise CseError(
+                f"no column {column}, which this run reads",
+                where=name,
+                hint=f"its columns: {listed(there)}; say which one it is with "
+                f"--set data.columns.{column}=NAME, name other data, or let no view read it",
+            )
+    table, rows = _unfolded(source.table, needed.required, name)
+    has = {}
+    for each in ("text", *filled):
+        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(each).chunks]
+        has[each] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
+    usable = np.logical_and.reduce(list(has.values()))
+    lacking = [each for each in has if not has[each][has["text"]].all()]
+    if refuse and not usable.all():
+        first = int(np.flatnonzero(~usable)[0])
+        column = next(each for each in has if not has[each][first])
+        hint = "fill it, or --data.blank drop leaves out such rows"
+        raise CseError(
+            f"column {column} is blank", where=f"{name}, row {rows[first] + 1}", hint=hint
+        )
+    if not usable.any():
+        what = f"no row is complete: each lacks {' or '.join(has)}"
+        raise CseError(what, where=name, hint="name other data, or let no view read the column")
+    blank = source.blank + len(np.unique(rows[~has["text"]]))
+    incomplete = int((has["text"] & ~usable).sum())
+    if blank:
+        messages.append(f"{name}: {blank:,} blank row{'s' * (blank > 1)} dropped")
+    if incomplete:
+        many = f"{incomplete:,} row{'s' * (incomplete > 1)}"
+        messages.append(f"{name}: {many} dropped: {', '.join(lacking)} blank")
+    if not usable.all():
+        table, rows = filtered(table, usable), rows[usable]
+    for column, kind in needed.types.items():
+        if kind != "text" and column in there:
+            values = TextColumn(table.column(column))
+            read_values(values, kind, column=column, where=name, rows=rows)
+    return table, blank, incomplete
+
+
+def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Table, Any]:
+    """Return a table whose needed lists are rows, without the others, and each row's old one."""
+    import numpy as np
+    import pyarrow as pa
+
+    every = [name for name in table.column_names if is_lists(table.column(name))]
+    lists = {name: table.column(name).to_pylist() for name in every if name in needed}
+    table = table.drop_columns(every) if every else table
+    rows = np.arange(len(table))
+    if not lists:
+        return table, rows
+    counts = [
+        max(1, *(len(cell or ()) for cell in row)) for row in zip(*lists.values(), strict=True)
+    ]
+    rows = np.repeat(rows, counts)
+    table = table.take(rows)
+    for name, cells in lists.items():
+        texts = [
+            cell[place % len(cell)] if cell else None
+            for cell, count in zip(cells, counts, strict=True)
+            for place in range(count)
+        ]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+        table = table.append_column(name, _trimmed(column, name, where))
+    return changed(table, lambda part, _: part), rows

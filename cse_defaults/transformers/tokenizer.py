@@ -1,0 +1,258 @@
+"""Texts to ragged tokens: content, then prompts and special tokens around it, cut to a length."""
+
+from __future__ import annotations
+
+import copy
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from tokenizers.processors import Sequence as SequenceOfProcessors
+from tokenizers.processors import TemplateProcessing
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
+from cse_engine.runtime.distributed import rank_and_size, share
+from cse_engine.runtime.sharing import gather_rows
+
+AT_ONCE = 10_000
+"""Texts that are read, tokenised or hashed together."""
+PROMPT = -2
+"""Word of a token that belongs to the prompt of the tokenizer."""
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """Content tokens of many texts, end to end.
+
+    Attributes:
+        ids: ``[T]`` vocabulary ids.
+        word: ``[T]`` index of the word in its text; ``PROMPT`` in the tokenizer's prompt.
+        offsets: ``[texts + 1]`` where each text begins.
+    """
+
+    ids: Tensor
+    word: Tensor
+    offsets: Tensor
+
+    def rows(self, index: Tensor) -> TokenBatch:
+        """Return the texts at ``index`` ``[R]`` as rows of content; row i has owner i."""
+        lengths = self.offsets[1:][index] - self.offsets[:-1][index]
+        tokens = ragged_index(self.offsets[:-1][index], lengths)
+        offsets = offsets_of(lengths)
+        positions = positions_of(offsets)
+        word = self.word[tokens].long()
+        return TokenBatch(
+            ids=self.ids[tokens].long(),
+            positions=positions,
+            source=positions.masked_fill(word == PROMPT, -1),
+            word=word.clamp_min(-1),
+            special=word == PROMPT,
+            offsets=offsets,
+            owner=torch.arange(len(index)),
+            slot=torch.zeros(len(index), dtype=torch.long),
+        )
+
+
+class TextTokenizer:
+    """A Hugging Face tokenizer as the core uses it: content first, special tokens by wrapping.
+
+    Attributes:
+        hf: The Hugging Face tokenizer.
+        before: Ids of the special tokens before a row's content; ``after`` of those behind it.
+        special_count: How many they are.
+        prompt: What stands before each text, read with it as one text; special in the tokens.
+        longest: Content tokens that a run keeps of a text, for another model; None: the run's own.
+    """
+
+    longest: int | None = None
+
+    def __init__(self, tokenizer: Any, prompt: str = "") -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            what = "its tokenizer has no fast version"
+            hint = "convert it to a tokenizer.json"
+            raise CseError(
+                what, where="model.name", value=getattr(tokenizer, "name_or_path", None), hint=hint
+            )
+        self.hf, self.prompt = tokenizer, prompt
+        self._prompts: dict[str, list[int]] = {}
+        self._others: dict[str, TextTokenizer] = {}
+        self._find_special_tokens()
+
+    def with_prompt(self, prompt: str | None) -> TextTokenizer:
+        """Return this tokenizer with another prompt, one object for each; None keeps its own."""
+        if prompt is None or prompt == self.prompt:
+            return self
+        if prompt not in self._others:
+            self._others[prompt] = copy.copy(self)
+            self._others[prompt].prompt = prompt
+        return self._others[prompt]
+
+    def _find_special_tokens(self) -> None:
+        tokenizer = self.hf
+        plain = tokenizer("a", add_special_tokens=False)["input_ids"]
+        wrapped = tokenizer("a", add_special_tokens=True)["input_ids"]
+        count = len(plain)
+        places = range(len(wrapped) - count + 1)
+        start = next((at for at in places if wrapped[at : at + count] == plain), 0)
+        self.before: list[int] = wrapped[:start]
+        self.after: list[int] = wrapped[start + count :]
+        self.special_count = len(self.before) + len(self.after)
+
+    def end_rows(self, where: str) -> None:
+        """Let every row end with the end token, where none of the tokenizer's own ends it.
+
+        The tokenizer itself is changed, so that a saved one does the same. ``where`` is what asks
+        for it, which the error of a tokenizer without such a token names.
+        """
+        if self.after:
+            return
+        end = self.hf.eos_token
+        if end is None:
+            hint = "set eos_token in tokenizer_config.json, or name another pooler"
+            raise CseError("the tokenizer has no end token to put there", where=where, hint=hint)
+        added = TemplateProcessing(
+            single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, self.hf.eos_token_id)]
+        )
+        backend = self.hf.backend_tokenizer
+        own = [] if backend.post_processor is None else [backend.post_processor]
+        backend.post_processor = SequenceOfProcessors([*own, added])
+        self._find_special_tokens()
+
+    def table(
+        self,
+        texts: Sequence[str],
+        longest: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> TokenTable:
+        """Tokenise texts without special tokens, on all cores; nothing is kept on disk.
+
+        Beside the texts and the table, memory holds one batch of them. Of a text at most
+        ``longest`` tokens are kept; ``progress`` hears after each batch how many texts are done.
+        """
+        ids, words, lengths = array("i"), array("i"), array("q")
+        for start in range(0, len(texts), AT_ONCE):
+            some = [self.prompt + text for text in texts[start : start + AT_ONCE]]
+            for row in self._encodings(some, longest):
+                ids.fromlist(row.ids)
+                lengths.append(len(row))
+                word_ids = row.word_ids
+                if None in word_ids:
+                    word_ids = [-1 if word is None else word for word in word_ids]
+                if self.prompt:
+                    ends = (end for _, end in row.offsets)
+                    word_ids = [
+                        PROMPT if end <= len(self.prompt) else word
+                        for end, word in zip(ends, word_ids, strict=True)
+                    ]
+                words.fromlist(word_ids)
+            if progress is not None:
+                progress(min(start + AT_ONCE, len(texts)))
+        return TokenTable(
+            ids=torch.from_numpy(np.asarray(ids)),
+            word=torch.from_numpy(np.asarray(words)),
+            offsets=offsets_of(torch.from_numpy(np.asarray(lengths))),
+        )
+
+    def _encodings(self, texts: list[str], longest: int | None) -> list[Any]:
+        """Return what the tokenizer itself makes of texts.
+
+        Calling the Hugging Face tokenizer does the same and then copies every row into lists that
+        nobody reads, in one thread.
+        """
+        backend = self.hf.backend_tokenizer
+        backend.no_padding()
+        if longest is None:
+            backend.no_truncation()
+        else:
+            backend.enable_truncation(longest, direction=self.hf.truncation_side)
+        backend.encode_special_tokens = self.hf.split_special_tokens
+        return cast(list[Any], backend.encode_batch(texts, add_special_tokens=False))
+
+    def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
+        """Return texts as rows of content tokens; row i has owner i."""
+        return self.table(texts, longest).rows(torch.arange(len(texts)))
+
+    def wrap(
+        self, content: TokenBatch, prompt: tuple[str, str] = ("", ""), longest: int | None = None
+    ) -> TokenBatch:
+        """Put every row between its special tokens and prompt; cut the content alone.
+
+        It is cut on the tokenizer's ``truncation_side``: at its tail, or of some its head.
+
+        ``prompt`` are the texts before and after; a wrapped row has at most ``longest`` tokens,
+        which must be more than special tokens and prompt take.
+        """
+        before = self.before + self.prompt_ids(prompt[0])
+        after = self.prompt_ids(prompt[1]) + self.after
+        added = len(before) + len(after)
+        first, lengths = content.offsets[:-1], content.lengths
+        if longest is not None:
+            if added >= longest:
+                raise CseError(
+                    f"special tokens and prompt take {added} tokens, nothing is left for the text",
+                    where="model.max_length",
+                    value=longest,
+                    hint=f"use at least {added + 1}",
+                )
+            lengths = lengths.clamp_max(longest - added)
+            if self.hf.truncation_side == "left":
+                first = first + content.lengths - lengths
+        kept = ragged_index(first, lengths)
+        offsets = offsets_of(lengths + added)
+        total = int(offsets[-1])
+        place = torch.arange(len(kept)) + len(before)
+        place += torch.repeat_interleave(torch.arange(content.rows) * added, lengths)
+
+        def spread(values: Tensor, fill: int) -> Tensor:
+            out = torch.full((total,), fill, dtype=values.dtype)
+            out[place] = values[kept]
+            return out
+
+        ids = spread(content.ids, 0)
+        for shift, token in enumerate(before):
+            ids[offsets[:-1] + shift] = token
+        for shift, token in enumerate(reversed(after)):
+            ids[offsets[1:] - 1 - shift] = token
+        return replace(
+            content,
+            ids=ids,
+            positions=positions_of(offsets),
+            source=spread(content.source, -1),
+            word=spread(content.word, -1),
+            special=spread(content.special, 1),
+            offsets=offsets,
+        )
+
+    def prompt_ids(self, text: str) -> list[int]:
+        """Return the ids of a prompt's text, tokenised once."""
+        if text not in self._prompts:
+            found = self.hf(text, add_special_tokens=False, verbose=False) if text else {}
+            self._prompts[text] = list(found.get("input_ids", ()))
+        return self._prompts[text]
+
+
+def shared_table(
+    tokenizer: TextTokenizer, texts: Sequence[str], longest: int | None = None
+) -> TokenTable:
+    """Return the table of texts of which each process tokenises its share; every process has all.
+
+    ``texts`` are the same in every process; at most ``longest`` tokens of one are kept.
+
+    Raises:
+        ElsewhereError: If another process failed.
+    """
+    start, stop = share(len(texts), *rank_and_size())
+    own: list[TokenTable] = []
+
+    def lengths() -> Tensor:
+        own.append(tokenizer.table(texts[start:stop], longest))
+        return own[0].offsets.diff()
+
+    offsets = offsets_of(gather_rows(lengths))
+    tokens = gather_rows(lambda: torch.stack([own[0].ids, own[0].word], dim=1))
+    return TokenTable(tokens[:, 0].contiguous(), tokens[:, 1].contiguous(), offsets)

@@ -1,0 +1,486 @@
+"""Checks of a composition that need no model: each yields the problems that it finds.
+
+``CHECKS`` are all of them; ``add_branches`` adds the branches that parts ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
+
+from cse_core.capabilities import CAPABILITIES, flatten
+from cse_core.errors import CseError, did_you_mean
+from cse_core.options import LossOptions, MinerOptions, StoreOptions
+from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.registry.registry import Registry
+from cse_defaults.transformers.model_files import DECODERS, DIRECTIONS
+from cse_engine.compose.composition import BASE_LEVELS, Composition, PlannedPart, Problem
+from cse_engine.compose.settings import FILLED
+
+
+def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse a run without a loss."""
+    if not run.of("loss"):
+        names = [found.name for found in registry.parts("loss")]
+        hint = f"add one: --loss {names[0]}" if names else "no loss is installed"
+        yield CseError("nothing is minimised", where="loss", hint=hint)
+
+
+def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse a run without a row pooler, and two of these, parts that slice, or adapters."""
+    rows, slices = run.pools(RowPoolerSpec), run.pools(SliceSpec)
+    if not rows:
+        names = installed_poolers(registry, RowPoolerSpec)
+        hint = f"add one: --pool +{names[0]}" if names else "no row pooler is installed"
+        if len(names) > 1:
+            hint += f" (or {', '.join(names[1:])})"
+        yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
+    adapters = run.of("adapter")
+    for noun, parts in (("row pooler", rows), ("slice stage", slices), ("adapter", adapters)):
+        names = [part.name for part in parts]
+        if len(names) > 1:
+            kind = parts[0].kind
+            hint = f"remove {len(names) - 1}, for instance --{kind} ~{names[0]}"
+            what = f"a run has one {noun}, not {' and '.join(names)}"
+            yield CseError(what, where=kind, hint=hint)
+
+
+def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
+    """Return the names of the installed poolers with a record of a class."""
+    return [found.name for found in registry.parts("pool") if isinstance(found.spec, record)]
+
+
+def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse two parts that make one view, group of positives or column, or read it otherwise."""
+    owners: dict[str, PlannedPart] = {}
+    readers: dict[str, PlannedPart] = {}
+    for part in run.parts:
+        remove = f"remove one, for instance --{part.kind} ~{part.name}"
+        for name, kind in part.reads.items():
+            other = readers.setdefault(name, part)
+            if other.reads[name] != kind:
+                what = f"reads {kind}, and {other.path} reads {other.reads[name]}"
+                yield CseError(what, where=part.path, value=f"column {name}", hint=remove)
+        for capability in sorted(part.provides):
+            prefix, _, name = capability.partition(":")
+            if (
+                prefix in ("view", "positives", "column")
+                and owners.setdefault(capability, part) is not part
+            ):
+                what = f"{owners[capability].path} and {part.path} both make the {prefix} {name!r}"
+                yield CseError(what, where=part.path, hint=remove)
+    for name, miner in run.groups.items():
+        maker = run.view_makers.get(name, miner)
+        if maker is not miner:
+            yield CseError(
+                f"{maker.path} makes a view and {miner.path} a group of positives, both named "
+                f"{name!r}",
+                where=miner.path,
+                hint="remove one",
+            )
+
+
+def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse contrastive losses without negatives; warn of stores that serve no loss."""
+    names = [store.name for store in run.of("negatives")]
+    for loss, options in run.losses():
+        for name in options.negatives if isinstance(options.negatives, tuple) else ():
+            if name not in names:
+                hint = did_you_mean(name, [*names, "all", "in-batch", "stored", "none"])
+                if not names and not hint.startswith("did"):
+                    hint = "this run has no store: add one with --negatives NAME"
+                what = "unknown negative store"
+                yield CseError(what, where=f"{loss.path}.negatives", value=name, hint=hint)
+        if any(cast(LossSpec, each.spec).contrastive for each in (loss, *run.held_by(loss))):
+            yield from _check_contrastive(run, loss, options)
+    levels = {options.level for _, options in run.losses()}
+    for store, held in run.stores():
+        if not any(run.serves(store, loss) for loss in run.of("loss")):
+            near = {loss.path: o.negatives for loss, o in run.losses() if o.level == held.level}
+            named = [path for path, taken in near.items() if isinstance(taken, tuple)]
+            why = "no loss takes stored negatives"
+            if named:
+                why = f"{named[0]}.negatives does not name it"
+            elif levels and not near:
+                why = f"its level is {held.level}, those of the losses {', '.join(sorted(levels))}"
+            yield f"{store.path} serves no loss: {why}"
+
+
+def _check_contrastive(
+    run: Composition, loss: PlannedPart, options: LossOptions
+) -> Iterator[Problem]:
+    served = any(run.serves(store, loss) for store in run.of("negatives"))
+    size = run.train.batch_size
+    if options.negatives == "none":
+        what = "a contrastive loss needs negatives"
+        hint = f"--set {loss.path}.negatives=all"
+        yield CseError(what, where=f"{loss.path}.negatives", value="none", hint=hint)
+    elif options.negatives == "stored" and not served:
+        what = "no store of this run serves this loss, so it has no negatives"
+        hint = "add a store with --negatives NAME, or use all"
+        yield CseError(what, where=f"{loss.path}.negatives", value="stored", hint=hint)
+    elif served or any(view.role == "negative" for view in run.views):
+        return
+    elif min(size, run.facts.rows or size) == 1:
+        what = f"a batch of one sentence gives {loss.path} no negative"
+        hint = "take at least 2 sentences, or add a store with --negatives NAME"
+        yield CseError(
+            what, where="train.batch_size" if size == 1 else "data.path", value=1, hint=hint
+        )
+
+
+def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse losses on token states of views that several branches encode, or an untrained one."""
+    branch_of = {view.name: view.branch for view in run.views}
+    trained = {b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable}
+    for loss in (part for part in run.of("loss") if part.token_views):
+        by = {view: branch_of[view] for view in loss.token_views if view in branch_of}
+        words = ", ".join(f"{view} by {branch}" for view, branch in by.items())
+        if len({*by.values()}) > 1 or not trained.issuperset(by.values()):
+            what = "reads token states, and needs its views encoded by one branch that is trained"
+            elsewhere = next(view for view, branch in by.items() if branch != "online")
+            hint = f"--views.{elsewhere}.branch online"
+            yield CseError(what, where=loss.path, value=words, hint=hint)
+
+
+def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse losses of another level than their miner; warn of miners that nothing asks."""
+    for loss, options in run.losses():
+        miner = run.groups.get(options.target)
+        found = None if miner is None else cast(MinerOptions, miner.options).level
+        if miner is not None and found != options.level:
+            what = f"it is never computed: {miner.path} finds {options.target!r} at level {found}"
+            hint = f"--{loss.path}.level {found}, or --{miner.path}.level {options.level}"
+            yield CseError(what, where=f"{loss.path}.level", value=options.level, hint=hint)
+    needed = {f"positives:{options.target}" for _, options in run.losses()}
+    needed.update(capability for part in run.parts for capability in flatten(part.requires))
+    for miner in run.of("positives"):
+        groups = sorted(made for made in miner.provides if made.startswith("positives:"))
+        if groups and needed.isdisjoint(groups):
+            name = groups[0].partition(":")[2]
+            yield (
+                f"{miner.path} serves no loss: none has target = {name}; "
+                f"--loss +infonce:more --loss.more.target {name} adds one"
+            )
+
+
+def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse another branch named online; warn of branches that nothing uses."""
+    used = {"online", *(view.branch for view in run.views)}
+    trained = {"online", *(b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable)}
+    if trained.isdisjoint(view.branch for view in run.views):
+        what = "no view of a loss is encoded by a branch that trains, so nothing would change"
+        where = "views.anchor.branch"
+        yield CseError(what, where=where, value=run.views[0].branch, hint=f"--{where} online")
+    used |= {options.branch for _, options in run.stores() if options.branch is not None}
+    for part in run.parts:
+        used |= {capability.removeprefix("branch:") for capability in flatten(part.requires)}
+    for branch in run.of("branch"):
+        if branch.name == "online" and branch.use != "online":
+            what = "online is the encoder in training"
+            hint = 'write name = "target" or another'
+            yield CseError(what, where=branch.path, value=branch.use, hint=hint)
+        if branch.name not in used:
+            yield f"{branch.path} encodes nothing: name it in views.VIEW.branch or a store's branch"
+
+
+def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Check lengths against the model, and the sizes of losses against its vectors."""
+    facts = run.facts
+    there = facts.hidden
+    for part in run.of("pool"):
+        if hasattr(part.options, "dimension"):
+            there = part.options.dimension or there
+        elif part.distribution != TOOLKIT and not isinstance(part.spec, SliceSpec):
+            there = None  # it is known when the part is made
+    if there is not None:
+        yield from check_dimensions(run, there)
+    # With a slicing part max_length counts a text's content before it is cut, not a row.
+    for where, longest, sliced in (
+        ("model.max_length", run.model.max_length, bool(run.pools(SliceSpec))),
+        ("inference.max_length", run.inference.max_length or 0, run.inference.slice),
+    ):
+        if facts.positions is not None and longest > facts.positions and not sliced:
+            what = f"exceeds the {facts.positions} positions of {facts.model}"
+            hint = f"--set {where}={facts.positions}"
+            yield CseError(what, where=where, value=longest, hint=hint)
+
+
+def check_dimensions(run: Composition, there: int) -> Iterator[CseError]:
+    """Refuse sizes of losses beyond those of the vectors."""
+    for loss, options in run.losses():
+        if options.dimensions and (most := max(options.dimensions)) > there:
+            hint = f"name sizes of at most {there}, that of the vectors"
+            where = f"{loss.path}.dimensions"
+            yield CseError("is more than the vectors have", where=where, value=most, hint=hint)
+
+
+def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Check the columns of views; warn of pairs in the data that the run leaves aside."""
+    columns = run.facts.columns
+    if columns is None:
+        return
+    there = {*columns, *run.mined_columns}
+    made = [each for part in run.parts for each in part.provides if each.startswith("column:")]
+    there.update(each.removeprefix("column:") for each in made)
+    for view in run.views:
+        if view.column is None or view.column in there:
+            continue
+        there.add(view.column)
+        named = view.name in run.view_options and run.view_options[view.name].column is not None
+        close = did_you_mean(view.column, columns)
+        hint = f"say which column holds it: --set data.columns.{view.column}=COLUMN"
+        yield CseError(
+            f"the data has no column {view.column!r}; it has {', '.join(columns)}",
+            where=f"views.{view.name}.column" if named else f"data.columns.{view.column}",
+            hint=close if named and close.startswith("did you mean") else hint,
+        )
+    yield from _left_aside(run, columns)
+
+
+def _left_aside(run: Composition, columns: tuple[str, ...]) -> Iterator[Problem]:
+    """Warn of texts that nothing reads, of installed data those of positives and negatives."""
+    needs = {need for part in run.parts for need in flatten(part.requires)}
+    read = {"text", *FILLED, *run.read_columns}
+    own = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
+    free = [view.name for view in run.views if view.column == "text" and view.role == "positive"]
+    for name in columns:
+        if name in read or f"column:{name}" in needs:
+            continue
+        if name in own or (run.read is not None and name in run.read.texts):
+            view = own.get(name) or ("positive" if free else "negative")
+            yield (
+                f"the data has a column {name!r} that this run leaves aside: "
+                f"--set views.{view}.column={name} takes it in"
+            )
+
+
+def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse what reads a column of the data in rounds whose texts are not the data's."""
+    miners = [p for p in run.round_miners if "text" in cast(MinerSpec, p.spec).columns]
+    if not miners:
+        return
+    maker = f"{miners[0].path} trains on texts of its own, which have none"
+    remove = f"--positives ~{miners[0].name}"
+    for part in run.parts:
+        needs = [need[7:] for need in flatten(part.requires) if need.startswith("column:")]
+        column = min((name for name in needs if name not in run.mined_columns), default=None)
+        if part not in run.round_miners and column is not None:
+            what = f"needs column {column!r} of the data, and {maker}"
+            hint = f"remove one: --{part.kind} ~{part.name} or {remove}"
+            yield CseError(what, where=part.path, hint=hint)
+    for view in run.views:
+        if view.column not in (None, *run.mined_columns):
+            what = f"reads column {view.column!r} of the data, and {maker}"
+            yield CseError(what, where=f"views.{view.name}.column", hint=f"remove one, or {remove}")
+
+
+def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse a direction where it has no meaning, and a first token that sees itself alone."""
+    asked, family = run.model.attention, run.facts.family
+    if asked in DIRECTIONS and family not in (None, *DECODERS):
+        what = f"has no meaning for {family}: the families {', '.join(DECODERS)} read in either way"
+        hint = "leave it out, or name a decoder with --model"
+        yield CseError(what, where="model.attention", value=asked, hint=hint)
+    elif run.facts.causal:
+        rows = run.pools(RowPoolerSpec)
+        for part in [*rows, *([run.inference_pool] if run.inference_pool else [])]:
+            if part.spec.declared("sentence_transformers", part.options) == "cls":
+                what = "pools the first token, which sees nothing but itself in causal attention"
+                hint = "name last-token or mean"
+                if family in DECODERS:
+                    hint += "; cse train also takes --model.attention bidirectional"
+                yield CseError(what, where=part.path, hint=hint)
+
+
+def check_added_tokens(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse new tokens whose embeddings nothing would train."""
+    frozen = [part.path for part in run.of("adapter")]
+    frozen += [f"model.{n}" for n in ("train_layers", "freeze_embeddings") if getattr(run.model, n)]
+    if run.model.add_tokens and frozen:
+        what = f"{frozen[0]} freezes the embeddings, so the new tokens would not be trained"
+        hint = f"leave one of the two out, or train with {frozen[0]} from a run that adds tokens"
+        yield CseError(what, where="model.add_tokens", value=run.model.add_tokens, hint=hint)
+
+
+def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse a prompt where wrapped rows are sliced: it has no place in a later slice."""
+    encoding = run.pools(RowPoolerSpec)
+    if run.inference_pool is not None and run.inference.slice:
+        encoding = [*encoding, run.inference_pool]
+    for slicer in run.pools(SliceSpec):
+        given = {"model.prompt": run.model.prompt}
+        given |= {f"views.{view.name}.prompt": view.prompt for view in run.views}
+        for where, prompt in given.items():
+            if prompt:
+                what = f"{slicer.path} slices texts, and the prompt has no place in a later slice"
+                hint = "--prompt ''" if where == "model.prompt" else "leave it out"
+                yield CseError(what, where=where, value=prompt, hint=hint)
+        for part in encoding if slicer.spec.declared("slices_wrapped", slicer.options) else ():
+            if part.spec.declared("prompts", part.options):
+                yield CseError(
+                    f"it slices rows that are wrapped, and the prompt of {part.path} has no "
+                    "place in them",
+                    where=slicer.path,
+                    hint="let it wrap every slice, or take a row pooler without a prompt",
+                )
+
+
+def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Check the slicing of the saved model; its row pooler was looked up before."""
+    if run.inference.slice and not run.pools(SliceSpec):
+        names = installed_poolers(registry, SliceSpec)
+        hint = f"add --pool +{names[0]}" if names else "--set inference.slice=false"
+        yield CseError("nothing in this run slices", where="inference.slice", value=True, hint=hint)
+
+
+def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | None:
+    """Return the row pooler of the saved model where it is another than that of training."""
+    name, where = run.inference.pool, "inference.pool"
+    own = [part.name for part in run.pools(RowPoolerSpec)]
+    if name is None or name in own:
+        return None
+    rows = installed_poolers(registry, RowPoolerSpec)
+    if name.rpartition("/")[2] not in rows or not registry.has("pool", name):
+        hint = did_you_mean(name, [*own, *rows])
+        raise CseError("unknown row pooler", where=where, value=name, hint=hint)
+    return PlannedPart.of(registry.find("pool", name, where=where))
+
+
+def add_branches(run: Composition, registry: Registry) -> tuple[Composition, list[Problem]]:
+    """Return the run with a default instance of each branch that its record's name asks for."""
+    asked = [("views.anchor.branch", "online")]
+    asked += [(f"views.{view.name}.branch", view.branch) for view in run.views]
+    for store, options in run.stores():
+        if options.branch is not None:
+            asked.append((f"{store.path}.branch", options.branch))
+    for part in run.parts:
+        for alternatives in part.requires:
+            branches = [need[7:] for need in alternatives if need.startswith("branch:")]
+            if branches and not any(is_met(run, part, capability) for capability in alternatives):
+                asked.append((part.path, branches[0]))
+    parts, notes, problems = list(run.parts), list(run.notes), list[Problem]()
+    present = [part.name for part in run.of("branch")]
+    for where, name in asked:
+        if name in present:
+            continue
+        if not registry.has("branch", name):
+            known = [*present, *(found.name for found in registry.parts("branch"))]
+            hint = _how_to_add(registry, f"branch:{name}") or did_you_mean(name, known)
+            problems.append(CseError("unknown branch", where=where, value=name, hint=hint))
+            continue
+        added = PlannedPart.of(registry.find("branch", name, where=where))
+        present.append(name)
+        behind = ("branch", "metric") if name == "online" else ("metric",)
+        place = next((i for i, part in enumerate(parts) if part.kind in behind), len(parts))
+        parts.insert(place, added)
+        if name != "online":
+            notes.append(f"{added.path} added with its defaults, for {where}")
+    return replace(run, parts=tuple(parts), notes=tuple(notes)), problems
+
+
+def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse each requirement and each level that nothing meets."""
+    for part in run.parts:
+        for alternatives in part.requires:
+            if any(capability.startswith(("branch:", "precision:")) for capability in alternatives):
+                continue  # branches were added, or what refuses them; precisions are warned of
+            if not any(is_met(run, part, capability) for capability in alternatives):
+                yield _unmet(run, registry, part, alternatives)
+    for part in run.parts:
+        options = part.options
+        if not isinstance(options, LossOptions | StoreOptions | MinerOptions):
+            continue
+        capability = f"level:{options.level}"
+        if not is_met(run, part, capability):
+            provided = [capability for other in run.parts for capability in other.provides]
+            levels = [capability[6:] for capability in provided if capability.startswith("level:")]
+            yield CseError(
+                "no part of this run makes rows of this level",
+                where=f"{part.path}.level",
+                value=options.level,
+                hint=_how_to_add(registry, capability)
+                or did_you_mean(options.level, [*BASE_LEVELS, *levels]),
+            )
+
+
+def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
+    """Tell whether a capability that a part requires is there; what is unknown counts as there."""
+    prefix, _, name = capability.partition(":")
+    facts = run.facts
+    if prefix == "branch":
+        return any(branch.name == name for branch in run.of("branch"))
+    if any(capability in other.provides for other in run.parts if other is not part):
+        return True
+    if prefix == "view":
+        return run.can_have_view(name) and run.view_makers.get(name) is not part
+    if prefix == "level":
+        return name in BASE_LEVELS
+    if prefix == "positives":
+        return run.can_have_view(name)
+    if prefix == "column":
+        encoded = name in {view.column for view in run.declared.values()} - {"text"}
+        if encoded and isinstance(part.spec, LossSpec):  # it sees vectors, which a view has
+            return facts.columns is None or name in run.read_columns
+        return run.may_have_column(name)
+    if capability == "pairs":
+        mined = any(other is not part for other in run.round_miners)
+        return mined or facts.columns is None or run.has_pairs(part)
+    if capability == "vocab:cased":
+        return facts.cased is not False
+    tokens = {"mask-token": facts.mask_token, "end-token": facts.end_token}
+    return tokens.get(capability, False) is not False
+
+
+_REMEDIES = {
+    "view": "name its column: --set views.{name}.column=COLUMN",
+    "column": "say which column of {columns} it is: --set data.columns.{name}=COLUMN",
+    "pairs": "name the column: --set data.columns.positive=COLUMN",
+    "vocab": "{model} lower-cases: choose another --model, or remove it with "
+    "--{part.kind} ~{part.name}",
+    "mask-token": "{model} has none: choose another --model, or remove it with "
+    "--{part.kind} ~{part.name}",
+    "end-token": "{model} has none: set eos_token in its tokenizer_config.json, or name another "
+    "--{part.kind}",
+}
+"""What helps where no part provides what is needed."""
+
+
+def _unmet(
+    run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
+) -> CseError:
+    names, remedies, unread = [], [], []
+    facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
+    for capability in alternatives:
+        prefix, _, name = capability.partition(":")
+        names.append(CAPABILITIES.get(capability, f"the {prefix} {name!r}"))
+        column = "positive" if capability == "pairs" else name if prefix == "column" else ""
+        if column and run.may_have_column(column):
+            view = next(each.name for each in run.declared.values() if each.column == column)
+            unread.append(f"let a view read column {column}: --set views.{view}.column={column}")
+        remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, **facts))
+    added = [_how_to_add(registry, capability) for capability in alternatives]
+    hints = [*(unread or (added if any(added) else remedies)), part.spec.hint]
+    hint = ", or ".join(dict.fromkeys(filter(None, hints)))
+    what = f"needs {' or '.join(names)}, which this run does not have"
+    remove = f"remove it with --{part.kind} ~{part.name}"
+    return CseError(what, where=part.path, hint=hint or remove)
+
+
+def _how_to_add(registry: Registry, capability: str) -> str:
+    """Return how to add a part that provides a capability; empty where none is known."""
+    here, elsewhere = registry.providers(capability), registry.providers_elsewhere(capability)
+    flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
+    flags += [f"--{p.kind} +{p.name} (pip install {p.distribution})" for p in [*elsewhere][:3]]
+    return f"add {' or '.join(flags)}" if flags else ""
+
+
+CHECKS = (
+    check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
+    check_positives, check_token_losses, check_branches, check_sizes, check_columns,
+    check_round_texts, check_inference, check_attention, check_prompts,
+    check_added_tokens,
+)  # fmt: skip
+"""All checks, in the order in which their problems are reported."""

@@ -1,0 +1,362 @@
+"""A typed recipe: what the composer checks and completes, and the engine runs. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from cse_core.capabilities import INSTANCE, Role, flatten
+from cse_core.errors import CseError
+from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
+from cse_core.records import (
+    CORE_VIEWS,
+    ColumnType,
+    ComponentSpec,
+    HeadSpec,
+    Kind,
+    MinerSpec,
+    PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
+    TokenLossSpec,
+    ViewSpec,
+)
+from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.run_info import RunInfo
+from cse_core.schedule import Schedule
+from cse_defaults.transformers.declared import Declared
+from cse_engine.compose.settings import (
+    DataOptions,
+    InferenceOptions,
+    ModelOptions,
+    NeededColumns,
+    TrainOptions,
+    ViewOptions,
+)
+
+if TYPE_CHECKING:
+    from cse_core.registry.registry import Registered
+
+Problem = CseError | str
+"""What a check finds: an error refuses the run, a text is a warning for the plan."""
+BASE_LEVELS = ("sentence", "input")
+"""Levels that every run has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedPart:
+    """A named instance of an installed part.
+
+    Attributes:
+        use: Name of its record; ``name`` is that of the instance, unique in its kind.
+        holder: Path of the part that holds it and calls it in place of the step; its name ends
+            with the option that holds it.
+    """
+
+    kind: Kind
+    use: str
+    name: str
+    spec: ComponentSpec
+    options: Options
+    distribution: str
+    version: str
+    holder: str = ""
+
+    @property
+    def path(self) -> str:
+        """Return ``kind.name``, its place in recipes, flags and messages."""
+        return f"{self.holder}.{self.option}" if self.holder else f"{self.kind}.{self.name}"
+
+    @property
+    def option(self) -> str:
+        """Return the option of its holder that holds it."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def owner(self) -> str:
+        """Return the distribution that brings it, with its version."""
+        return f"{self.distribution} {self.version}".strip()
+
+    def lends(self, model: type[Options]) -> frozenset[str]:
+        """Return the options that a part which it holds, with options of a class, has of it."""
+        losses = issubclass(model, LossOptions) and isinstance(self.options, LossOptions)
+        return frozenset(LossOptions.model_fields if losses else ())
+
+    def held_in(self, holder: PlannedPart) -> PlannedPart:
+        """Return it with what its holder lends it."""
+        lent = {name: getattr(holder.options, name) for name in holder.lends(type(self.options))}
+        return replace(self, holder=holder.path, options=self.options.model_copy(update=lent))
+
+    @property
+    def qualified(self) -> str:
+        """Return the name that means its record whatever else is installed."""
+        toolkit = self.distribution == TOOLKIT  # no plugin may take a name of the toolkit's
+        return self.use if toolkit else f"{self.distribution}/{self.use}"
+
+    @property
+    def requires(self) -> tuple[tuple[str, ...], ...]:
+        """Return the capabilities that it requires, each as the alternatives that meet it."""
+        needs = self.spec.declared("requires", self.options)
+        typed = tuple(f"column:{name}" for name in (*self.reads, *self.only))
+        return tuple((need,) if isinstance(need, str) else need for need in (*needs, *typed))
+
+    @property
+    def reads(self) -> Mapping[str, ColumnType]:
+        """Return the columns of the data that its record says it reads, with their types."""
+        return cast(Mapping[str, ColumnType], self.spec.declared("reads", self.options))
+
+    @property
+    def only(self) -> Mapping[str, str]:
+        """Return the rows that a loss counts for, by their text in a column; empty for all."""
+        return self.options.only if isinstance(self.options, LossOptions) else {}
+
+    @property
+    def encodes(self) -> tuple[tuple[str, str | None], ...]:
+        """Return the views that it asks the step to encode, each with a branch.
+
+        Without one in its record this is the branch of its options, or None: the view's own.
+        """
+        own = getattr(self.options, "branch", None)
+        asked = (*self.token_views, *self.spec.declared("encodes", self.options))
+        return tuple((each, own) if isinstance(each, str) else each for each in asked)
+
+    @property
+    def token_views(self) -> tuple[str, ...]:
+        """Return the views whose token states it reads."""
+        own = isinstance(self.spec, TokenLossSpec)
+        return self.spec.declared("tokens", self.options) if own else ()
+
+    @cached_property
+    def provides(self) -> tuple[str, ...]:
+        """Return the capabilities that it provides."""
+        capabilities = flatten(self.spec.declared("provides", self.options))
+        return tuple(capability.replace(INSTANCE, self.name) for capability in capabilities)
+
+    @staticmethod
+    def of(
+        found: Registered[ComponentSpec], options: Options | None = None, name: str | None = None
+    ) -> PlannedPart:
+        """Return an instance of an installed part, by default of its name, with its defaults."""
+        return PlannedPart(
+            kind=found.spec.kind,
+            use=found.spec.name,
+            name=name or found.spec.name,
+            spec=found.spec,
+            options=found.spec.options_class() if options is None else options,
+            distribution=found.distribution,
+            version=found.version,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedView:
+    """A view of the batch: where its texts come from, who changes and who encodes it.
+
+    Attributes:
+        column: Column of its texts; None where a part makes the view.
+        made_by: Path of the part that adds it; None for the core's own.
+        prompt: Text before its texts; None: that of all.
+    """
+
+    name: str
+    role: Role
+    branch: str
+    column: str | None
+    made_by: str | None = None
+    augmenters: tuple[str, ...] = ()
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedPass:
+    """What a branch encodes in a step, at one time.
+
+    Attributes:
+        views: What it encodes. Views of the branch are one encoder call; one of another branch is
+            a call of its own.
+        gradient: Whether it is trained through.
+        why: Which parts need it.
+        off: Paths of augmenters that are off in it: it is there for the gradient of the inputs
+            that they ask for.
+    """
+
+    branch: str
+    views: tuple[str, ...]
+    gradient: bool
+    why: str
+    off: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition:
+    """Parts and settings of a run: typed first, then completed and checked.
+
+    Attributes:
+        recipe: Name of the recipe, None without one.
+        view_options: Settings of the views that the recipe or the command line names.
+        views: Views of the run; empty until they are planned, as passes are.
+        inference_pool: Row pooler of the saved model where it is another than that of training.
+        notes: What the composer added or decided, for the plan.
+        warnings: What a user should look at.
+        expressions: Values that were written as expressions of parameters, by option path.
+        declared: The views that a recipe can name.
+        read: The data, where it was read: a ``cse_defaults.texts.Data``.
+        says: What the model says of how it encodes.
+        named: The other models that options of parts name, each composed as it says itself.
+    """
+
+    recipe: str | None
+    model: ModelOptions
+    data: DataOptions
+    train: TrainOptions
+    inference: InferenceOptions
+    params: dict[str, float]
+    parts: tuple[PlannedPart, ...]
+    view_options: Mapping[str, ViewOptions]
+    facts: RunInfo
+    views: tuple[PlannedView, ...] = ()
+    passes: tuple[PlannedPass, ...] = ()
+    inference_pool: PlannedPart | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, ViewSpec] = field(
+        default_factory=lambda: {view.name: view for view in CORE_VIEWS}
+    )
+    read: Any = field(default=None, repr=False, compare=False)
+    says: Declared = field(default_factory=Declared)
+    named: Mapping[str, Composition] = field(default_factory=dict)
+
+    def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
+        """Return the parts of a kind that the step calls, in recipe order."""
+        return tuple(part for part in self.parts if part.kind == kind and not part.holder)
+
+    def held_by(self, holder: PlannedPart) -> tuple[PlannedPart, ...]:
+        """Return the parts that a part holds."""
+        return tuple(part for part in self.parts if part.holder == holder.path)
+
+    def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
+        """Return the parts with a record of a class of poolers, in recipe order."""
+        return [part for part in self.of("pool") if isinstance(part.spec, record)]
+
+    @property
+    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
+        """Return the row pooler, heads and slicer that encode after training."""
+        slices = self.pools(SliceSpec)
+        row = self.inference_pool or self.pools(RowPoolerSpec)[0]
+        heads = self.pools(HeadSpec)
+        kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
+        return row, kept, slices[0] if slices and self.inference.slice else None
+
+    def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
+        """Yield the losses on vectors with their options."""
+        for part in self.of("loss"):
+            if not isinstance(part.spec, TokenLossSpec):
+                yield part, cast(LossOptions, part.options)
+
+    def weights(self) -> Iterator[tuple[PlannedPart, Schedule]]:
+        """Yield every loss with its weight."""
+        for part in self.of("loss"):
+            yield part, cast(LossOptions | TokenLossOptions, part.options).weight
+
+    def stores(self) -> Iterator[tuple[PlannedPart, StoreOptions]]:
+        """Yield the negative stores with their options."""
+        for part in self.of("negatives"):
+            yield part, cast(StoreOptions, part.options)
+
+    @cached_property
+    def side_branches(self) -> tuple[str, ...]:
+        """Return the branches by which stores weigh what other stores keep."""
+        asked = (store.spec.declared("side", options) for store, options in self.stores())
+        return tuple(dict.fromkeys(chain.from_iterable(asked)))
+
+    @property
+    def round_miners(self) -> list[PlannedPart]:
+        """Return the miners that mine between rounds, whose rows nobody knows beforehand."""
+        return [part for part in self.of("positives") if cast(MinerSpec, part.spec).rounds]
+
+    @cached_property
+    def groups(self) -> dict[str, PlannedPart]:
+        """Return the miner of each group of positives."""
+        return self._providers("positives", self.of("positives"))
+
+    @cached_property
+    def view_makers(self) -> dict[str, PlannedPart]:
+        """Return the part that makes each view that a part makes."""
+        return self._providers("view", self.parts)
+
+    @property
+    def mined_columns(self) -> tuple[str, ...]:
+        """Return the columns that the rounds of miners bring; with ``text`` they bring all rows."""
+        brought = (("positive", *cast(MinerSpec, p.spec).columns) for p in self.round_miners)
+        return tuple(dict.fromkeys(chain.from_iterable(brought)))
+
+    @cached_property
+    def needed_columns(self) -> NeededColumns:
+        """Return the columns that the data must have beside the text."""
+        brought = ("text", *self.mined_columns)
+        columns = (view.column for view in self.views if view.column is not None)
+        encoded = tuple(column for column in columns if column not in brought)
+        needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
+        read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
+        types = {name: kind for part in self.parts for name, kind in part.reads.items()}
+        whole = {name for part in self.parts if not part.only for name in part.reads}
+        required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
+        return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
+
+    def view(self, name: str) -> PlannedView | None:
+        """Return a view by its name, None where the run has none of that name."""
+        return next((view for view in self.views if view.name == name), None)
+
+    @property
+    def read_columns(self) -> set[str | None]:
+        """Return the columns whose texts views are of, those that parts make included."""
+        makers = {part.path: part for part in self.view_makers.values()}
+        needs = (makers[view.made_by].requires for view in self.views if view.made_by)
+        made = {need[0].removeprefix("column:") for need in chain.from_iterable(needs)}
+        return {*made, *(view.column for view in self.views)}
+
+    def has_pairs(self, part: PlannedPart) -> bool:
+        """Tell whether the target of a loss, or the positive, has a column of its own."""
+        target = part.options.target if isinstance(part.options, LossOptions) else "positive"
+        anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
+        return anchor is not None and view is not None and view.column not in (None, anchor.column)
+
+    def can_have_view(self, name: str) -> bool:
+        """Tell whether there can be a view: a part's, one with a column, or a declared one."""
+        if name in self.view_makers:
+            return True
+        if name in self.view_options and self.view_options[name].column is not None:
+            return True
+        view = self.declared.get(name)
+        return view is not None and (view.optional or self.may_have_column(view.column))
+
+    def may_have_column(self, name: str) -> bool:
+        """Tell whether a column is there, or can be: of the data or of every round."""
+        columns = self.facts.columns
+        return name == "text" or columns is None or name in columns or name in self.mined_columns
+
+    def possible_views(self) -> list[str]:
+        """Return the views that there can be, for hints."""
+        named = [*self.declared, *self.view_makers, *self.view_options]
+        return [name for name in dict.fromkeys(named) if self.can_have_view(name)]
+
+    def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
+        """Tell whether a loss sees the negatives of a store."""
+        stored, options = cast(StoreOptions, store.options), loss.options
+        if not isinstance(options, LossOptions) or stored.level != options.level:
+            return False
+        if isinstance(options.negatives, tuple):
+            return store.name in options.negatives
+        return options.negatives in ("all", "stored")
+
+    def _providers(self, prefix: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
+        first: dict[str, PlannedPart] = {}
+        for part in parts:
+            for capability in part.provides:
+                if capability.startswith(f"{prefix}:"):
+                    first.setdefault(capability.partition(":")[2], part)
+        return first

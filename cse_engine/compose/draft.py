@@ -1,0 +1,274 @@
+"""A recipe as it is written: files and flags merged into names and values, not yet typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
+from cse_core.records import Kind
+from cse_core.registry.plugin_info import NOUNS
+from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
+from cse_engine.compose.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
+from cse_engine.compose.values import FlagText
+
+
+@dataclass
+class Instance:
+    """A part as a recipe or a flag names it.
+
+    ``use`` is the name of its record as written, perhaps ``distribution/name``. ``near`` is the
+    distribution of the recipe that names it, whose part is meant where several have the name.
+    """
+
+    kind: Kind
+    use: str
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    near: str = ""
+
+    @property
+    def path(self) -> str:
+        """Return ``kind.name``."""
+        return f"{self.kind}.{self.name}"
+
+
+@dataclass
+class Draft:
+    """A recipe in the making.
+
+    ``tables`` are the parameters and the core's own options by their tables, ``parts`` those of
+    each kind by their names; ``notes`` say what was decided on the way, for the plan.
+    """
+
+    tables: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {name: {} for name in ("params", *CORE_TABLES)}
+    )
+    views: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parts: dict[Kind, dict[str, Instance]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS}
+    )
+    notes: list[str] = field(default_factory=list)
+
+    def remove(self, kind: Kind, name: str, *, where: str) -> None:
+        """Take an instance out."""
+        if self.parts[kind].pop(name, None) is None:
+            what = f"no {NOUNS[kind]} of this name to remove"
+            raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.parts[kind]))
+
+
+def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
+    """Merge recipes, base first, each with its ``[[when]]`` blocks before the next."""
+    draft = Draft()
+    for document in documents:
+        near = document.distribution
+        _merge_table(draft, document.table, document.label, near, overlay=document.overlay)
+        blocks = [block for block in document.table.get("when", ()) if holds(block, facts)]
+        for block in sorted(blocks, key=lambda block: sum(key in block for key in CONDITIONS)):
+            conditions = [f"{key} {_in_words(block[key])}" for key in CONDITIONS if key in block]
+            label = f"{document.label}: when {', '.join(conditions)}"
+            changes = _merge_table(draft, block, label, near, overlay=True)
+            draft.notes.append(f"{label}: {'; '.join(changes)}" if changes else label)
+            draft.notes += [block["say"]] if "say" in block else []
+        if document.overlay and "say" in document.table:
+            draft.notes.append(str(document.table["say"]))
+    return draft
+
+
+def holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
+    """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
+    for key in [key for key in CONDITIONS if key in block]:
+        known, wanted = getattr(facts, key), block[key]
+        accepted = wanted if isinstance(wanted, list) else [wanted]
+        if known not in accepted and (known is None or "any" not in accepted):
+            return False
+    return True
+
+
+def _merge_table(
+    draft: Draft, table: Mapping[str, Any], label: str, near: str, *, overlay: bool
+) -> list[str]:
+    """Merge a recipe's table; return what changed. ``overlay`` updates a list's items by name."""
+    changes: list[str] = []
+    for path in table.get("remove", ()):
+        kind, _, name = path.partition(".")
+        if kind not in KINDS:
+            hint = did_you_mean(kind, KINDS)
+            raise CseError("remove names kind.part", where=label, value=path, hint=hint)
+        draft.remove(kind, name, where=f"{label}: remove")
+        changes.append(f"{path} removed")
+    for name in table.get("params", {}):
+        check_name(name, f"{label}: params")
+    settings = [(head, held, table.get(head, {})) for head, held in draft.tables.items()]
+    for name, content in table.get("views", {}).items():
+        settings.append((f"views.{name}", draft.views.setdefault(name, {}), content))
+    for head, held, content in settings:
+        _update(held, content)
+        changes += [f"{head}.{key} = {_in_words(value)}" for key, value in content.items()]
+    for kind in KINDS:
+        if kind in table:
+            changes += _merge_items(draft, kind, table[kind], label, near, overlay=overlay)
+    return changes
+
+
+def _merge_items(
+    draft: Draft,
+    kind: Kind,
+    items: Sequence[Mapping[str, Any]],
+    label: str,
+    near: str,
+    *,
+    overlay: bool,
+) -> list[str]:
+    if not overlay:
+        draft.parts[kind] = {}
+    changes: list[str] = []
+    seen: set[str] = set()
+    for item in items:
+        options = {key: value for key, value in item.items() if key not in ("use", "name")}
+        name = str(item.get("name", item.get("use", "").rpartition("/")[2]))
+        check_name(name, f"{label}: {kind}")
+        if name in seen:
+            raise _named_twice(kind, name, item.get("use", name), label)
+        seen.add(name)
+        found = draft.parts[kind].get(name)
+        use = item.get("use", found.use if found else "")
+        if not use:
+            what = f"no {NOUNS[kind]} of this name to change, and no 'use' says which part it is"
+            hint = did_you_mean(name, draft.parts[kind])
+            raise CseError(what, where=label, value=name, hint=hint)
+        if found is None:
+            found = draft.parts[kind][name] = Instance(kind, use, name, near=near)
+        if found.use != use:
+            found.use, found.options, found.near = use, {}, near
+        _update(found.options, options)
+        said = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
+        changes += [found.path + text for text in said]
+    return changes
+
+
+def _named_twice(kind: Kind, name: str, use: str, where: str) -> CseError:
+    return CseError(
+        f"another {NOUNS[kind]} has this name",
+        where=where,
+        value=name,
+        hint=f'give one another name: --{kind} +{use}:second, or [[{kind}]] use = "{use}", '
+        'name = "second" in a recipe file',
+    )
+
+
+def _update(table: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    for key, value in changes.items():
+        old = table.get(key)
+        merged = isinstance(old, Mapping) and isinstance(value, Mapping)
+        table[key] = {**old, **value} if merged else value  # type: ignore[dict-item]
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, list):
+        return " or ".join(_in_words(item) for item in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def apply_kinds(
+    draft: Draft, kinds: Mapping[Kind, Sequence[str]], own: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Apply kind flags: ``NAME`` replaces the list, ``+NAME`` adds, ``~NAME`` takes away.
+
+    ``NAME`` may be ``distribution/part`` and may say what the instance is called, ``part:name``.
+    ``--pool model`` are the model's ``own`` poolers and heads, as items of a recipe.
+    Other poolers than the recipe's encode after training too: its ``inference.pool`` is dropped.
+    All mistakes are raised together.
+    """
+    errors: list[CseError] = []
+    for kind, values in kinds.items():
+        flag = f"--{kind}"
+        if any(value[:1] not in ("+", "~") for value in values):
+            before = draft.parts[kind]
+            draft.parts[kind] = {}
+            if before:
+                draft.notes.append(f"{flag} replaces {', '.join(before)} of the recipe")
+        for value in values:
+            with collect_errors(errors):
+                if value.startswith("~"):
+                    draft.remove(kind, value[1:], where=flag)
+                    continue
+                if kind == "pool" and value == "model":
+                    _merge_items(draft, kind, own, flag, "", overlay=True)
+                    continue
+                owner, slash, rest = value.removeprefix("+").rpartition("/")
+                bare, _, name = rest.partition(":")
+                name = check_name(name or bare, flag)
+                use = f"{owner}{slash}{bare}"
+                if name in draft.parts[kind]:
+                    raise _named_twice(kind, name, use, flag)
+                draft.parts[kind][name] = Instance(kind, use, name)
+        if kind == "pool" and any(not value.startswith("+") for value in values):
+            pooler = draft.tables["inference"].pop("pool", None)
+            if pooler is not None:
+                draft.notes.append(f"--pool drops inference.pool = {pooler} of the recipe")
+    raise_all(errors)
+
+
+def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
+    """Apply ``path=value`` settings; all mistakes are raised together. Types are read later."""
+    errors: list[CseError] = []
+    for text in sets:
+        path, separator, value = text.partition("=")
+        steps = path.strip().split(".")
+        with collect_errors(errors):
+            if not separator or not all(steps):
+                hint = "write --set train.lr=3e-5"
+                raise CseError("is not PATH=VALUE", where="--set", value=text, hint=hint)
+            options, inner = _options_at(draft, steps, registry)
+            for step in inner[:-1]:
+                table = options.get(step)
+                named = {"use": table} if isinstance(table, str) else {}  # a part that it holds
+                options[step] = dict(table) if isinstance(table, Mapping) else named
+                options = options[step]
+            options[inner[-1]] = FlagText(value.strip())
+    raise_all(errors)
+
+
+def _options_at(
+    draft: Draft, steps: Sequence[str], registry: Registry
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """Return the table that a path is about, and the steps that are left inside it."""
+    head, *rest = steps
+    path = ".".join(steps)
+    heads = (*draft.tables, "views", *KINDS)
+    if head not in heads:
+        paths = [".".join((known, *rest)) for known in heads]
+        raise CseError("unknown option", where=path, hint=did_you_mean(path, paths))
+    if head in draft.tables:
+        if not rest:
+            raise CseError("names no option", where=path, hint=f"write {head}.OPTION=VALUE")
+        if head == "params" and ".".join(rest) not in draft.tables[head]:
+            hint = did_you_mean(rest[0], draft.tables[head])
+            raise CseError("the recipe has no such parameter", where=path, hint=hint)
+        return draft.tables[head], rest
+    if len(rest) < 2:
+        hint = f"write {head}.NAME.OPTION=VALUE"
+        raise CseError("is not an option of a part", where=path, hint=hint)
+    if head == "views":
+        return draft.views.setdefault(check_name(rest[0], path), {}), rest[1:]
+    return _instance(draft, cast(Kind, head), rest, registry).options, rest[1:]
+
+
+def _instance(draft: Draft, kind: Kind, steps: Sequence[str], registry: Registry) -> Instance:
+    name, option = steps[0], ".".join(steps[1:])
+    names = draft.parts[kind]
+    if name not in names and kind == "branch" and registry.has(kind, name):
+        names[name] = Instance(kind, name, name)
+    if name not in names:
+        if registry.has(kind, name):
+            hint = f"add it: --{kind} +{name}"
+        elif names:
+            hint = did_you_mean(f"{kind}.{name}.{option}", [f"{kind}.{n}.{option}" for n in names])
+        else:
+            hint = f"this run has no {NOUNS[kind]}: add one with --{kind} NAME"
+        where = f"{kind}.{name}.{option}"
+        raise CseError(f"this run has no {NOUNS[kind]} named {name}", where=where, hint=hint)
+    return names[name]

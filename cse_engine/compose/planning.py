@@ -1,0 +1,184 @@
+"""Which views a run has, and who encodes them when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from cse_core.capabilities import Role
+from cse_core.errors import CseError, did_you_mean
+from cse_core.options import StoreOptions
+from cse_core.records import AugmenterSpec, BranchSpec, StoreSpec, ViewSpec
+from cse_engine.compose.composition import (
+    Composition,
+    PlannedPart,
+    PlannedPass,
+    PlannedView,
+    Problem,
+)
+
+OTHERS = 3
+"""Place in the plan of views that are no positives of the anchor, or that nothing declares."""
+
+
+def augmented_views(part: PlannedPart) -> tuple[str, ...]:
+    """Return the views that an augmenter changes."""
+    chosen = getattr(part.options, "views", None)
+    return tuple(chosen) if chosen is not None else cast(AugmenterSpec, part.spec).views
+
+
+def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]]:
+    """Return the views that something needs, the anchor first, and those that nothing makes."""
+    names, problems = _needed(run)
+    views = []
+    for name in names:
+        options, maker = run.view_options.get(name), run.view_makers.get(name)
+        augmenters = [part.path for part in run.of("aug") if name in augmented_views(part)]
+        views.append(
+            PlannedView(
+                name=name,
+                role=_role(run, name),
+                branch=options.branch if options else _branch_of(maker),
+                column=None if maker else _column(run, name),
+                made_by=maker.path if maker else None,
+                augmenters=tuple(augmenters),
+                prompt=None if options is None or maker else options.prompt,
+            )
+        )
+    return tuple(views), problems
+
+
+def _role(run: Composition, view: str) -> Role:
+    """Return a view's role: that of its name, or of its name before a hyphen.
+
+    Another view is the positive of a loss that pulls towards it, else auxiliary.
+    """
+    spec = run.declared.get(view) or run.declared.get(view.partition("-")[0])
+    role: Role = "aux" if spec is None else spec.role
+    pulled = any(options.target == view for _, options in run.losses())
+    return "positive" if role == "aux" and pulled else role
+
+
+def _branch_of(maker: PlannedPart | None) -> str:
+    """Return who encodes a view that no setting names: the branch of the store that makes it."""
+    options = None if maker is None else maker.options
+    branch = options.branch if isinstance(options, StoreOptions) else None
+    return branch or "online"
+
+
+def _column(run: Composition, name: str) -> str:
+    options, view = run.view_options.get(name), run.declared.get(name)
+    if options is not None and options.column is not None:
+        return options.column
+    column = name if view is None else view.column
+    known = run.facts.columns is not None or column in run.mined_columns
+    if view is not None and view.optional and not (known and run.may_have_column(column)):
+        return "text"
+    return column
+
+
+def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
+    """Return the views that losses, stores, requirements and augmenters need."""
+    names = dict.fromkeys(["anchor", *run.view_makers])
+    problems: list[Problem] = []
+
+    def need(
+        name: str, where: str, text: str = "this run has no such view", groups: Iterable[str] = ()
+    ) -> None:
+        if run.can_have_view(name):
+            names.setdefault(name)
+        else:
+            hint = did_you_mean(name, [*run.possible_views(), *groups])
+            problems.append(CseError(text, where=where, value=name, hint=hint))
+
+    for name, settings in run.view_options.items():
+        if settings.column is not None and _place(name, run.declared) == OTHERS:
+            names.setdefault(name)
+    there = {*run.mined_columns, *(run.facts.columns or ())}
+    for view in run.declared.values():
+        known = there if view.name in run.view_options else run.mined_columns
+        if view.role == "negative" and view.column in known:
+            names.setdefault(view.name)
+    for loss, wanted in run.losses():
+        if wanted.target not in run.groups:
+            text = "is neither a view of this run nor a group that a miner finds"
+            need(wanted.target, f"{loss.path}.target", text, run.groups)
+    for part in run.parts:
+        for name, _ in part.encodes:
+            need(name, f"{part.path}.view" if hasattr(part.options, "view") else part.path)
+    mined = {f"positives:{name}" for name in run.groups}
+    for part in run.parts:
+        for alternatives in part.requires:
+            named = [capability.partition(":") for capability in alternatives]
+            views = [name for prefix, _, name in named if prefix in ("view", "positives")]
+            if mined.isdisjoint(alternatives) and names.keys().isdisjoint(views):
+                possible = [name for name in views if run.can_have_view(name)]
+                names.update(dict.fromkeys(possible[:1]))  # without one, the requirement is unmet
+    for part in run.of("aug"):
+        for name in augmented_views(part):
+            if name not in names and run.can_have_view(name):
+                problems.append(
+                    f"view {name} is encoded only because {part.path} changes it; no loss, store "
+                    "or other part uses it"
+                )
+            need(name, f"{part.path}.views")
+    for name, settings in run.view_options.items():
+        maker = run.view_makers.get(name)
+        for option in ("column", "prompt"):
+            if maker is not None and (value := getattr(settings, option)) is not None:
+                what = f"{maker.path} makes this view, which reads no {option}"
+                hint = f"remove it, or the part: --{maker.kind} ~NAME"
+                where = f"views.{name}.{option}"
+                problems.append(CseError(what, where=where, value=value, hint=hint))
+        optional = name in run.declared and run.declared[name].role == "negative"
+        if name not in names and not run.can_have_view(name) and not optional:
+            hint = did_you_mean(name, run.possible_views())
+            error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
+            problems.append(error)
+    return sorted(names, key=lambda name: _place(name, run.declared)), problems
+
+
+def _place(view: str, declared: Mapping[str, ViewSpec]) -> int:
+    """Return where a view stands in the plan: declared positives are right behind the anchor."""
+    if view in ("anchor", "positive"):
+        return ("anchor", "positive").index(view)
+    positive = view in declared and declared[view].role == "positive"
+    return OTHERS - 1 if positive else OTHERS
+
+
+def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
+    """Return the encoder calls of a step: one a branch, and those that parts add."""
+    fresh = [
+        part for part in run.of("aug") if part.spec.declared("gradient", part.options) == "fresh"
+    ]
+    branch_of = {view.name: view.branch for view in run.views}
+    extra: dict[tuple[str, str], list[str]] = {}
+    for part in run.parts:
+        for view_name, asked_branch in part.encodes:
+            keeper = asked_branch or branch_of.get(view_name, "online")
+            if view_name in branch_of and keeper != branch_of[view_name]:
+                extra.setdefault((keeper, view_name), []).append(part.path)
+    for store, options in run.stores():
+        for keeper in run.side_branches if cast(StoreSpec, store.spec).keeps else ():
+            if branch_of.get(options.view) != keeper:
+                extra.setdefault((keeper, options.view), []).append(store.path)
+    passes: list[PlannedPass] = []
+    for branch in run.of("branch"):
+        name, trained = branch.name, cast(BranchSpec, branch.spec).trainable
+        mine = tuple(view.name for view in run.views if view.branch == name)
+        added = {view: stores for (keeper, view), stores in extra.items() if keeper == name}
+        asked = ", ".join(dict.fromkeys(path for stores in added.values() for path in stores))
+        changed = any(view in mine for part in fresh for view in augmented_views(part))
+        if fresh and mine and (trained or changed):
+            off = tuple(part.path for part in fresh)
+            why = f"input gradients of {', '.join(off)} (off in this pass)"
+            passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why, off=off))
+        if mine and (trained or not added):
+            why = "the objective"
+            passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why))
+        elif mine:
+            asked = f"the objective, {asked}"
+        if added:
+            joined = tuple(dict.fromkeys([*(() if trained else mine), *added]))
+            passes.append(PlannedPass(branch=name, views=joined, gradient=False, why=asked))
+    return tuple(passes)

@@ -1,0 +1,228 @@
+"""Recipes as data: reading TOML files, finding installed ones, following ``extends``, writing."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cse_core.errors import CseError, did_you_mean
+from cse_core.files import RUN_FILE, file_text
+from cse_core.loading import package_path
+from cse_core.records import COMPONENT_SPECS, Kind
+from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
+from cse_defaults.transformers.declared import Declared
+from cse_engine.compose.settings import CORE_OPTIONS
+
+KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
+"""Kinds of parts in the order in which recipes list them."""
+CORE_TABLES = tuple(CORE_OPTIONS)
+"""Tables of the core's own options, beside ``views``."""
+CONDITIONS = {"family": str, "hidden": int, "cased": bool, "origin": str}
+"""Keys of a ``[[when]]`` block that say when it counts, with their types."""
+
+_MAX_NAME_CHARACTERS = 100
+_MAX_ENTRIES = 1_000
+"""Of a table or list; what is done with them takes a time that grows with their square."""
+_TEXTS = ("name", "summary", "paper", "say")
+_RECORDS_OF_A_RUN = ("run", "versions")
+_SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
+_KEYS = (*_TEXTS, *_RECORDS_OF_A_RUN, "extends", *_SETTINGS, "when")
+_WHEN_KEYS = (*CONDITIONS, "say", *_SETTINGS)
+_TABLES = ("params", *CORE_TABLES, "views")
+_SHAPES: dict[str, tuple[Any, type, str, str | None]] = {
+    **{key: (str, str, "a text", None) for key in _TEXTS},
+    **{key: (dict, object, "a table", f"write [{key}]") for key in _TABLES},
+    **{key: (list, dict, "a list of tables", f"write [[{key}]]") for key in (*KINDS, "when")},
+    "remove": (list, str, "a list of parts", 'write remove = ["aug.NAME"]'),
+}
+"""What a key of a recipe holds: the types of it and of what is in it, its noun, how to write it."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A recipe file that was read, its shape checked, its values not yet.
+
+    Attributes:
+        name: The recipe's name, for the plan.
+        label: How messages name it.
+        table: Its content without ``extends``, ``run`` and ``versions``.
+        overlay: Whether it goes over a base that it extends.
+        versions: Versions that an earlier run recorded, by distribution.
+        distribution: That which brings it; empty for a file.
+    """
+
+    name: str
+    label: str
+    table: Mapping[str, Any]
+    overlay: bool = False
+    versions: Mapping[str, str] | None = None
+    distribution: str = ""
+
+
+def default_document(*, alone: bool = True) -> Document:
+    """Return the recipe of a run that names none, or what one that names another stands on."""
+    table = read_toml(Path(__file__).with_name("default.toml"), "the default recipe")
+    if not alone:
+        del table["when"]
+    return Document("default", "the default recipe", table)
+
+
+def model_document(says: Declared, facts: RunInfo) -> Document:
+    """Return what a model says of how it encodes as a recipe, on which that of the run stands."""
+    inference = says.inference()
+    longest = min(facts.positions or 10**9, 10**9)
+    if inference.get("max_length", longest) >= longest:  # what the encoder takes: the default
+        inference.pop("max_length", None)
+    table: dict[str, Any] = {"inference": inference}
+    if says.default_prompt_name is not None:
+        table["model"] = {"prompt": says.default_prompt_name}
+    if says.row is not None:
+        table["pool"] = says.poolers()
+    elif facts.causal:  # its first token sees nothing but itself
+        table["pool"] = [{"use": "last-token"}]
+    return Document("model", "the model", table)
+
+
+def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
+    """Read a recipe and those that it extends.
+
+    ``recipe`` is the name of an installed one, a TOML file, or the folder of a run; the base comes
+    first.
+    """
+    chain: list[Document] = []
+    seen: list[Path] = []
+    wanted: str | Path | None = recipe
+    where = "recipe"
+    folder = Path()
+    while wanted is not None:
+        path, name, label, distribution = _locate(wanted, registry, where, folder)
+        if path.resolve() in seen:
+            raise CseError("extends itself", where=label, hint="remove one extends line")
+        seen.append(path.resolve())
+        table = read_toml(path, label)
+        base = table.pop("extends", None)
+        if base is not None and (not isinstance(base, str) or not base):
+            raise CseError("extends is the name or file of one recipe", where=label, value=base)
+        document = _document(table, name, label, overlay=base is not None)
+        chain.append(replace(document, distribution=distribution))
+        wanted, where, folder = base, f"{label}: extends", path.parent
+    return tuple(reversed(chain))
+
+
+def check_name(name: object, where: str) -> str:
+    """Return the name of an instance, a view or a parameter if it can stand in an option path."""
+    if isinstance(name, str) and name.replace("-", "").replace("_", "").isalnum():
+        if len(name) <= _MAX_NAME_CHARACTERS:
+            return name
+    what = f"a name is letters, digits, - and _, at most {_MAX_NAME_CHARACTERS}"
+    raise CseError(what, where=where, value=name)
+
+
+def _locate(
+    recipe: str | Path, registry: Registry, where: str, folder: Path
+) -> tuple[Path, str, str, str]:
+    """Return the file of a recipe, its name, how messages name it, and its distribution."""
+    text = str(recipe)
+    if isinstance(recipe, str) and registry.has("recipe", recipe):
+        found = registry.recipe(recipe, where=where)
+        path = package_path(found.spec.path, where=f"recipe {found.name}")
+        return path, found.name, f"recipe {found.name}", found.distribution
+    path = Path(text).expanduser()
+    if not path.is_absolute() and os.path.exists(folder / path):
+        path = folder / path
+    if os.path.isdir(path):
+        if not (path / RUN_FILE).is_file():
+            hint = "name a recipe, a TOML file or the folder of a run"
+            raise CseError(f"is a folder without {RUN_FILE}", where=where, value=text, hint=hint)
+        return path / RUN_FILE, path.name, str(path / RUN_FILE), ""
+    if os.path.exists(path):
+        name = path.absolute().parent.name if path.name == RUN_FILE else path.stem
+        return path, name, text, ""
+    if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
+        registry.recipe(recipe, where=where)
+    names = [found.name for found in registry.recipes()]
+    hint = f"installed recipes: {', '.join(names)}" if names else "no recipe is installed"
+    raise CseError("no such recipe file", where=where, value=text, hint=hint)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return what TOML says; text that is none, or too deep, raises a ``ValueError``."""
+    try:
+        table = tomllib.loads(text)
+        repr(table)  # where Python cannot print a value, no message could
+        return table
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def read_toml(path: Path, label: str) -> dict[str, Any]:
+    """Return what a TOML file says; one that cannot be read raises a ``CseError``."""
+    try:
+        return parse_toml(file_text(path))
+    except UnicodeDecodeError as error:
+        hint = "save it as UTF-8"
+        raise CseError(f"is not UTF-8 text (byte {error.start})", where=label, hint=hint) from None
+    except ValueError as error:
+        raise CseError(f"is not valid TOML: {error}", where=label) from None
+    except OSError as error:
+        raise CseError(f"cannot be read: {error.strerror or error}", where=label) from None
+
+
+def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
+    table.pop("run", None)
+    versions = table.pop("versions", None)
+    _check_shape(table, label, _KEYS)
+    for number, block in enumerate(table.get("when", []), 1):
+        where = f"{label}: when {number}"
+        _check_shape(block, where, _WHEN_KEYS)
+        if not any(key in block for key in CONDITIONS):
+            hint = f"add one of {', '.join(CONDITIONS)}"
+            raise CseError("has no condition", where=where, hint=hint)
+        if "name" in block.get("model", {}):
+            raise CseError("cannot choose model.name, which decides it", where=where)
+        for key, kind in CONDITIONS.items():
+            wanted = block.get(key, "any")
+            every = wanted if isinstance(wanted, list) and wanted else [wanted]
+            if not all(type(each) is kind or each == "any" for each in every):
+                nouns = {str: "a text", int: "an integer", bool: "true or false"}
+                hint = f"{nouns[kind]}, any, or a list of these"
+                raise CseError("wrong type", where=f"{where}: {key}", value=wanted, hint=hint)
+    recorded = versions.items() if isinstance(versions, dict) else ()
+    known = {key: text for key, text in recorded if isinstance(text, str)}
+    name = str(table.get("name", name))
+    if not name.isprintable() or len(name) > _MAX_NAME_CHARACTERS:  # it stands in files and paths
+        what = f"a recipe's name is one line of at most {_MAX_NAME_CHARACTERS} printable characters"
+        raise CseError(what, where=label, value=name, hint='write name = "NAME" in it')
+    return Document(name, label, table, overlay, known)
+
+
+def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) -> None:
+    for key, content in table.items():
+        if key not in keys:
+            hint = did_you_mean(key, keys)
+            raise CseError(f"a recipe has no key {key!r}", where=label, hint=hint)
+        if key not in _SHAPES:
+            continue
+        kind, items, noun, write = _SHAPES[key]
+        if not isinstance(content, kind) or not all(isinstance(each, items) for each in content):
+            raise CseError(f"{key} is {noun}", where=label, value=content, hint=write)
+        if kind is not str and len(content) > _MAX_ENTRIES:
+            what = f"{key} has {len(content):,} entries, more than {_MAX_ENTRIES:,}"
+            raise CseError(what, where=label)
+    for name, settings in table.get("views", {}).items():
+        check_name(name, f"{label}: views")
+        if not isinstance(settings, dict):
+            hint = f"write [views.{name}]"
+            raise CseError(f"views.{name} is a table", where=label, value=settings, hint=hint)
+    for part in KINDS:
+        for item in table.get(part, []):
+            if "use" not in item and "name" not in item:
+                raise CseError(f"a [[{part}]] has no use", where=label, hint='write use = "PART"')
+            for key in ("use", "name"):
+                if not isinstance(item.get(key, ""), str):
+                    raise CseError(f"{key} is a text", where=f"{label}: {part}", value=item[key])

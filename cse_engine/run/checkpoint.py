@@ -1,0 +1,208 @@
+"""Checkpoints: safetensors and JSON, complete or not there, with everything that a step needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from cse_core.errors import CseError, PartError
+from cse_core.files import (
+    RUN_FILE,
+    SUMS,
+    atomic_folder,
+    atomic_write,
+    disk_errors,
+    verify_checksums,
+)
+from cse_engine.run.run_folder import RunFolder, place_of
+from cse_engine.run.selection import Best
+from cse_engine.step.assembly import Assembly
+
+TENSORS, STATE = "state.safetensors", "state.json"
+
+
+@dataclass
+class Checkpoint:
+    """What a run is made of between two steps: tensors by name, and everything else as JSON.
+
+    ``files`` are files of the run as they were then, by name: its settings, its metrics so far.
+    """
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Write it to a folder, whole or not at all."""
+        with atomic_folder(path) as folder:
+            write_tensors(folder / TENSORS, self.tensors)
+            (folder / STATE).write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+            for name, content in self.files.items():
+                (folder / name).write_bytes(content)
+
+    @staticmethod
+    def read(path: Path) -> Checkpoint:
+        """Read a checkpoint; refuse one whose files are not all there as they were written."""
+        wrong = verify_checksums(path, STATE, TENSORS)
+        if wrong is None:
+            try:
+                values = json.loads((path / STATE).read_text(encoding="utf-8"))
+                others = set(json.loads((path / SUMS).read_text())) - {STATE, TENSORS}
+                files = {name: (path / name).read_bytes() for name in others}
+                return Checkpoint(load_file(path / TENSORS), values, files)
+            except (OSError, SafetensorError, ValueError) as error:
+                wrong = str(error)
+        what = f"is not a complete checkpoint: {wrong}"
+        hint = "delete this folder to resume from the one before it"
+        raise CseError(what, where="checkpoint", value=str(path), hint=hint)
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """Return the tensors whose names begin with ``prefix.``, without it."""
+        start = f"{prefix}."
+        return {n[len(start) :]: v for n, v in self.tensors.items() if n.startswith(start)}
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors of any device and layout, none of which shares memory with another."""
+    copies = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    save_file(copies, path)
+
+
+def weights(assembly: Assembly) -> dict[str, Tensor]:
+    """Return the weights that are trained: the encoder's and those of every module part."""
+    found = {f"encoder.{n}": v for n, v in assembly.online.encoder.state_dict().items()}
+    for path, module in assembly.modules():
+        found.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
+    return found
+
+
+def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
+    """Return the error of a run that diverged at a step; its batch is in the file ``batch``."""
+    there = "" if batch is None else f"; its batch is in {batch}"
+    return CseError(
+        f"{what} at step {step}{there}",
+        where="train",
+        hint="lower train.lr or use --set train.precision=fp32; --resume continues from the last "
+        "checkpoint",
+    )
+
+
+def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
+    """Put weights back; refuse those of another model."""
+    try:
+        assembly.online.encoder.load_state_dict(saved.part("encoder"))
+    except RuntimeError as error:
+        raise CseError(
+            f"is not the model that the run started with: {str(error).splitlines()[-1].strip()}",
+            where="model.name",
+            value=assembly.composition.model.name,
+            hint="restore its files, or start a new run",
+        ) from None
+    for path, module in assembly.modules():
+        try:
+            module.load_state_dict(saved.part(f"part.{path}"))
+        except RuntimeError as error:
+            what = f"does not fit its checkpoint: {str(error).splitlines()[-1].strip(' .')}"
+            hint = "a buffer must keep its shape; or install the version that the run started with"
+            where = f"{path} of {assembly.parts[path].owner}"
+            raise CseError(what, where=where, hint=hint) from None
+
+
+def averaged(start: Checkpoint, end: Checkpoint, share: float) -> Checkpoint:
+    """Return the end with its encoder's weights averaged with the start's; ``share`` is the end's.
+
+    Weights of other parts stay: heads and losses have none at the start that mean anything.
+    """
+    tensors = dict(end.tensors)
+    for name, value in end.part("encoder").items():
+        if value.is_floating_point():
+            tensors[f"encoder.{name}"] = start.tensors[f"encoder.{name}"].lerp(value, share)
+    return Checkpoint(tensors, end.values)
+
+
+def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the state of every part that is not a module: tensors and JSON values.
+
+    A state that cannot be saved raises a ``PartError``, that of a module too.
+    """
+    tensors: dict[str, Tensor] = {}
+    values: dict[str, Any] = {}
+    for path, part in assembly.parts.items():
+        state, module = part.state_dict(), isinstance(part, nn.Module)
+        if not isinstance(state, Mapping):
+            what = f"promised tensors and JSON values by name, returned {type(state).__name__}"
+            raise PartError(part, "state_dict", what)
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.layout is torch.strided and not value.is_meta:
+                if not module:
+                    tensors[f"part.{path}.{name}"] = value
+                continue
+            try:
+                if module:
+                    raise TypeError("a module keeps tensors alone")
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                what = f"promised tensors and JSON values, but of {name!r} {error}"
+                raise PartError(part, "state_dict", what) from error
+            values.setdefault(path, {})[name] = value
+    return tensors, values
+
+
+def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
+    """Put weights and the state of parts back."""
+    restore_weights(assembly, saved)
+    for path, part in assembly.parts.items():
+        if not isinstance(part, nn.Module):
+            tensors = {n: v.to(assembly.device) for n, v in saved.part(f"part.{path}").items()}
+            part.load_state_dict({**tensors, **saved.values["parts"].get(path, {})})
+
+
+def begin(folder: RunFolder, settings: bytes) -> None:
+    """Write ``run.toml``, and before it the checkpoint of step 0 with nothing but a copy of it."""
+    start = {"round": 0, "step": 0}
+    Checkpoint({}, start, {RUN_FILE: settings}).write(folder.checkpoint(0, 0))
+    restore_settings(folder, settings)
+
+
+def restore_settings(folder: RunFolder, settings: bytes) -> None:
+    """Write ``run.toml``."""
+    with disk_errors(folder.recipe):
+        atomic_write(folder.recipe, settings.decode())
+
+
+def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint that is whole, and what is wrong with newer ones."""
+    wrong: list[CseError] = []
+    for path in reversed(folder.checkpoints()):
+        try:
+            found = Checkpoint.read(path)
+        except CseError as error:
+            wrong.append(error)
+            continue
+        if place_of(path) == (found.values.get("round"), found.values.get("step")):
+            return found, [error.line() for error in wrong]
+        what, hint = "is of another step or run", "delete this folder to resume from the one before"
+        wrong.append(CseError(what, where="checkpoint", value=str(path), hint=hint))
+    if wrong:
+        raise wrong[0]
+    hint = f"start again: cse train --recipe {quote(str(folder.recipe))} --out DIR"
+    raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
+
+
+def check_best(folder: RunFolder, bests: Iterable[Best]) -> None:
+    """See before the first step that the best weights so far are there and whole."""
+    for best in bests:
+        path = folder.checkpoint(best.round, best.step)
+        if best.score is not None and (wrong := verify_checksums(path, STATE, TENSORS)):
+            what = f"the best weights so far are damaged: {wrong}"
+            hint = "restore it from a copy, or start a new run"
+            raise CseError(what, where=str(path), hint=hint)

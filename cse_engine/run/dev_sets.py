@@ -1,0 +1,136 @@
+"""The dev sets that ``train.dev`` names, and which of their scores chooses a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+from cse_core.errors import CseError
+from cse_core.loading import load_factory
+from cse_core.registry.registry import Registry
+from cse_core.suites import DevSet, NoDevSet, Suite
+from cse_defaults.texts.corpus import Corpus
+from cse_defaults.texts.sources import DEV as DEV_SPLITS
+from cse_defaults.texts.sources import hub_name, hub_rows
+from cse_engine.compose.settings import TrainOptions
+
+MEAN = "mean"
+DEV = "dev"
+"""What a suite provides whose files may be dev sets, in the list of known parts."""
+DEV_OF_ROWS = "dev-of-rows"
+"""What one provides that makes dev sets of rows that are held out of training."""
+_UNREAD = "no installed suite can read this dev set"
+
+
+def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
+    """Return dev sets by name; of equal names the second becomes ``name-2``."""
+    found: dict[str, DevSet] = {}
+    for dev_set in sets:
+        name, number = dev_set.name, 1
+        while name in found:
+            number += 1
+            name = f"{dev_set.name}-{number}"
+        found[name] = dev_set
+    return found
+
+
+def usual_scores(sets: Mapping[str, DevSet]) -> dict[str, str]:
+    """Return the usual score of each set, ``stsb.dev.spearman``."""
+    return {name: f"{name}.{dev_set.choices[0]}" for name, dev_set in sets.items()}
+
+
+def choosing_score(
+    sets: Mapping[str, DevSet], wanted: str | None, where: str = "train.select"
+) -> str | None:
+    """Return the score that chooses a checkpoint, ``mean`` of several sets; None without a set.
+
+    ``wanted`` is a score, a set or ``mean``; an unknown one raises a ``CseError``.
+    """
+    usual = usual_scores(sets)
+    if wanted in (None, MEAN):
+        return MEAN if len(usual) > 1 else next(iter(usual.values()), None)
+    choices = [f"{name}.{score}" for name, each in sets.items() for score in each.choices]
+    if (found := usual.get(wanted, wanted)) in choices:
+        return found
+    hint = "one of " + ", ".join([*choices, MEAN])
+    raise CseError("is not a dev score of this run", where=where, value=wanted, hint=hint)
+
+
+def dev_sets(
+    options: TrainOptions,
+    data: Sequence[str],
+    registry: Registry,
+    warn: Callable[[str], None],
+    commits: dict[str, str] | None = None,
+    corpus: Corpus | None = None,
+) -> list[DevSet]:
+    """Return the dev sets that ``train.dev`` names: files, installed data sets or sets of the hub.
+
+    Behind them stand those that suites make of rows of ``corpus`` that are held out of training.
+
+    ``auto`` takes the pairs of the installed data sets among ``data``, what is trained on; without
+    a suite that reads pairs it warns and takes none. ``commits`` gets the commit of each name of
+    the hub, where it is known.
+    """
+    found: list[DevSet] = []
+    installed = {dataset.name for dataset in registry.datasets()}
+    dev = [suite.spec for suite in registry.suites() if suite.spec.dev]
+    readers = [spec for spec in dev if options.dev and spec.dev != "rows"]
+    readers.sort(key=lambda spec: spec.dev == "pairs")
+    suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
+    of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]
+    for wanted in options.dev:
+        names = []
+        if wanted == "auto":
+            names = [name for name in data if name in installed]
+        elif wanted in installed and not Path(wanted).exists():
+            names = [wanted]
+        elif wanted != "none" and (on_hub := hub_name(wanted)) is not None and of_pairs:
+            rows, resolved = hub_rows(on_hub, DEV_SPLITS)
+            found.append(of_pairs[0].dev_of_pairs(resolved.set_name, rows.to_list()))
+            if commits is not None and resolved.revision:
+                commits[wanted] = resolved.revision
+        elif wanted != "none":
+            found.append(_read(wanted, suites, registry))
+        if names and not of_pairs:
+            error = _no_dev_set(registry, NoDevSet(_UNREAD, where=f"{names[0]}.dev"))
+            if wanted != "auto":
+                raise error
+            warn(str(error))
+        for name, suite in product(names, of_pairs[:1]):
+            source = load_factory(registry.dataset(name).spec.factory)()
+            found.append(suite.dev_of_pairs(f"{name}.dev", source.pairs("dev")))
+    if corpus is not None and corpus.held_out is not None:
+        of_rows = [spec for spec in dev if spec.dev == "rows"]
+        if not of_rows:
+            names = [part.distribution for part in registry.providers_elsewhere(DEV_OF_ROWS)]
+            what = "no installed suite makes a dev set of rows"
+            raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
+        for spec in of_rows:
+            made: Suite = load_factory(spec.factory)()
+            found.append(made.dev_of_rows(corpus.held_out, corpus))
+    return found
+
+
+def _read(path: str, suites: Sequence[Suite], registry: Registry) -> DevSet:
+    """Read a file as a dev set of the first suite that takes it."""
+    why = NoDevSet(_UNREAD, where=path)
+    for suite in suites:
+        try:
+            if (read := suite.read_dev(path)) is not None:
+                return read
+        except NoDevSet as error:
+            why = error
+    raise _no_dev_set(registry, why)
+
+
+def _no_dev_set(registry: Registry, why: NoDevSet) -> NoDevSet:
+    """Return the error with the suites that would read more."""
+    others: dict[str, list[str]] = {}
+    for part in registry.providers_elsewhere(DEV):
+        others.setdefault(registry.how_to_get(part.kind, part.name), []).append(part.name)
+    hints = [f"be one of suite {' or '.join(names)} ({how})" for how, names in others.items()]
+    start = f"{why.hint}, or " if why.hint else "it may "
+    hint = start + ", or ".join(hints) if hints else why.hint
+    return NoDevSet(why.what, where=why.where, hint=hint)

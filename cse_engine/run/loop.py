@@ -1,0 +1,131 @@
+"""The steps of one round: batches through the engine, the optimiser after each, where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_engine.run import checkpoint as saved
+from cse_engine.run.checkpoint import Checkpoint, not_finite
+from cse_engine.run.rounds import TrainingRound
+from cse_engine.runtime.device import Precision
+from cse_engine.runtime.seeds import StepPosition
+from cse_engine.step.assembly import Assembly
+from cse_engine.step.input_gradients import GradientField
+from cse_engine.step.optimizer import Optimizer
+from cse_engine.step.step import Engine, StepResult
+from cse_engine.step.training_rows import Batches, TrainingRows
+
+
+class TrainingLoop:
+    """Steps of a round that all parts have begun; its driver decides when to log, score and stop.
+
+    Args:
+        scheduled: Steps of the learning rate's schedule that earlier rounds made, for a round that
+            keeps it.
+
+    Attributes:
+        options: ``train.*`` of the round.
+        batches: Which rows a step takes.
+        done: Steps that were made; the next one has this number.
+        before_update: Called when a step's gradients are there, before the weights move.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        current: TrainingRound,
+        rows: TrainingRows,
+        precision: Precision,
+        scheduled: int = 0,
+    ) -> None:
+        composition = assembly.composition
+        self.assembly, self.current, self.rows = assembly, current, rows
+        self.options = options = current.options(composition.train)
+        self.total = options.steps(len(rows))
+        self.batches = Batches(
+            len(rows),
+            min(options.batch_size, len(rows)),
+            seed=options.seed,
+            number=current.number,
+            shuffle=composition.data.shuffle,
+            arrange=self._arrange,
+        )
+        self.engine = Engine(assembly, rows, precision, current.losses, options)
+        run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
+        self.optimizer = Optimizer(assembly, options, run)
+        self.scheduled = scheduled if current.keep_schedule else 0
+        self.before_update: Callable[[], None] | None = None
+        self.done = 0
+
+    @property
+    def over(self) -> bool:
+        """Return whether every step of the round was made."""
+        return self.done >= self.total
+
+    def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
+        """Make the next step, of ``[B]`` rows; by default the round's next ones."""
+        if index is None:
+            index = self.batches.at(self.done)
+        epoch = self.batches.epoch(self.done)
+        position = StepPosition(self.done, self.total, epoch, self.current.number)
+        result = self.engine.step(index, position, self._update, count_negatives=count_negatives)
+        self.done += 1
+        return result
+
+    def checkpoint(self) -> Checkpoint:
+        """Return everything that the next step needs; refuse weights that are not finite."""
+        weights = saved.weights(self.assembly)
+        for name, value in weights.items():
+            if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+                raise not_finite(f"{name} holds numbers that are not finite", self.done)
+        tensors, values = saved.part_states(self.assembly)
+        tensors.update(weights)
+        tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
+        for (point, view), gradients in self.engine.previous.items():
+            tensors[f"gradient.{point}.{view}.keys"] = gradients.keys
+            tensors[f"gradient.{point}.{view}.values"] = gradients.values
+        return Checkpoint(tensors, {"step": self.done, "parts": values})
+
+    def idle(self, seen: Container[str]) -> Iterator[str]:
+        """Yield what took no part: losses without a number among ``seen``, views nobody made."""
+        run = self.assembly.composition
+        for loss, options in run.losses():
+            if f"{loss.name}.loss" not in seen:
+                yield f"{loss.path} was never computed: no step had any {options.target!r}"
+        for view in run.views:
+            if view.made_by is not None and view.name not in self.engine.builder.came:
+                yield f"view {view.name} never came: {view.made_by} made none"
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
+        self.optimizer.restore(checkpoint.part("optimizer"))
+        tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
+        previous: dict[tuple[str, str], GradientField] = {}
+        for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
+            point, _, view = place.partition(".")
+            keys, values = tensors[f"{place}.keys"], tensors[f"{place}.values"]
+            previous[point, view] = GradientField(keys, values)
+        self.engine.previous = previous
+        self.done = checkpoint.values["step"]
+
+    def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:
+        """Return the order of an epoch's rows that a part says, None where none does."""
+        found: dict[str, Tensor] = {}
+        for path, part in self.assembly.parts.items():
+            named = partial(lambda path, name: draws(f"{path}.{name}"), path)
+            if (order := self.assembly.calls(part, "order", self.rows, size, named)) is not None:
+                found[path] = order
+        if len(found) > 1:
+            what = f"{' and '.join(found)} both say which rows a batch has"
+            raise CseError(what, where=next(iter(found)), hint="remove one")
+        return next(iter(found.values()), None)
+
+    def _update(self) -> Tensor | None:
+        if self.before_update is not None:
+            self.before_update()
+        return self.optimizer.update(self.scheduled + self.done)

@@ -1,0 +1,87 @@
+"""A composition as a recipe that repeats it: plain data, and the TOML text of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tomlkit
+
+from cse_core.options import Options
+from cse_engine.compose.composition import Composition, PlannedPart, PlannedView
+from cse_engine.compose.reading import CORE_TABLES, KINDS, model_document
+
+
+def as_recipe(composition: Composition) -> dict[str, Any]:
+    """Return the content of a recipe file that repeats a run."""
+    expressions = composition.expressions
+    recipe: dict[str, Any] = {"name": composition.recipe, "params": dict(composition.params)}
+    for name in CORE_TABLES:
+        recipe[name] = _values(getattr(composition, name), name, expressions)
+    # What takes the model's own setting away; left out, that would be there again.
+    own = model_document(composition.says, composition.facts).table["inference"]
+    recipe["inference"] = dict.fromkeys(own, "none") | recipe["inference"]
+    # What was derived from the data stands here too: on a resume nobody looks at its columns.
+    recipe["views"] = {view.name: _view(view) for view in composition.views}
+    for kind in KINDS:
+        recipe[kind] = [
+            {"use": part.qualified, "name": part.name, **_part(part, composition)}
+            for part in composition.of(kind)
+        ]
+    return {key: content for key, content in recipe.items() if content}
+
+
+def dump_recipe(composition: Composition) -> str:
+    """Return the resolved recipe as TOML text; reading it repeats the run."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment("Every setting of a run; cse train --recipe FILE repeats it."))
+    document.add(tomlkit.comment(f"Its recipe is {composition.recipe or 'the default'}."))
+    parts = {part.path: part for part in composition.parts}
+    for key, content in as_recipe(composition).items():
+        if isinstance(content, list):
+            array = tomlkit.aot()
+            for item in content:
+                part = parts[f"{key}.{item['name']}"]
+                table = tomlkit.table()
+                table.add(tomlkit.comment(f"{part.spec.summary} ({part.owner})"))
+                table.update(item)
+                array.append(table)
+            content = array
+        document.append(key, content)
+    return tomlkit.dumps(document)
+
+
+def _part(part: PlannedPart, composition: Composition) -> dict[str, Any]:
+    values = _values(part.options, part.path, composition.expressions)
+    for held in composition.held_by(part):
+        lent = part.lends(type(held.options))
+        own = {n: v for n, v in _part(held, composition).items() if n not in lent}
+        values[held.option] = {"use": held.qualified, **own}
+    return values
+
+
+def _view(view: PlannedView) -> dict[str, str]:
+    own = {"column": view.column, "prompt": view.prompt}
+    return {"branch": view.branch, **{name: text for name, text in own.items() if text is not None}}
+
+
+def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:
+    """Return options as TOML can hold them; expressions of parameters as they were written."""
+    values: dict[str, Any] = {}
+    for name, value in options.model_dump().items():
+        default = type(options).model_fields[name].get_default(call_default_factory=True)
+        if f"{path}.{name}" in expressions:
+            values[name] = expressions[f"{path}.{name}"]
+        elif value is None and default is not None:
+            values[name] = "none"
+        elif value is not None and not (value == default and value in ((), {})):
+            values[name] = _listed(value)
+    return values
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, tuple | list | set | frozenset):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items() if item is not None}
+    return value

@@ -1,0 +1,146 @@
+"""The folder of a run: what it holds, how it is begun, found again and read."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from io import FileIO
+from pathlib import Path
+from shlex import quote
+from shutil import rmtree
+from typing import Any
+
+from cse_core.errors import CseError
+from cse_core.files import (
+    EVALUATIONS,
+    FOLDERS,
+    LOCK,
+    METRICS,
+    RESULT,
+    RUN_FILE,
+    atomic_write,
+    disk_errors,
+    remove_stale_files,
+    writable_folder,
+)
+from cse_core.registry.plugin_info import TOOLKIT
+from cse_engine.compose.composition import Composition
+
+_STEP = r"(?:round-(\d{1,9})-)?step-(\d{1,18})"
+
+
+class RunFolder:
+    """A run's folder.
+
+    Attributes:
+        recipe: The file that repeats the run.
+        metrics: A file with a JSON object a line: step, loss, lr and the speeds.
+        model: Where the finished model is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe, self.metrics, self.model = path / RUN_FILE, path / METRICS, path / "model"
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Raise a ``CseError`` if the folder holds a run."""
+        if (path / RUN_FILE).exists() or RunFolder(path).checkpoints():
+            hint = f"`cse train --resume {quote(str(path))}` continues it, --force replaces it"
+            raise CseError("already holds a run", where="--out", value=str(path), hint=hint)
+
+    def clear(self) -> None:
+        """Remove what a run wrote and nothing else; at the end ``run.toml``, by which it is one."""
+        with disk_errors(self.path):
+            for name in (RESULT, METRICS, EVALUATIONS, *FOLDERS, RUN_FILE):
+                path = self.path / name
+                if path.is_dir() and not path.is_symlink():
+                    rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+
+    @staticmethod
+    def open(path: Path) -> RunFolder:
+        """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
+        folder = RunFolder(path)
+        if not (folder.recipe.exists() or folder.checkpoints()):
+            what = "is not a run: it has no run.toml"
+            hint = "name the folder that `cse train` made, such as runs/NAME"
+            raise CseError(what, where="--resume", value=str(path), hint=hint)
+        return folder
+
+    @contextmanager
+    def held(self, where: str) -> Iterator[None]:
+        """Keep other processes from writing to the folder; the end of this one frees it.
+
+        What killed ones left of unfinished files and folders is removed. ``where`` is a flag, for
+        errors.
+        """
+        path = writable_folder(self.path, where) / LOCK
+        with path.open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                what = f"another process is training into it, {file.read(20).strip()}"
+                hint = "name another folder, or wait until that one has ended"
+                raise CseError(what, where=where, value=str(self.path), hint=hint) from None
+            file.truncate(0)
+            print(os.getpid(), file=file, flush=True)
+            try:
+                inside = (self.path / "checkpoints", self.path / "rounds")
+                for folder in (self.path, *inside, *self.path.glob("rounds/*")):
+                    remove_stale_files(folder)
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+
+    def open_metrics(self, kept: bytes = b"") -> FileIO:
+        """Open the metrics; they begin with what a checkpoint kept, whatever is there now."""
+        with disk_errors(self.metrics):
+            atomic_write(self.metrics, kept.decode())
+            return FileIO(self.metrics, "a+")
+
+    def round(self, number: int) -> Path:
+        """Return the folder of a round."""
+        return self.path / "rounds" / str(number)
+
+    def checkpoint(self, round_number: int, step: int) -> Path:
+        """Return the folder of a checkpoint."""
+        name = f"step-{step}" if round_number == 0 else f"round-{round_number}-step-{step}"
+        return self.path / "checkpoints" / name
+
+    def checkpoints(self) -> list[Path]:
+        """Return complete checkpoints, the newest last."""
+        found = [
+            p for p in (self.path / "checkpoints").glob("*step-*") if place_of(p) and p.is_dir()
+        ]
+        return sorted(found, key=place_of)
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write what came of the run."""
+        with disk_errors(self.path / RESULT):
+            atomic_write(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+
+
+def place_of(checkpoint: Path) -> tuple[int, ...]:
+    """Return round and step of a checkpoint's folder, nothing of any other."""
+    found = re.fullmatch(_STEP, checkpoint.name)
+    return (int(found[1] or 0), int(found[2])) if found else ()
+
+
+def versions(composition: Composition) -> dict[str, str]:
+    """Return the version of every distribution that the run stands on."""
+    names = {part.distribution: part.version for part in composition.parts}
+    for name in (TOOLKIT, "torch", "transformers", "tokenizers", "safetensors", "numpy"):
+        try:
+            names.setdefault(name, version(name))
+        except PackageNotFoundError:
+            continue
+    return dict(sorted(names.items()))

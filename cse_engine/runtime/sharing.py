@@ -1,0 +1,151 @@
+"""Work that the processes of a run share: each makes a part, and an error in one ends all.
+
+What is exchanged lies on the CPU and goes through gloo, whatever the processes train on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cache
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from cse_core.errors import CseError, ElsewhereError
+from cse_engine.runtime.distributed import rank_and_size
+
+Made = TypeVar("Made")
+MAX_WAIT = timedelta(days=30)
+"""How long helpers wait for the first process; one that has ended is noticed at once."""
+
+
+def gather_rows(make: Callable[[], Tensor]) -> Tensor:
+    """Return the rows ``[n, ...]`` that each process makes on the CPU, in rank order.
+
+    Raises:
+        ElsewhereError: If ``make`` failed in another process.
+        CseError: If another process has ended.
+    """
+    rank, size = rank_and_size()
+    own, about = all_gather_objects(make, lambda rows: (tuple(rows.shape), rows.dtype))
+    if size == 1:
+        return own
+    # A process that made nothing may not know how wide rows are.
+    (_, *wide), dtype = max(about, key=lambda each: each[0][0])
+    counts = [shape[0] for shape, _ in about]
+    ends = torch.tensor(counts).cumsum(0).tolist()
+    whole = torch.empty(ends[-1], *wide, dtype=dtype)
+    with _exchange():
+        for other, (end, count) in enumerate(zip(ends, counts, strict=True)):
+            part = whole[end - count : end]
+            if other == rank:
+                part.copy_(own.reshape(part.shape))
+            if count:
+                dist.broadcast(part, src=other, group=_group())
+    return whole
+
+
+def all_gather_objects(
+    make: Callable[[], Made], about: Callable[[Made], Any] = lambda made: None
+) -> tuple[Made, list[Any]]:
+    """Return what this process makes, and what is said about it in each process, in rank order.
+
+    Raises:
+        ElsewhereError: If ``make`` failed in another process; the first that failed raises its own
+            error.
+        CseError: If another process has ended.
+    """
+    if rank_and_size()[1] == 1:
+        made = make()
+        return made, [about(made)]
+    try:
+        made = make()
+        found, failed = (about(made), ""), None
+    except Exception as error:
+        found, failed = (None, _line(error)), error
+    heard: list[Any] = [None] * rank_and_size()[1]
+    with _exchange():
+        dist.all_gather_object(heard, found, group=_group())
+    for other, (_, line) in enumerate(heard):
+        if line and other == rank_and_size()[0] and failed is not None:
+            raise failed
+        if line:
+            raise ElsewhereError(f"process {other} failed: {line}")
+    return made, [said for said, _ in heard]
+
+
+def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[..., Any]) -> Made:
+    """Return what the first process makes, to every process; the others help meanwhile.
+
+    Args:
+        work: The first process's work. It gets ``together``, which makes ``call`` with the same
+            arguments in every process and returns what it is in the first one.
+        call: What the processes do together; it fails in all of them, as
+            :func:`all_gather_objects` does, or in none.
+
+    Raises:
+        ElsewhereError: In the others, if the first process failed.
+        CseError: If another process has ended.
+    """
+    rank, size = rank_and_size()
+    if size == 1:
+        return work(call)
+    if rank:
+        while True:
+            what, value = _from_first()
+            if what == "made":
+                made: Made = value
+                return made
+            if what == "failed":
+                raise ElsewhereError(f"process 0 failed: {value}")
+            call(*value)
+    apart = True
+
+    def together(*arguments: Any) -> Any:
+        nonlocal apart
+        _from_first("call", arguments)
+        apart = False
+        found = call(*arguments)
+        apart = True
+        return found
+
+    try:
+        made = work(together)
+    except BaseException as error:
+        if apart:
+            with suppress(CseError):
+                _from_first("failed", _line(error))
+        raise
+    _from_first("made", made)
+    return made
+
+
+def _from_first(what: str = "", value: Any = None) -> tuple[str, Any]:
+    """Return what the first process says, which alone gives it."""
+    said = [(what, value)]
+    with _exchange():
+        dist.broadcast_object_list(said, src=0, group=_group())
+    return said[0]
+
+
+def _line(error: BaseException) -> str:
+    text = error.line() if isinstance(error, CseError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:300] or type(error).__name__
+
+
+@contextmanager
+def _exchange() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError:  # gloo's own words name sockets
+        hint = "what it printed says why; start all processes again"
+        raise CseError("another process of this run has ended", hint=hint) from None
+
+
+@cache
+def _group() -> Any:
+    return dist.new_group(backend="gloo", timeout=MAX_WAIT)

@@ -1,0 +1,219 @@
+"""Makes the parts of a composition: encoder, tokenizer, poolers, branches, everything in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from operator import call
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from cse_core.errors import CseError, raise_all
+from cse_core.functional import derive_seed
+from cse_core.parts import Augmenter, Branch, Part, RowPooler
+from cse_core.records import Kind
+from cse_defaults.texts import Corpus
+from cse_defaults.transformers.architecture import embedding_layer, freeze_all_but
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.masked_lm import WithHead, load_masked_lm
+from cse_defaults.transformers.shortcuts import recompute_layers
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.compose.checks import check_dimensions
+from cse_engine.compose.composition import Composition, PlannedPart
+from cse_engine.compose.settings import ModelOptions
+from cse_engine.step.dropout import DropoutSource, replace_dropout
+from cse_engine.step.part_calls import PartCalls
+from cse_engine.step.part_factory import PartFactory
+from cse_engine.step.sentence_encoder import SentenceEncoder
+
+
+@dataclass
+class BoundAugmenter:
+    """An augmenter with what the engine must know of it."""
+
+    planned: PlannedPart
+    part: Augmenter
+    point: str
+    gradient: str | None
+    views: tuple[str, ...]
+
+
+@dataclass
+class Assembly:
+    """All parts of a run, made.
+
+    Attributes:
+        online: From texts to vectors, by the encoder in training.
+        encoders: The same for each branch, the online one among them.
+        parts: Every part by its path (``negatives.queue``), in recipe order.
+    """
+
+    composition: Composition
+    online: SentenceEncoder
+    branches: dict[str, Branch]
+    encoders: dict[str, SentenceEncoder]
+    augmenters: list[BoundAugmenter]
+    parts: dict[str, Part]
+    dropout: DropoutSource
+    device: torch.device
+    inference_pool: RowPooler | None = None
+    calls: PartCalls = field(default_factory=PartCalls)
+
+    def of(self, kind: Kind) -> dict[str, Any]:
+        """Return the parts of a kind that the step calls, by their names, in recipe order."""
+        return {planned.name: self.parts[planned.path] for planned in self.composition.of(kind)}
+
+    def modules(self) -> Iterator[tuple[str, nn.Module]]:
+        """Yield every part that is a module, by its path; branches' copies are not among them."""
+        for path, part in self.parts.items():
+            if isinstance(part, nn.Module):
+                yield path, part
+
+    def train_mode(self) -> None:
+        """Put every module into the mode that it trains in."""
+        for own, branch in zip(self.encoders.values(), self.branches.values(), strict=True):
+            for module in (own.encoder, *own.heads.values()):
+                module.train(branch.training)
+        for path, module in self.modules():
+            if not path.startswith("branch."):
+                module.train()
+
+
+def freeze(model: PreTrainedModel, options: ModelOptions) -> None:
+    """Freeze what the options of a run say of its encoder."""
+    if options.train_layers:
+        freeze_all_but(model, options.train_layers)
+    if options.freeze_embeddings:
+        embedding_layer(model).requires_grad_(False)
+
+
+def build(
+    composition: Composition,
+    *,
+    corpus: Corpus | None,
+    device: torch.device,
+    resolve_model: Callable[[str], str],
+    total_steps: int | None = None,
+    words: tuple[str, ...] = (),
+    read: Callable[..., Any] = call,
+) -> Assembly:
+    """Make every part of a checked composition on its device.
+
+    ``resolve_model`` turns a model's name into a folder, which ``read`` loads; ``total_steps`` are
+    the optimiser steps of the first round; ``words`` become tokens of the run's own model.
+    """
+    train, model = composition.train, composition.model
+    source = DropoutSource()
+
+    def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
+        loaded, own = read(PackedEncoder.load_with_tokenizer, resolve_model(name), seed=seed, **how)
+        loaded.to(device).use_dropout(source)
+        return loaded, own
+
+    encoder, tokenizer = load(
+        model.name,
+        derive_seed(train.seed, "model"),
+        prompt=model.prompt or "",
+        from_scratch=model.from_scratch,
+        dropout=model.dropout,
+        attention=model.attention,
+        words=words,
+    )
+    named: dict[int, SentenceEncoder] = {}
+
+    def load_named(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+        """Load a second model, which encodes as its folder says where that was read."""
+        says = composition.named.get(name)
+        loaded, own = load(name, prompt=says.model.prompt or "" if says else "")
+        if says is not None:
+            most = loaded.max_positions
+            own.longest = longest = min(says.inference.max_length or most, most)
+            made = PartFactory(loaded, own, device, folder=Path(resolve_model(name)))
+            found = made.sentence_encoder(says.of("pool"), longest, says.inference)
+            for head in found.heads.values():
+                head.requires_grad_(False)
+            named[id(loaded)] = replace(found, finished=True)
+        return loaded, own
+
+    def load_headed(name: str | None) -> WithHead:
+        """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
+        folder, added = (model.name, words) if name is None else (name, ())
+        seed = derive_seed(train.seed, "masked-lm")
+        loaded, head, own = read(load_masked_lm, resolve_model(folder), seed=seed, words=added)
+        loaded.to(device).use_dropout(source)
+        return loaded, head.to(device), own
+
+    if model.gradient_checkpointing:
+        recompute_layers(encoder.model, source)
+    freeze(encoder.model, model)
+    factory = PartFactory(
+        encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
+        folder=Path(resolve_model(model.name)), named=named, load_masked_lm=load_headed,
+        composition=composition,
+    )  # fmt: skip
+    calls = PartCalls(device)
+    for planned in composition.of("adapter"):
+        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
+    online = factory.sentence_encoder(
+        composition.of("pool"), model.max_length, composition.inference
+    )
+    dimension = online.dimension
+    inference_pool = None
+    if (chosen := composition.inference_pool) is not None:
+        apart = replace(factory, made={})  # it is not part of the training
+        inference_pool = cast(RowPooler, apart(chosen, encoder.hidden_size))
+        if isinstance(inference_pool, nn.Module) and [*inference_pool.parameters()]:
+            what = "has weights of its own, which this run would not train"
+            hint = f"train with it: --pool {chosen.use}, or choose another for inference.pool"
+            raise CseError(what, where="inference.pool", value=chosen.use, hint=hint)
+    branches: dict[str, Branch] = {}
+    for planned in composition.of("branch"):
+        branch = cast(Branch, factory(planned, dimension, dict(online.heads)))
+        branches[planned.name] = branch
+        cast(PackedEncoder, branch.encoder).use_dropout(source)
+        for head in branch.heads.values():
+            replace_dropout(head, source)
+    encoders = {
+        name: online
+        if branch.encoder is encoder
+        else online.with_branch(branch, named.get(id(branch.encoder)))
+        for name, branch in branches.items()
+    }
+
+    size = encoders[composition.views[0].branch].vector_size
+    raise_all([*check_dimensions(composition, size)])
+    factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
+    augmenters = [
+        BoundAugmenter(
+            planned,
+            cast(Augmenter, factory(planned, dimension)),
+            planned.spec.declared("point", planned.options),
+            planned.spec.declared("gradient", planned.options),
+            tuple(view.name for view in composition.views if planned.path in view.augmenters),
+        )
+        for planned in composition.of("aug")
+    ]
+    kinds: tuple[Kind, ...] = ("transform", "positives", "negatives", "loss", "metric")
+    for kind in kinds:
+        for planned in composition.of(kind):
+            factory(planned, dimension)
+    assembly = Assembly(
+        composition=composition,
+        online=online,
+        branches=branches,
+        encoders=encoders,
+        augmenters=augmenters,
+        parts=factory.made,
+        dropout=source,
+        device=device,
+        inference_pool=inference_pool,
+        calls=calls,
+    )
+    assembly.train_mode()
+    for part in factory.made.values():
+        calls.watch(part)
+    return assembly

@@ -1,0 +1,315 @@
+"""From the vectors of a batch to its loss: levels, positives, negatives, the weighted sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from cse_core.capabilities import Role
+from cse_core.errors import CseError
+from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
+from cse_core.parts import Loss
+from cse_core.records import TokenLossSpec
+from cse_core.types import (
+    SENTENCE,
+    Batch,
+    CorpusKeys,
+    Embeddings,
+    LossOutput,
+    Negatives,
+    Positives,
+    StepContext,
+    TokenSums,
+)
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_engine.compose.composition import PlannedPart
+from cse_engine.runtime.distributed import all_reduce_total, rank_and_size
+from cse_engine.step.assembly import Assembly
+from cse_engine.step.negatives import (
+    dimension_mismatch,
+    most_negatives,
+    negative_counts,
+    negatives_for_loss,
+    reversed_batch,
+)
+from cse_engine.step.part_calls import PartCalls
+from cse_engine.step.row_keys import align, rows_that_hold
+from cse_engine.step.tiles import ALL, batch_with_vectors, in_tiles, some_anchors, with_vectors
+
+Vectors = Mapping[str, Mapping[str, Embeddings]]
+ALIGNED_ROLES = ("anchor", "positive")
+
+
+@dataclass(frozen=True)
+class TokenTerm:
+    """A loss on token states over the whole batch.
+
+    Attributes:
+        own: What this process adds to its value, with gradient unless its rows come in chunks.
+        value: Over all processes.
+        count: Of its terms there, at least 1.
+        parts: For the log.
+    """
+
+    own: Tensor
+    value: Tensor
+    count: Tensor
+    parts: Mapping[str, Tensor]
+
+    @staticmethod
+    def of(chunks: Sequence[TokenSums]) -> TokenTerm:
+        """Return the term of what all chunks and processes make."""
+        dtype = torch.promote_types(chunks[0].total.dtype, torch.float32)
+        own = torch.stack([chunk.total.to(dtype) for chunk in chunks]).sum()
+        names = sorted(chunks[0].parts)
+        numbers = [[c.total, c.count, *(c.parts[name] for name in names)] for c in chunks]
+        flat = [torch.stack([each.detach().to(dtype) for each in row]) for row in numbers]
+        total, count, *parts = all_reduce_total(torch.stack(flat).sum(dim=0))
+        count = count.clamp_min(1)
+        shown = {name: part / count for name, part in zip(names, parts, strict=True)}
+        return TokenTerm(own=own / count, value=total / count, count=count, parts=shown)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The weighted sum of the losses, scalars for the log, and the batch at each level.
+
+    Without a loss that had a positive or token states, the sum does not exist. ``value`` has the
+    gradient of this process, ``loss`` the number over all; ``weights`` are those of losses on
+    token states.
+    """
+
+    value: Tensor | None
+    loss: Tensor | None
+    weights: dict[str, float]
+    parts: dict[str, Tensor]
+    batches: dict[str, Batch]
+
+
+class Objectives:
+    """Computes objectives from the vectors of a batch.
+
+    ``active`` names the losses of the round; None is all.
+
+    Attributes:
+        level_of: Level of the batch that a loss, store or miner sees, by its path.
+        levels: All levels that a batch is made of.
+    """
+
+    def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
+        self.assembly = assembly
+        run = self.composition = assembly.composition
+        chosen = [loss for loss in run.of("loss") if active is None or loss.name in active]
+        self.token_losses = tuple(p for p in chosen if isinstance(p.spec, TokenLossSpec))
+        self.losses = [loss for loss in chosen if loss not in self.token_losses]
+        self.level_of = {
+            planned.path: cast(LossOptions | StoreOptions | MinerOptions, planned.options).level
+            for planned in (*self.losses, *run.of("negatives"), *run.of("positives"))
+        }
+        self.levels = tuple(dict.fromkeys([*self.level_of.values(), SENTENCE]))
+
+    def __call__(
+        self,
+        vectors: Vectors,
+        roles: Mapping[str, Role],
+        rows: Tensor,
+        corpus: CorpusKeys,
+        ctx: StepContext,
+        terms: Mapping[str, TokenTerm] = MappingProxyType({}),
+        *,
+        count_negatives: bool = False,
+    ) -> Objective:
+        """Return the objective of the batch of ``[B]`` corpus rows.
+
+        ``terms`` are those of the losses on token states, by name.
+
+        With ``count_negatives`` the negatives that each loss saw are counted among its parts.
+        """
+        given = (vectors, roles, rows, corpus, ctx)
+        batches = {level: self._batch(level, *given) for level in self.levels}
+        values: list[tuple[Tensor, Tensor]] = []
+        parts: dict[str, Tensor] = {}
+        weights: dict[str, float] = {}
+        for planned in self.losses:
+            name, options = planned.name, cast(LossOptions, planned.options)
+            output = self._loss(planned, batches[options.level], ctx, parts, count_negatives)
+            if output is None:
+                continue
+            parts[f"{name}.loss"] = output.value.detach()
+            parts.update({f"{name}.{part}": v.detach() for part, v in output.parts.items()})
+            weighted = output.value * options.weight.at(ctx.step, ctx.total_steps)
+            values.append((weighted, weighted.detach()))
+        for planned in self.token_losses:
+            name, term = planned.name, terms[planned.name]
+            parts[f"{name}.loss"] = term.value
+            parts.update({f"{name}.{part}": value for part, value in term.parts.items()})
+            wanted = cast(TokenLossOptions, planned.options)
+            weights[name] = wanted.weight.at(ctx.step, ctx.total_steps)
+            values.append((term.own * weights[name], term.value * weights[name]))
+        sides = zip(*values, strict=True) if values else ((), ())
+        total, loss = (sum(each[1:], each[0]) if each else None for each in sides)
+        return Objective(total, loss, weights, parts, batches)
+
+    def _batch(
+        self,
+        level: str,
+        vectors: Vectors,
+        roles: Mapping[str, Role],
+        rows: Tensor,
+        corpus: CorpusKeys,
+        ctx: StepContext,
+    ) -> Batch:
+        targets = align(
+            {
+                name: levels[level]
+                for name, levels in vectors.items()
+                if level in levels and roles[name] in ALIGNED_ROLES
+            }
+        )
+        anchors = targets.pop("anchor")
+        batch = Batch(
+            rows=rows,
+            level=level,
+            anchors=anchors.vectors,
+            owner=anchors.owner,
+            slot=anchors.slot,
+            targets={name: Positives(view.vectors.unsqueeze(1)) for name, view in targets.items()},
+            stored={},
+            views=vectors,
+            roles=roles,
+            corpus=corpus,
+        )
+        calls = self.assembly.calls
+        calls.note("encoder", level, batch.anchors)
+        found: dict[str, Positives] = {}
+        for name, miner in self.assembly.of("positives").items():
+            if self.level_of[f"positives.{name}"] == level:
+                found.update(calls(miner, "mine", batch, ctx))
+        batch = replace(batch, targets={**batch.targets, **found})
+        stored: dict[str, Negatives] = {}
+        for name, store in self.assembly.of("negatives").items():
+            if self.level_of[f"negatives.{name}"] == level:
+                candidates = calls(store, "candidates", batch, ctx)
+                if candidates is not None and len(candidates):
+                    stored[name] = replace(candidates, blocks=((name, len(candidates)),))
+        return replace(batch, stored=stored)
+
+    def _loss(
+        self,
+        planned: PlannedPart,
+        batch: Batch,
+        ctx: StepContext,
+        parts: dict[str, Tensor],
+        count_negatives: bool,
+    ) -> LossOutput | None:
+        options = cast(LossOptions, planned.options)
+        batch = rows_that_hold(batch, options.only, ctx.texts) if options.only else batch
+        targets = batch.targets.get(options.target)
+        if targets is None or not len(batch.anchors):
+            return None
+        found, wanted = targets.vectors.shape[2], batch.anchors.shape[1]
+        if found != wanted:
+            raise dimension_mismatch(f"views.{options.target}.branch", found, wanted)
+        run, calls = self.composition, self.assembly.calls
+        stores = [store.name for store in run.of("negatives") if run.serves(store, planned)]
+        negatives = self._weighed(batch, batch, options, stores, ctx)
+        if count_negatives:
+            numbers = negative_counts(batch, negatives, options, stores)
+            parts.update({f"{planned.name}.{name}": number for name, number in numbers.items()})
+        loss = cast(Loss, self.assembly.parts[planned.path])
+        with _without_encoding(planned, self.assembly.online.encoder):
+            forward = _of_sizes(options, calls, loss, batch, targets, negatives, ctx)
+            if options.directions == "one":
+                return forward
+            swapped, anchors = reversed_batch(batch, options.target)
+            others = self._weighed(batch, swapped, options, stores, ctx)
+            backward = _of_sizes(options, calls, loss, swapped, anchors, others, ctx)
+        return LossOutput((forward.value + backward.value) / 2, forward.parts)
+
+    def _weighed(
+        self,
+        batch: Batch,
+        seen_by: Batch,
+        options: LossOptions,
+        stores: Sequence[str],
+        ctx: StepContext,
+    ) -> Negatives:
+        """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores."""
+        logged: dict[str, dict[int, tuple[Any, int]]] = {}
+
+        # What a store logs of each tile becomes the mean over the anchors.
+        def log(some: slice, name: str, value: Tensor | float) -> None:
+            known, count = logged.setdefault(name, {}), some.stop - some.start
+            ctx.log(name, value)  # which refuses what cannot be logged
+            known[some.start] = (value * count, count)
+            total, counts = map(sum, zip(*known.values(), strict=True))
+            ctx.log(name, total / counts)
+
+        def make(some: slice) -> Negatives:
+            negatives = negatives_for_loss(batch, options, stores, some, seen_by)
+            tile = some_anchors(seen_by, some)
+            noted = ctx if some == ALL else replace(ctx, log=partial(log, some))
+            for store in stores:
+                part = self.assembly.parts[f"negatives.{store}"]
+                negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)
+            return negatives
+
+        return in_tiles(seen_by, most_negatives(batch, options.target), make)
+
+
+def _of_sizes(
+    options: LossOptions,
+    calls: PartCalls,
+    loss: Loss,
+    batch: Batch,
+    targets: Positives,
+    negatives: Negatives,
+    ctx: StepContext,
+) -> LossOutput:
+    """Return a loss, or its sum over the sizes that its options name (Matryoshka)."""
+    if not options.dimensions:
+        whole: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
+        return whole
+    weights = options.dimension_weights or (1.0,) * len(options.dimensions)
+    values: list[Tensor] = []
+    parts: dict[str, Tensor] = {}
+    for size, weight in zip(options.dimensions, weights, strict=True):
+        first = itemgetter((..., slice(size)))  # the first numbers of each vector
+        others = (with_vectors(each, first) for each in (targets, negatives))
+        found: LossOutput = calls(loss, "__call__", batch_with_vectors(batch, first), *others, ctx)
+        values.append(found.value * weight)
+        parts |= {f"{size}": found.value, **{f"{size}.{n}": v for n, v in found.parts.items()}}
+    return LossOutput(torch.stack(values).sum(), parts)
+
+
+@contextmanager
+def _without_encoding(loss: PlannedPart, encoder: PackedEncoder) -> Iterator[None]:
+    """Refuse a loss that calls the encoder itself, with gradient, over several processes.
+
+    Each process computes the whole loss, and the gradients of the encoder are summed: what a loss
+    encodes by itself would count once for each process.
+    """
+    size = rank_and_size()[1]
+    if size == 1:
+        yield
+        return
+
+    def refuse(*_: object) -> None:
+        if torch.is_grad_enabled():
+            what = f"encodes by itself, so {size} processes would count its gradient {size} times"
+            raise CseError(what, where=loss.path, value=loss.owner, hint="train in one process")
+
+    hooks = [module.register_forward_pre_hook(refuse) for module in (encoder, encoder.model)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -1,0 +1,99 @@
+"""AdamW over everything that is trained, and the learning rate of each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_core.schedule import Schedule
+from cse_defaults.transformers.architecture import layer_depths
+from cse_engine.compose.settings import TrainOptions
+from cse_engine.step.assembly import Assembly
+
+
+class Optimizer:
+    """AdamW with the run's learning-rate schedule and clipping.
+
+    The learning rate depends on the step alone, so nothing but the moments is state.
+    """
+
+    def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
+        self.options = options
+        self.total_steps = total_steps
+        head_lr = options.lr if options.head_lr is None else options.head_lr
+        self.named = dict(_trained(assembly))
+        above = layer_depths(assembly.online.encoder.model) if options.layer_decay < 1 else {}
+        groups: dict[tuple[int, bool], dict[str, Any]] = {}
+        for name, parameter in self.named.items():
+            own = name.startswith("encoder.")
+            depth = above.get(name.removeprefix("encoder.model."), 0) if own else -1
+            bare = parameter.ndim < 2 or name.endswith("bias")
+            rate = options.lr * options.layer_decay**depth if own else head_lr
+            decay = 0.0 if bare else options.weight_decay
+            new = {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
+            groups.setdefault((-depth, bare), new)["params"].append(parameter)
+        ordered = [groups[place] for place in sorted(groups)]
+        self.adamw = torch.optim.AdamW(ordered, betas=options.betas, eps=options.eps, fused=True)
+        self.adamw.zero_grad(set_to_none=True)
+
+    def rate(self, step: int) -> float:
+        """Return the share of the peak learning rate at a step."""
+        options, total = self.options, self.total_steps
+        warmup = options.warmup if options.warmup >= 1 else math.ceil(options.warmup * total)
+        if step < warmup:
+            return step / warmup
+        return Schedule(options.schedule, 1.0, 0.0).at(step - warmup, total - warmup)
+
+    def update(self, step: int) -> Tensor | None:
+        """Clip, move the weights with the learning rate of ``step``, forget the gradients.
+
+        Returned is the norm of the gradient before it was clipped, None where nothing clips it.
+        """
+        share = self.rate(step)
+        for group in self.adamw.param_groups:
+            group["lr"] = group["peak"] * share
+        norm = None
+        if self.options.clip:
+            norm = nn.utils.clip_grad_norm_(self.named.values(), self.options.clip)
+        self.adamw.step()
+        self.adamw.zero_grad(set_to_none=True)
+        return norm
+
+    def untrained(self) -> list[str]:
+        """Return the parts whose weights have had no gradient in any step; waits for the device."""
+        moved: dict[str, bool] = {}
+        for name, parameter in self.named.items():
+            path = ".".join(name.split(".")[: 1 if name.startswith("encoder.") else 2])
+            moments = self.adamw.state.get(parameter, {})
+            had = "exp_avg" in moments and bool(moments["exp_avg"].any())
+            moved[path] = moved.get(path, False) or had
+        return [path for path, had in moved.items() if not had]
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the moments by parameter name."""
+        return {
+            f"{name}:{key}": value
+            for name, parameter in self.named.items()
+            for key, value in self.adamw.state.get(parameter, {}).items()
+        }
+
+    def restore(self, saved: dict[str, Tensor]) -> None:
+        """Take the moments that ``state`` returned."""
+        for place, value in saved.items():
+            name, _, key = place.rpartition(":")
+            if name in self.named:
+                parameter = self.named[name]
+                self.adamw.state[parameter][key] = value.to(parameter.device)
+
+
+def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:
+    seen: set[nn.Parameter] = set()
+    for path, module in [("encoder", assembly.online.encoder), *assembly.modules()]:
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad and parameter not in seen:
+                seen.add(parameter)
+                yield f"{path}.{name}", parameter

@@ -1,0 +1,243 @@
+"""Parts made of their records: in one way for a run, for a saved model and for a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from cse_core.errors import CseError, PartError, describe
+from cse_core.loading import load_factory
+from cse_core.options import PoolerOptions
+from cse_core.parts import Part, RowPooler, Setup, SlicePooler
+from cse_core.records import HeadSpec, SliceSpec
+from cse_core.registry.plugin_info import TOOLKIT
+from cse_defaults.texts import Corpus, load_corpus
+from cse_defaults.transformers.declared import AGAIN, is_as_saved
+from cse_defaults.transformers.encoder import PackedEncoder
+from cse_defaults.transformers.masked_lm import WithHead
+from cse_defaults.transformers.model_files import HEADS, model_folder
+from cse_defaults.transformers.pretrained import check_finite
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.compose.composition import Composition, PlannedPart
+from cse_engine.compose.settings import DataOptions, InferenceOptions
+from cse_engine.runtime.seeds import generator
+from cse_engine.step.dropout import DropoutSource, replace_dropout
+from cse_engine.step.sentence_encoder import SentenceEncoder
+
+
+def _no_second_encoder(name: str | None) -> Any:
+    raise RuntimeError(f"a part asked for encoder {name!r} outside training")
+
+
+@dataclass(frozen=True)
+class PartFactory:
+    """What all parts of a model are made with; without ``dropout``, theirs stays as it is.
+
+    ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
+    of the model, which has weights for poolers and heads that begin with those. ``named`` are the
+    models that ``load_encoder`` loaded, by ``id(encoder)``; ``composition`` says which parts a part
+    holds.
+    """
+
+    encoder: PackedEncoder
+    tokenizer: TextTokenizer
+    device: torch.device
+    seed: int = 0
+    corpus: Corpus | None = None
+    total_steps: int | None = None
+    load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]] = _no_second_encoder
+    load_masked_lm: Callable[[str | None], WithHead] = _no_second_encoder
+    branches: Mapping[str, int] = field(default_factory=dict)
+    dropout: DropoutSource | None = None
+    made: dict[str, Part] = field(default_factory=dict)
+    folder: Path | None = None
+    named: dict[int, SentenceEncoder] = field(default_factory=dict)
+    composition: Composition | None = None
+
+    def sentence_encoder(
+        self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
+    ) -> SentenceEncoder:
+        """Return texts to vectors by a row pooler, heads, and a slicer if there is one.
+
+        ``longest`` is ``SentenceEncoder.max_length``.
+        """
+        slicer: Any = None
+        pooler: Any = None
+        heads: dict[str, Any] = {}
+        dimension = self.encoder.hidden_size
+        for choice in stages:
+            part: Any = self(choice, dimension)
+            if isinstance(choice.spec, SliceSpec):
+                slicer = part
+                continue
+            dimension = _dimension(part, dimension)
+            if isinstance(choice.spec, HeadSpec):
+                heads[choice.name] = part
+            else:
+                pooler = part
+        own = frozenset(c.name for c in stages if getattr(c.options, "branches", "") == "online")
+        made = SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, own)
+        width, cut = self.encoder.hidden_size, inference.truncate_dim
+        return replace(made, width=width, normalize=inference.normalize, truncate_dim=cut)
+
+    def __call__(
+        self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
+    ) -> Part:
+        """Return a part on the device, which vectors of ``dimension`` reach."""
+
+        def named(
+            load: Callable[[Any], Any], name: str | None = None, option: str = "model"
+        ) -> Any:
+            """Return what a name loads; an error says in which option of the part the name is."""
+            try:
+                return load(name)
+            except CseError as error:
+                where = f"{choice.path}.{option}"
+                raise CseError(error.what, where=where, value=name, hint=error.hint) from error
+
+        load_encoder = partial(named, self.load_encoder)
+
+        def text_encoder(
+            model: str | None,
+            pooling: Literal["cls", "mean"] | None = None,
+            option: str = "model",
+        ) -> Callable[..., Tensor]:
+            own = self.encoder, self.tokenizer
+            encoder, tokenizer = own if model is None else load_encoder(model, option)
+            sentences = self.named.pop(id(encoder), None)
+            if pooling is not None or sentences is None:
+                wide = replace(setup, dimension=encoder.hidden_size)
+                make = load_factory(f"cse_defaults.basics.poolers:{(pooling or 'mean').title()}")
+                pooler, longest = make(PoolerOptions(), wide), encoder.max_positions
+                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
+
+            def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
+                at_most = replace(sentences, max_length=longest or sentences.max_length)
+                return at_most.encode(texts, self.device, shared=True)
+
+            return encode
+
+        held = self.composition.held_by(choice) if self.composition is not None else ()
+        setup = Setup(
+            name=choice.name,
+            dimension=dimension,
+            hidden_size=self.encoder.hidden_size,
+            embedding_size=self.encoder.embedding_size,
+            layers=self.encoder.layer_count,
+            tokenizer=self.tokenizer,
+            encoder=self.encoder,
+            heads=heads or {},
+            corpus=self.corpus,
+            total_steps=self.total_steps,
+            seed=self.seed,
+            device=self.device,
+            generator=lambda name: generator(
+                torch.device("cpu"), self.seed, "setup", choice.path, name
+            ),
+            load_encoder=load_encoder,
+            text_encoder=text_encoder,
+            load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
+            load_masked_lm=partial(named, self.load_masked_lm),
+            branches=self.branches,
+            parts={each.option: self(each, dimension, heads) for each in held},
+        )
+        part = make_part(choice, setup)
+        if isinstance(part, nn.Module):
+            if self.dropout is not None:
+                replace_dropout(part, self.dropout)
+            if getattr(choice.options, "weights", None) == "model":
+                assert self.folder is not None, "the weights of a model lie in its folder"
+                load_weights(part, choice.name, self.folder)
+        self.made[choice.path] = part
+        return part
+
+
+def _dimension(part: Any, given: int) -> int:
+    """Return the dimension of what a pooler or head makes; a pooler that says none keeps it."""
+    if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
+        part.dimension = given
+    if not isinstance(found := getattr(part, "dimension", None), int):
+        what = f"promised {type(part).__name__}.dimension, an integer such as {given}, has {found}"
+        raise PartError(part, "__init__", what)
+    return found
+
+
+def load_weights(part: nn.Module, name: str, folder: Path) -> None:
+    """Give a pooler or head the weights that a model's folder has for it."""
+    dense, encoder = folder / name, model_folder(folder, str(folder))
+    file, start, to = dense / "model.safetensors", "linear.", "stages.0."
+    if is_as_saved(encoder, str(folder)) or not dense.is_dir():
+        file, start, to = encoder / HEADS, f"{name}.", ""
+    if (dense / "pytorch_model.bin").exists() and not file.exists():
+        what = f"the weights of its head {name} are pickled, and pickles are never loaded"
+        hint = "save it with a newer sentence-transformers, which writes model.safetensors"
+        raise CseError(what, where="model.name", value=str(folder), hint=hint)
+    if file.exists() and not file.is_file():
+        raise CseError("is not a regular file", where="model.name", value=str(file))
+    try:
+        held = load_file(file) if file.exists() else {}
+        state = {to + k[len(start) :]: v for k, v in held.items() if k.startswith(start)}
+        part.load_state_dict(state)
+    except (OSError, SafetensorError):
+        raise CseError("cannot be read", where="model.name", value=str(file), hint=AGAIN) from None
+    except RuntimeError:
+        what = f"the weights of its pooler or head {name} are missing or do not fit"
+        raise CseError(what, where="model.name", value=str(folder), hint=AGAIN) from None
+    check_finite(state, str(folder))
+
+
+def make_part(choice: PlannedPart, setup: Setup) -> Part:
+    """Return a part as its record, options and setup make it, on the setup's device."""
+    try:
+        part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
+    except (CseError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        if choice.distribution == TOOLKIT:
+            raise
+        raise PartError(choice, "__init__", f"raised {describe(error)}") from error
+    if not isinstance(part, Part):
+        raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
+    part.name, part.path, part.owner = choice.name, choice.path, choice.owner
+    if wrong := _lost(part, choice, setup):
+        raise PartError(part, "__init__", wrong)
+    if isinstance(part, SlicePooler):
+        part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
+    if isinstance(part, nn.Module):
+        part.to(setup.device)
+    return part
+
+
+def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
+    """Return what of a part's state would be neither saved nor trained, None where all is kept."""
+    if isinstance(part, nn.Module):
+        what = "made a module, whose state is its parameters and buffers: leave remembers out"
+        return what if part.remembers else None
+    if part.remembers and choice.kind == "pool":
+        return "remembers what no saved model holds: make the part an nn.Module with buffers"
+    states = [name for name in part.remembers if hasattr(getattr(part, name, None), "state_dict")]
+    if len(states) > 1:
+        return f"remembers {' and '.join(states)}: only one may have a state_dict"
+    trained = {*_trainable(setup.encoder, *setup.heads.values(), *setup.parts.values())}
+    for name, value in vars(part).items():
+        frozen = isinstance(value, nn.Module) and not value.training  # such as a teacher
+        if not frozen and not trained.issuperset(_trainable(value)):
+            what = f"made a part whose {name} has parameters that no optimiser has"
+            return f"{what}: call {name}.requires_grad_(False), or subclass nn.Module first"
+    return None
+
+
+def _trainable(*values: Any) -> Iterator[int]:
+    """Yield the ids of the tensors that ask for a gradient: of modules, or values themselves."""
+    for value in values:
+        for each in value.parameters() if isinstance(value, nn.Module) else (value,):
+            if isinstance(each, Tensor) and each.requires_grad:
+                yield id(each)

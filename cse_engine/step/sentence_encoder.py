@@ -1,0 +1,335 @@
+"""From texts to vectors: content tokens, wrapped rows, encoder, row pooler, heads, join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from cse_core.errors import PartError
+from cse_core.parts import Branch, RowPooler, SlicePooler
+from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
+from cse_defaults.transformers.encoder import InputHook, PackedEncoder
+from cse_defaults.transformers.tokenizer import TextTokenizer, TokenTable, shared_table
+from cse_engine.runtime.distributed import rank_and_size
+from cse_engine.runtime.sharing import gather_rows
+
+
+@dataclass(frozen=True)
+class SentenceEncoder:
+    """Everything between a text and its vector.
+
+    Attributes:
+        online_only: Names of the heads that only the online branch has.
+        max_length: Longest wrapped row in tokens; with a slicer, content tokens of a text.
+        width: Of the states that ``pooler.dimension`` is said for; None is not known.
+        finished: Whether vectors of a step are those of :meth:`encode`, as a second model's are.
+        normalize: Whether :meth:`encode` scales vectors to length 1.
+        truncate_dim: How many numbers of a vector it then keeps; None all.
+    """
+
+    encoder: PackedEncoder
+    tokenizer: TextTokenizer
+    pooler: RowPooler
+    heads: Mapping[str, nn.Module]
+    max_length: int
+    slicer: SlicePooler | None = None
+    online_only: frozenset[str] = frozenset()
+    width: int | None = None
+    finished: bool = False
+    normalize: bool = False
+    truncate_dim: int | None = None
+    _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
+
+    def with_branch(self, branch: Branch, named: SentenceEncoder | None) -> SentenceEncoder:
+        """Return that of another branch: its encoder, its copies of heads, its tokenizer.
+
+        Where its encoder was loaded by name, the rest is that of the ``named`` model too.
+        A head that it has no copy of is the online one, except where it has its own tokenizer: the
+        online heads were not trained on what that encoder makes. A head of its own alone stays.
+        """
+        if named is not None and branch.pooler is None:
+            return replace(named, heads={**named.heads, **branch.heads}, slicer=self.slicer)
+        own = {
+            name: branch.heads.get(name, head)
+            for name, head in self.heads.items()
+            if name not in self.online_only and (branch.tokenizer is None or name in branch.heads)
+        }
+        own |= {name: head for name, head in branch.heads.items() if name not in self.heads}
+        tokenizer = cast(TextTokenizer, branch.tokenizer or self.tokenizer)
+        encoder = cast(PackedEncoder, branch.encoder)
+        pooler = branch.pooler or self.pooler
+        return replace(self, encoder=encoder, pooler=pooler, heads=own, tokenizer=tokenizer)
+
+    @property
+    def dimension(self) -> int:
+        """Return the dimension of vectors in training, for an encoder as wide as the online one."""
+        last: Any = [self.pooler, *self.heads.values()][-1]
+        return int(last.dimension)
+
+    @property
+    def vector_size(self) -> int:
+        """Return the size of the vectors of a step."""
+        cut = self.truncate_dim if self.finished else None
+        return min(self.dimension, cut or self.dimension)
+
+    @property
+    def row_level(self) -> str:
+        """Return the level that has a vector for each row."""
+        return SENTENCE if self.slicer is None else self.slicer.level
+
+    def prompt(self, view: str) -> tuple[str, str]:
+        """Return the texts before and after the content; the pooler is asked once for a view."""
+        if view not in self._prompts:
+            self._prompts[view] = self.pooler.prompt(view.partition("-")[0])
+        return self._prompts[view]
+
+    def rows(self, content: TokenBatch, view: str) -> TokenBatch:
+        """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
+        prompt = self.prompt(view)
+        if self.slicer is None:
+            longest = min(self.max_length, self.encoder.max_positions)
+            return self.tokenizer.wrap(self.pooler.content(content), prompt, longest)
+        if self.slicer.slices_wrapped:
+            content = self.pooler.content(content)
+            return self.slicer.slices(self.tokenizer.wrap(content, prompt, self.max_length))
+        # Sliced first: what a pooler adds to a text must not be a slice of its own.
+        lengths = content.lengths.clamp_max(self.max_length)
+        cut = content.take_tokens(ragged_index(content.offsets[:-1], lengths), lengths)
+        sliced = self.slicer.slices(cut)
+        content = _without_source(self.pooler.content(sliced), sliced)
+        return self.tokenizer.wrap(content, prompt, self.encoder.max_positions)
+
+    def clip(self, tokens: TokenBatch) -> TokenBatch:
+        """Cut content tokens from the tail of rows that the encoder cannot take."""
+        excess = tokens.lengths - self.encoder.max_positions
+        long = (excess > 0).nonzero().squeeze(1).tolist()
+        if not long:
+            return tokens
+        keep = torch.ones(len(tokens.ids), dtype=torch.bool)
+        for row in long:
+            start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
+            content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
+            keep[content[len(content) - int(excess[row]) :]] = False
+        kept = tokens.keep_tokens(keep)
+        return replace(kept, positions=positions_in_order(tokens.positions[keep], kept.offsets))
+
+    def embed(
+        self,
+        tokens: TokenBatch,
+        device: torch.device,
+        sentences: int,
+        *,
+        on_words: InputHook | None = None,
+        on_input: InputHook | None = None,
+        input_level: bool = False,
+        on_states: Callable[[Tensor], object] | None = None,
+    ) -> dict[str, Embeddings]:
+        """Return the vectors of wrapped rows by level, from one encoder call.
+
+        Args:
+            tokens: R wrapped rows, on the CPU.
+            device: Where to compute.
+            sentences: Of how many sentences the rows are.
+            on_words: Changes ``[T, E]`` word embeddings.
+            on_input: Changes ``[T, H]`` of what enters the first layer.
+            input_level: Whether to add level ``input``: the mean of each sentence's input
+                embeddings without special tokens, detached.
+            on_states: Is given the last states ``[T, H]`` of all tokens.
+        """
+        there = tokens.to(device)
+        words = self.encoder.word_embeddings(there.ids)
+        if on_words is not None:
+            words = on_words(words)
+        hidden = self.encoder(
+            words,
+            there.positions,
+            tokens.offsets,
+            on_input=on_input,
+            layers=(*self.pooler.layers, 0) if input_level else self.pooler.layers,
+            read=None if on_states is not None else self.pooler.reads(there),
+        )
+        if on_states is not None:
+            on_states(hidden.last)
+        # Branches share poolers, and heads that they have no copy of, in modes of their own.
+        with _in_mode(self._after_encoder(), self.encoder.training):
+            pooled = self.pooler.pool(hidden, there)
+            said = self.pooler.dimension if self.encoder.hidden_size == self.width else None
+            _see_shape(self.pooler, "pool", pooled, there.rows, said)
+            raw = Embeddings(pooled, there.owner, there.slot, self._lengths(there), sentences)
+            headed = self._headed(raw)
+            levels = {self.row_level: headed}
+            if self.slicer is not None:
+                early = self.slicer.join_before_heads
+                joined = self.slicer.join(raw if early else headed)
+                levels[SENTENCE] = self._headed(joined) if early else joined
+            if self.finished:
+                levels = {k: replace(v, vectors=self.finish(v.vectors)) for k, v in levels.items()}
+        if input_level:
+            levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), there, levels[SENTENCE])
+        return levels
+
+    def finish(self, vectors: Tensor) -> Tensor:
+        """Return vectors ``[N, D]`` scaled to length 1 and cut, where the model does so."""
+        return (normalize(vectors, dim=-1) if self.normalize else vectors)[:, : self.truncate_dim]
+
+    def _lengths(self, tokens: TokenBatch) -> Tensor:
+        """Return ``[R]`` tokens of each row that its text has; slices of wrapped rows have all."""
+        if self.slicer is not None and self.slicer.slices_wrapped:
+            return tokens.lengths.to(tokens.ids.device, non_blocking=True)
+        counts = torch.zeros(tokens.rows, dtype=torch.long, device=tokens.ids.device)
+        return counts.index_add_(0, tokens.row_of_token(), (tokens.source >= 0).long())
+
+    def modules(self) -> list[nn.Module]:
+        """Return the encoder, and every part of what comes after it that is a module."""
+        return [self.encoder, *self._after_encoder()]
+
+    def _after_encoder(self) -> list[nn.Module]:
+        parts = (self.slicer, self.pooler, *self.heads.values())
+        return [part for part in parts if isinstance(part, nn.Module)]
+
+    def _headed(self, pooled: Embeddings) -> Embeddings:
+        vectors = pooled.vectors
+        for head in self.heads.values():
+            vectors = head(vectors)
+            _see_shape(head, "forward", vectors, len(pooled), head.dimension)
+        return replace(pooled, vectors=vectors)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        device: torch.device,
+        batch_tokens: int | None = None,
+        *,
+        shared: bool = False,
+    ) -> Tensor:
+        """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
+
+        Texts are encoded in order of length and returned in their own, about ``batch_tokens`` of
+        them in an encoder call: None takes :func:`tokens_at_once`. Where processes have
+        ``shared`` texts, each makes some of the calls that one process makes, so that the vectors
+        are the same, and every one gets all of them.
+        """
+        table = self.table(texts, self.max_length, shared)
+        return self.encode_table(table, device, batch_tokens, shared=shared)
+
+    def table(self, texts: Sequence[str], longest: int | None, shared: bool) -> TokenTable:
+        """Return texts as content tokens, at most ``longest`` of each, for :meth:`encode_table`."""
+        if shared:
+            return shared_table(self.tokenizer, texts, longest)
+        return self.tokenizer.table(texts, longest)
+
+    @torch.no_grad()
+    def encode_table(
+        self,
+        table: TokenTable,
+        device: torch.device,
+        batch_tokens: int | None = None,
+        *,
+        block: int | list[int] | None = None,
+        shared: bool = False,
+    ) -> Tensor:
+        """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`.
+
+        ``block`` texts at a time are put in order of length, by default all; a list has the number
+        of each block.
+
+        Raises:
+            ElsewhereError: If they are shared and another process failed.
+        """
+        at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
+        calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
+        rank, size = rank_and_size() if shared else (0, 1)
+        # Every process makes as many calls as the first one.
+        calls += [torch.zeros(0, dtype=torch.long)] * (-len(calls) % size)
+
+        def made() -> Tensor:
+            vectors = [torch.zeros(0, getattr(self.pooler, "dimension", 0))]
+            with _in_mode(self.modules(), training=False):
+                for rows in calls[rank::size]:
+                    tokens = self.rows(table.rows(rows), "anchor")
+                    made = self.embed(tokens, device, len(rows))[SENTENCE].vectors.float()
+                    vectors.append((made if self.finished else self.finish(made)).cpu())
+            return torch.cat(vectors[1:] or vectors)
+
+        vectors = gather_rows(made) if shared else made()
+        if not calls:
+            return vectors
+        order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
+        return vectors[torch.argsort(order)]
+
+
+def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:
+    """Yield the rows of each encoder call: of like length, ``at_once`` of the ``[N]`` tokens."""
+    for own in torch.split(torch.arange(len(cost)), block or max(1, len(cost))):
+        rows = own[torch.argsort(cost[own], stable=True)]
+        sums = torch.cumsum(cost[rows], 0)
+        start = 0
+        while start < len(rows):
+            before = int(sums[start - 1]) if start else 0
+            stop = int(torch.searchsorted(sums, before + at_once, right=True))
+            stop = max(stop, start + 1)
+            yield rows[start:stop]
+            start = stop
+
+
+def tokens_at_once(device: torch.device) -> int:
+    """Return how many tokens an encoder call without gradient takes on a device.
+
+    On a CPU in fp32 so few that what a layer makes of them stays in the caches. In bf16 every call
+    casts the weights again, and a GPU is idle between small calls: more of them.
+    """
+    few = device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return 1024 if few else 8192
+
+
+@contextmanager
+def _in_mode(modules: Iterable[nn.Module], training: bool) -> Iterator[None]:
+    other = [module for module in modules if module.training != training]
+    for module in other:
+        module.train(training)
+    try:
+        yield
+    finally:
+        for module in other:
+            module.train(not training)
+
+
+def _see_shape(part: Any, method: str, vectors: Tensor, rows: int, dimension: object) -> None:
+    """Refuse vectors that are not one for each row, or not of the dimension that was announced."""
+    wanted = vectors.shape[-1] if dimension is None else dimension
+    if vectors.shape != (rows, wanted):
+        found = f"promised [{rows}, {wanted}], returned {list(vectors.shape)}"
+        if vectors.shape[:-1] == (rows,):
+            found += f": {type(part).__name__}.dimension says {wanted}"
+        raise PartError(part, method, found)
+
+
+def _without_source(content: TokenBatch, slices: TokenBatch) -> TokenBatch:
+    """Return the content of slices where tokens that these do not have are of no place in the text.
+
+    A slice's own tokens are those from its first to its last one.
+    """
+    if content is slices:
+        return content
+    source = torch.cat([slices.source, slices.source.new_full((1,), -1)])
+    first = source[slices.offsets[:-1]]
+    last = source[slices.offsets[1:] - 1].masked_fill(slices.lengths == 0, -1)
+    row = content.row_of_token()
+    own = (content.source >= first[row]) & (content.source <= last[row])
+    return replace(content, source=content.source.masked_fill(~own, -1))
+
+
+def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> Embeddings:
+    owner_of_token = tokens.owner[tokens.row_of_token()]
+    place = torch.searchsorted(sentences.owner, owner_of_token)
+    content = (~tokens.special).to(states.dtype)
+    sums = states.new_zeros((len(sentences), states.shape[1]), dtype=torch.float32)
+    sums.index_add_(0, place, (states * content.unsqueeze(1)).float())
+    counts = sums.new_zeros(len(sentences)).index_add_(0, place, content.float())
+    return replace(sentences, vectors=sums / counts.clamp_min(1).unsqueeze(1))

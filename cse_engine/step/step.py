@@ -1,0 +1,188 @@
+"""A training step: the only place that knows the order of things (docs/lifecycle.md).
+
+1. Rows and views, text augmenters, tokens, slices, prompts and special tokens, token augmenters.
+2. One encoder call for each branch over all its views.
+3. For each level: targets by key, miners, stores, weights.
+4. The weighted sum of the losses, in fp32.
+5. Backward, clip, optimiser, learning rate.
+6. The branches', then the parts' ``after_step``.
+
+A profiler sees each as a mark: ``cse.views``, ``cse.input_gradients``, ``cse.encode``,
+``cse.objective``, ``cse.backward``, ``cse.update``, ``cse.commit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.profiler import record_function
+
+from cse_core.parts import TokenLoss
+from cse_core.types import INPUT, SENTENCE, CorpusKeys
+from cse_engine.compose.settings import TrainOptions
+from cse_engine.runtime.device import Precision
+from cse_engine.runtime.distributed import sum_gradients
+from cse_engine.runtime.seeds import StepPosition
+from cse_engine.step.assembly import Assembly
+from cse_engine.step.encoding import Levels
+from cse_engine.step.input_gradients import Fields, GradientCapture
+from cse_engine.step.objective import Objective, Objectives
+from cse_engine.step.passes import RoundSetup, StepPasses
+from cse_engine.step.tiles import batch_with_vectors
+from cse_engine.step.training_rows import TrainingRows
+from cse_engine.step.views import PreparedView, ViewBuilder
+
+
+@dataclass
+class StepResult:
+    """What a step leaves for the log: tensors on the device, not waited for.
+
+    Attributes:
+        norm: Of the gradient before it was clipped; None where nothing clips it, or no loss had
+            a positive.
+        rows: Of the batch, over all processes.
+        tokens: Of this process's share.
+        anchors: ``[A, D]`` vectors of the plain sentences.
+        views: What the encoder read of this process's share.
+    """
+
+    loss: Tensor
+    parts: dict[str, Tensor]
+    norm: Tensor | None
+    rows: int
+    tokens: int
+    anchors: Tensor
+    views: dict[str, PreparedView]
+    logged: dict[str, Tensor | float] = field(default_factory=dict)
+
+
+class Engine:
+    """Runs the steps of a round, with its losses by name (None is all) and its settings."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        rows: TrainingRows,
+        precision: Precision,
+        losses: tuple[str, ...] | None,
+        train: TrainOptions,
+    ) -> None:
+        self.assembly = assembly
+        self.device = assembly.device
+        self.builder = ViewBuilder(assembly, rows)
+        self.objectives = Objectives(assembly, losses)
+        input_level = INPUT in self.objectives.levels or any(
+            (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
+        )
+        token_losses = self.objectives.token_losses
+        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses)
+        self.previous: Fields = {}
+        self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
+        self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
+        self.input_sizes = {
+            "word_embeddings": assembly.online.encoder.embedding_size,
+            "input_embeddings": assembly.online.encoder.hidden_size,
+        }
+        documents, text_ids = (k.to(self.device) for k in (rows.keys.documents, rows.keys.text_ids))
+        self.keys = CorpusKeys(documents, text_ids, rows.keys.first)
+
+    def step(
+        self,
+        index: Tensor,
+        position: StepPosition,
+        update: Callable[[], Tensor | None],
+        *,
+        count_negatives: bool = False,
+    ) -> StepResult:
+        """Run one step on the ``[B]`` rows of a batch, over all processes.
+
+        ``update`` clips, moves the weights and the learning rate, and returns the gradient's norm.
+        """
+        logged: dict[str, Tensor | float] = {}
+        with record_function("cse.views"):
+            work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
+        if self.off:
+            with record_function("cse.input_gradients"):
+                fresh = self._fresh_gradients(work)
+            work.fields = {"previous": self.previous, "fresh": fresh}
+        capture = GradientCapture(self.previous_points)
+        with record_function("cse.encode"):
+            vectors = work.encode(capture)
+        objective = self._objective(vectors, work, count_negatives=count_negatives)
+        with record_function("cse.backward"):
+            if objective.value is not None:
+                work.backward(objective.value, capture, objective.weights)
+                self._sum_gradients()
+            fields = capture.fields(work.views, self.input_sizes, self.device)
+        with record_function("cse.update"):
+            norm = update() if objective.value is not None else None
+        self.previous = fields
+        with record_function("cse.commit"):
+            self._commit(objective, work)
+        value, calls = objective.loss, self.assembly.calls
+        for what, number in (("the sum of the losses", value), ("the gradient", norm)):
+            if number is not None:
+                calls.note("train", what, number)
+        calls.end_step(position.step)
+        return StepResult(
+            loss=torch.zeros((), device=self.device) if value is None else value.detach(),
+            parts=objective.parts,
+            norm=norm,
+            rows=len(index),
+            tokens=work.tokens,
+            anchors=objective.batches[SENTENCE].anchors.detach(),
+            views=work.views,
+            logged=logged,
+        )
+
+    def _objective(
+        self, vectors: Levels, work: StepPasses, *, count_negatives: bool = False
+    ) -> Objective:
+        with record_function("cse.objective"), torch.autocast(self.device.type, enabled=False):
+            return self.objectives(
+                vectors,
+                work.roles,
+                work.rows.to(self.device, non_blocking=True),
+                self.keys,
+                work.context(),
+                work.terms,
+                count_negatives=count_negatives,
+            )
+
+    def _commit(self, objective: Objective, work: StepPasses) -> None:
+        ctx, parts = work.context(), self.assembly.parts
+        # Nothing that a part stores is to keep a graph.
+        batches = {
+            level: batch_with_vectors(batch, Tensor.detach)
+            for level, batch in objective.batches.items()
+        }
+        # Branches come first.
+        for path in sorted(parts, key=lambda path: not path.startswith("branch.")):
+            level = self.objectives.level_of.get(path, SENTENCE)
+            self.assembly.calls(parts[path], "after_step", batches[level], ctx)
+
+    def _sum_gradients(self) -> None:
+        """Sum this step's gradients over the processes."""
+        encoding = list(self.assembly.online.encoder.parameters())
+        objective: list[torch.nn.Parameter] = []
+        for path, module in self.assembly.modules():
+            # What sees the gathered vectors has its whole gradient in every process.
+            whole = path.startswith(("loss.", "negatives.", "positives.", "transform."))
+            whole = whole and not isinstance(module, TokenLoss)
+            (objective if whole else encoding).extend(module.parameters())
+        sum_gradients(encoding, objective)
+
+    def _points(self, mode: str) -> frozenset[str]:
+        return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)
+
+    def _fresh_gradients(self, work: StepPasses) -> Fields:
+        """Run the objective once, unlogged, with the augmenters off that ask for its gradient."""
+        probe, capture = work.gradient_probe(self.off), GradientCapture(self.fresh_points)
+        objective = self._objective(probe.encode(capture), probe)
+        if objective.value is not None:
+            probe.backward(objective.value, capture, objective.weights)
+        work.reuse_encodings_from(probe)
+        return capture.fields(probe.views, self.input_sizes, self.device)

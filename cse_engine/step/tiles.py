@@ -1,0 +1,141 @@
+"""Negatives of large batches: masks and weights for some anchors at a time.
+
+A mask of every anchor and every negative grows with the square of the batch. Where there are many
+pairs, a loss gets negatives whose mask and weights are made when they are asked for, of a slice of
+the anchors; :func:`cse_core.functional.infonce_terms` asks slice by slice, and each process only
+for its own anchors. Another loss that reads ``mask`` or ``log_weights`` gets them whole.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
+
+from torch import Tensor
+
+from cse_core.types import Batch, Negatives, Tiles
+from cse_engine.runtime.distributed import all_reduce_total, gather, rank_and_size, share
+
+Held = TypeVar("Held")
+PAIRS = 2**22
+"""Pairs of an anchor and a negative of which mask and weights are made at once."""
+ALL = slice(None)
+Make = Callable[[slice], Negatives]
+"""Makes the negatives of a slice of the anchors."""
+
+
+class TiledNegatives(Negatives):
+    """Negatives with ``tiles``; mask and weights are whole where something reads them."""
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """Return ``[A, N]``, of all anchors."""
+        return self._whole.mask
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        """Return ``[A, N]``, of all anchors."""
+        return self._whole.log_weights
+
+    @cached_property
+    def _whole(self) -> Negatives:
+        assert self.tiles is not None
+        return self.tiles.of(ALL)
+
+    @staticmethod
+    def make(columns: Negatives, tiles: Tiles) -> TiledNegatives:
+        """Return the columns of some negatives, without their mask and weights."""
+        made = object.__new__(TiledNegatives)
+        known = {n: v for n, v in vars(columns).items() if n not in ("mask", "log_weights")}
+        vars(made).update(known, tiles=tiles)
+        return made
+
+
+def in_tiles(batch: Batch, most: int, make: Make) -> Negatives:
+    """Return what ``make`` makes of all anchors of a batch, in tiles where there are many pairs.
+
+    ``make`` returns the negatives of a slice of the anchors, at most ``most`` of them: where that
+    is few enough they are not counted. Weights with a gradient are made at once: a process would
+    have it for its own anchors alone.
+    """
+    anchors = len(batch.anchors)
+    if anchors * most <= PAIRS:
+        return make(ALL)
+    columns = make(slice(0, 1))
+    if anchors * len(columns) <= PAIRS or columns.log_weights.requires_grad:
+        return make(ALL)
+    rank, size = rank_and_size()
+    if len(batch.rows) < size:  # a process without rows has no backward pass
+        rank, size = 0, 1
+    shares = [share(anchors, each, size) for each in range(size)]
+    counts = [[stop - start for start, stop in shares]]
+    rows = max(PAIRS // len(columns), 1)
+    tiles = Tiles(
+        of=make,
+        all=tuple(_slices(0, anchors, rows)),
+        own=tuple(_slices(*shares[rank], rows)),
+        gathered=lambda found: found if size == 1 else gather([found], counts)[0],
+        summed=lambda found: found if size == 1 else all_reduce_total(found),
+    )
+    return TiledNegatives.make(columns, tiles)
+
+
+def _slices(start: int, stop: int, rows: int) -> Iterator[slice]:
+    for first in range(start, stop, rows):
+        yield slice(first, min(first + rows, stop))
+
+
+def some_anchors(batch: Batch, some: slice | Tensor) -> Batch:
+    """Return a batch with some of its anchors; views and rows stay those of all sentences."""
+    if some is ALL:
+        return batch
+    count = len(batch.anchors)
+    return replace(
+        batch,
+        anchors=batch.anchors[some],
+        owner=batch.owner[some],
+        slot=batch.slot[some],
+        targets={
+            name: replace(
+                group,
+                vectors=group.vectors[some],
+                weights=None if group.weights is None else group.weights[some],
+                distinct=None,
+            )
+            for name, group in batch.targets.items()
+            if len(group.vectors) == count
+        },
+        stored={name: seen_by_some(stored, some) for name, stored in batch.stored.items()},
+    )
+
+
+def seen_by_some(negatives: Negatives, some: slice | Tensor) -> Negatives:
+    """Return negatives as some of the anchors see them."""
+    if some is ALL:
+        return negatives
+    return replace(negatives, mask=negatives.mask[some], log_weights=negatives.log_weights[some])
+
+
+def with_vectors(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
+    """Return the same with its vectors changed; negatives in tiles stay so."""
+    made = copy.copy(held)
+    vars(made)["vectors"] = change(vars(held)["vectors"])
+    return made
+
+
+def batch_with_vectors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """Return a batch with all vectors changed: of anchors, positives, candidates and views."""
+
+    def changed(groups: Mapping[str, Held]) -> dict[str, Held]:
+        return {name: with_vectors(group, change) for name, group in groups.items()}
+
+    return replace(
+        batch,
+        anchors=change(batch.anchors),
+        targets=changed(batch.targets),
+        stored=changed(batch.stored),
+        views={name: changed(levels) for name, levels in batch.views.items()},
+    )

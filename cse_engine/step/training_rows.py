@@ -1,0 +1,267 @@
+"""The rows that a round trains on: the corpus, perhaps cut, or the pairs that a miner found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cse_core.errors import CseError
+from cse_core.protocols import Tokenizer
+from cse_core.records import ColumnType
+from cse_core.reporter import Reporter
+from cse_core.types import CorpusKeys, TokenBatch
+from cse_defaults.texts import Corpus, TextColumn
+from cse_defaults.texts.columns import read_values
+from cse_defaults.texts.tables import numbers_of, text_table
+from cse_defaults.transformers.tokenizer import AT_ONCE, TextTokenizer, TokenTable
+from cse_engine.runtime.seeds import generator
+
+MOST_AHEAD = 1_000_000
+"""Rows up to which whole columns are tokenised before the first step: a minute on two cores."""
+_ROUND = 2**40
+"""Where the row numbers of a round that brings its own texts begin."""
+Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
+TableMaker = Callable[[Sequence[str], TextTokenizer, int, Reporter], TokenTable]
+"""Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
+
+
+def split_texts(
+    corpus: Corpus, tokenizer: TextTokenizer, tokens: int, columns: Sequence[str] = ()
+) -> Corpus:
+    """Return a corpus of the pieces of its texts, which keep their document and title.
+
+    A piece has so many tokens, special ones not counted; the last of a text has those left. A cut
+    may stand inside a word; the rest of the word is then read as a word of its own. Further
+    ``columns`` that the run encodes are refused, since only texts are cut.
+    """
+    if columns:
+        raise CseError(
+            f"texts are split, but column {columns[0]}, which this run also encodes, is not",
+            where="data.split_tokens",
+            value=tokens,
+            hint="--set data.split_tokens=none, or a recipe with one column",
+        )
+    pieces: list[str] = []
+    parents: list[int] = []
+    whole = corpus.column("text")
+    for start in range(0, len(whole), AT_ONCE):
+        texts = list(whole[start : start + AT_ONCE])
+        rows = tokenizer.hf(texts, add_special_tokens=False, verbose=False).encodings
+        for place, (text, row) in enumerate(zip(texts, rows, strict=True), start):
+            cuts = [0, *(begin for begin, _ in row.offsets[tokens::tokens]), len(text)]
+            kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
+            pieces += kept
+            parents += [place] * len(kept)
+    columns_kept = {"text": pieces} | {
+        name: corpus.column(name).take(parents)
+        for name in ("document", "title")
+        if name in corpus.names
+    }
+    said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
+    return Corpus(
+        text_table(columns_kept),
+        None if corpus.documents is None else corpus.documents[parents],
+        replace(corpus.report, messages=(*corpus.report.messages, said)),
+        corpus.held_out,
+    )
+
+
+class TrainingRows:
+    """Rows with columns of text, each text tokenised once before the first step.
+
+    Of more than ``MOST_AHEAD`` rows only those of a step are tokenised, in each step.
+    Of a text ``longest`` content tokens are kept. ``pairs`` are the columns of a round
+    (``Round.pairs``), None for the corpus itself, whose tokens ``base`` may have already.
+
+    Attributes:
+        ahead: Whether columns are tokenised before the first step.
+        corpus_row: ``[rows]`` the corpus row of each; where the round brings its own texts, numbers
+            that no row of the corpus or of another round has.
+        keys: Documents and equal texts, by ``corpus_row``.
+        make_table: Tokenises a column; those of ``base`` and these are made in one way.
+        make_vectors: Returns the vectors of a table by an encoder that stays, which the function
+            that it is given makes.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        longest: int,
+        pairs: Pairs | None = None,
+        base: TrainingRows | None = None,
+        number: int = 0,
+    ) -> None:
+        self.corpus = corpus
+        self.longest = longest
+        self.number = number
+        self.pairs = pairs
+        self._base = base
+        self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
+        self._values: dict[str, Tensor] = {}
+        self.make_table: TableMaker = lambda texts, tokenizer, most, _: tokenizer.table(texts, most)
+        self.make_vectors: Callable[[TokenTable, Any, Callable[[], Tensor]], Tensor]
+        self.make_vectors = lambda table, encoder, make: make()
+        if base is not None:
+            self.make_table, self.make_vectors = base.make_table, base.make_vectors
+        own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
+        if pairs is None or isinstance(own, np.ndarray):
+            self.corpus_row = torch.from_numpy(own.astype(np.int64))  # a copy
+            text_ids, documents, first = corpus.text_ids, corpus.documents, 0
+        else:
+            first = number * _ROUND
+            self.corpus_row = torch.arange(len(own)) + first
+            documents = None if (d := pairs.get("document")) is None else _first_places(d)
+            text_ids = _first_places(own)
+        ids = torch.from_numpy(text_ids)
+        known = (
+            torch.tensor(-1).expand_as(ids) if documents is None else torch.from_numpy(documents)
+        )
+        self.keys = CorpusKeys(known, ids, first)
+        self.ahead = max(len(self), len(corpus)) <= MOST_AHEAD
+
+    def __len__(self) -> int:
+        return len(self.corpus_row)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        if self.pairs is None:
+            return tuple(self.corpus.names)
+        own = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
+        return tuple(dict.fromkeys([*self.pairs, *own]))
+
+    def tokenise(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter | None = None
+    ) -> tuple[TokenTable, Tensor]:
+        """Return the tokens of a column's different texts, made or read once.
+
+        With them comes ``[rows]`` which of the texts each row has.
+        """
+        key = (id(tokenizer), column)
+        if key not in self._tables:
+            self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
+        return self._tables[key]
+
+    def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
+        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
+        made = cast(TextTokenizer, tokenizer)
+        if not self.ahead and (id(tokenizer), column) not in self._tables:
+            return made.content(self.texts(column, index), made.longest or self.longest)
+        table, place = self.tokenise(column, made)
+        return table.rows(place[index])
+
+    def texts(self, column: str, index: Tensor) -> list[str]:
+        """Return rows ``[B]`` of a column as texts."""
+        source = self._source(column)
+        if isinstance(source, tuple):
+            name, rows = source
+            return self.corpus.column(name).take(rows[index.numpy()])
+        return [source[row] for row in index.tolist()]
+
+    def values(self, column: str, kind: ColumnType) -> Tensor:
+        """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""
+        if column not in self._values:
+            source = self._source(column)
+            if isinstance(source, tuple):
+                found = self.corpus.values(source[0], kind)[source[1]]
+            else:
+                where = f"round {self.number}"
+                found = read_values(list(map(str, source)), kind, column=column, where=where)
+            made = torch.from_numpy(found)
+            self._values[column] = made.float() if made.is_floating_point() else made
+        return self._values[column]
+
+    def _source(self, column: str) -> tuple[str, NDArray[Any]] | Sequence[str]:
+        """Return which column and rows of the corpus a column is of, or the round's own texts."""
+        if self.pairs is not None and column not in self.columns:
+            raise CseError(
+                f"a round of texts of its own has no column {column!r}, only "
+                f"{', '.join(self.columns)}",
+                where="positives",
+                hint="remove the part that needs it, or a miner that pairs rows of the data",
+            )
+        values = None if self.pairs is None else self.pairs.get(column)
+        if values is None:
+            return column, self.corpus_row.numpy()
+        return ("text", values) if isinstance(values, np.ndarray) else values
+
+    def _new_table(
+        self, column: str, tokenizer: TextTokenizer, reporter: Reporter
+    ) -> tuple[TokenTable, Tensor]:
+        source = self._source(column)
+        if isinstance(source, tuple) and self.pairs is not None:
+            # Its rows are rows of the corpus, whose tokens another round may have made already.
+            if self._base is None:
+                self._base = TrainingRows(self.corpus, self.longest)
+            name, rows = source
+            table, place = self._base.tokenise(name, tokenizer, reporter)
+            return table, place[torch.from_numpy(rows.astype(np.int64))]
+        if isinstance(source, tuple):
+            values = self.corpus.column(column).arrow
+        else:
+            values = pa.chunked_array([pa.array(source, pa.large_string())])
+        texts, place = _distinct(values)
+        return self.make_table(texts, tokenizer, tokenizer.longest or self.longest, reporter), place
+
+
+def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
+    """Return the different texts, by first appearance, and ``[rows]`` which of them a row has."""
+    encoded = column.dictionary_encode().unify_dictionaries()
+    which = [numbers_of(chunk.indices) for chunk in encoded.chunks]
+    place = np.concatenate(which, dtype=np.int64)
+    return TextColumn(pa.chunked_array([encoded.chunk(0).dictionary])), torch.from_numpy(place)
+
+
+@dataclass
+class Batches:
+    """Which rows each step of a round takes: every row once an epoch, in a new order.
+
+    The order depends on the run's seed, the number of the round and the epoch; ``arrange`` may
+    return another, of the size of a batch and the generators of an epoch. The last batch of an
+    epoch has the rows that are left.
+    """
+
+    rows: int
+    size: int
+    _: KW_ONLY
+    seed: int = 0
+    number: int = 0
+    shuffle: bool = False
+    arrange: Callable[[int, Callable[[str], torch.Generator]], Tensor | None] | None = None
+    _order: tuple[int, Tensor] = field(default=(-1, torch.empty(0)), init=False, repr=False)
+
+    @property
+    def per_epoch(self) -> int:
+        """Return the batches of an epoch."""
+        return math.ceil(self.rows / self.size)
+
+    def epoch(self, step: int) -> int:
+        """Return the epoch of a step, counted from 0."""
+        return step // self.per_epoch
+
+    def at(self, step: int) -> Tensor:
+        """Return ``[B]`` the rows of a step."""
+        epoch, number = divmod(step, self.per_epoch)
+        if self._order[0] != epoch:
+            place = torch.device("cpu"), self.seed, self.number, "order", epoch
+            found = None
+            if self.arrange is not None:
+                found = self.arrange(self.size, lambda name: generator(*place, name))
+            if found is None and self.shuffle:
+                found = torch.randperm(self.rows, generator=generator(*place))
+            self._order = epoch, torch.arange(self.rows) if found is None else found
+        return self._order[1][number * self.size : (number + 1) * self.size]
+
+
+def _first_places(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+    first: dict[Any, int] = {}
+    return np.array([first.setdefault(v, i) for i, v in enumerate(values)], dtype=np.int64)

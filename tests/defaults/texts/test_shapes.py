@@ -1,0 +1,152 @@
+"""Files as this field has them, after the public formats: the plan says what each column is for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+
+import cse
+from cse_cli.plugins.installed import Installed
+from cse_engine.run.run import training_corpus
+
+A, B, C, D = "A man is eating.", "A man eats food.", "Nobody is eating.", "The sky is dark."
+PASSAGES = [{"docid": "d1", "title": "Food", "text": B}, {"docid": "d2", "title": "", "text": D}]
+TRIPLET = {"text": A, "positive": B, "negative": C}
+PAIR = {"text": A, "positive": B}
+ALONE = {"text": A}
+
+
+def csv(header: str, *fields: str) -> str:
+    quoted = ",".join(f'"{field}"' for field in fields)
+    return f"{header}\n{quoted}\n"
+
+
+def objects(**row: Any) -> str:
+    return json.dumps(row) + "\n"
+
+
+SHAPES: dict[str, tuple[str, str, dict[str, str], str]] = {
+    "sentence-transformers, pairs": ("a.csv", csv("anchor,positive", A, B), PAIR, ""),
+    "sentence-transformers, triplets": (
+        "a.csv", csv("anchor,positive,negative", A, B, C), TRIPLET, ""),
+    "sentence-transformers, n-tuples": (
+        "a.csv", csv("anchor,positive,negative_1,negative_2", A, B, C, D), TRIPLET, ""),
+    "negatives that recur": (
+        "a.csv", csv("anchor,positive,negative_1,negative_2", A, B, C, "Rome")
+        + "".join(f"{A} {n},{B} {n},{C} {n},Rome\n" for n in range(12)), TRIPLET, ""),
+    "sentence-transformers, arrays": ("a.jsonl", json.dumps([A, B, C]) + "\n", TRIPLET, ""),
+    "sentence-transformers, sets": ("a.jsonl", objects(set=[A, B, D]), PAIR, ""),
+    "sentence-transformers, examples": ("a.jsonl", objects(texts=[A, B]), PAIR, ""),
+    "sentence-transformers, examples with ids": (
+        "a.jsonl", objects(id=7, guid="q7", texts=[A, B, C]), TRIPLET, ""),
+    "sentence-transformers, graded examples": (
+        "a.jsonl", objects(texts=[A, B], label=0.8), {}, "label grades"),
+    "all-nli, triplets": ("a.csv", csv("anchor,entailment,contradiction", A, B, C), TRIPLET, ""),
+    "gooaq": ("a.jsonl", objects(question=A, answer=B, id=4), PAIR, ""),
+    "natural questions": ("a.csv", csv("query,answer", A, B), PAIR, ""),
+    "ms marco": ("a.tsv", f"query\tpassage\n{A}\t{B}\n", PAIR, ""),
+    "squad": ("a.jsonl", objects(id="5x", title="Food", context=B, question=A,
+                                 answers={"text": ["man"], "answer_start": [2]}), PAIR, ""),
+    "FlagEmbedding": ("a.jsonl", objects(query=A, pos=[B], neg=[C, D], pos_scores=[0.9],
+                                         neg_scores=[0.1, 0.2], prompt=""), TRIPLET, ""),
+    "tevatron": ("a.jsonl", objects(query_id="1", query=A, positive_passages=PASSAGES,
+                                    negative_passages=[{"docid": "3", "title": "", "text": C}]),
+                 TRIPLET, ""),
+    "DPR": ("a.json", json.dumps([{"question": A, "answers": ["food"], "positive_ctxs": PASSAGES,
+                                   "hard_negative_ctxs": [{"title": "", "text": C}]}]),
+            TRIPLET, ""),
+    "BEIR, corpus": ("a.jsonl", objects(_id="d1", title="Food", text=A, metadata={}), ALONE, ""),
+    "BEIR, judgements": ("a.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\n", {}, "no column text"),
+    "SimCSE, supervised": ("a.csv", csv("sent0,sent1,hard_neg", A, B, C), TRIPLET, ""),
+    "SimCSE, unsupervised": ("a.txt", f"{A}\n{B}\n", ALONE, ""),
+    "NLI": ("a.tsv", f"premise\thypothesis\tlabel\n{A}\t{B}\tentailment\n", ALONE,
+            "views.positive.column=hypothesis"),
+    "SNLI": ("a.jsonl", objects(annotator_labels=["neutral"], gold_label="neutral", pairID="1c",
+                                sentence1=A, sentence2=B), ALONE,
+             "views.positive.column=sentence2"),
+    "Quora": ("a.csv", csv("id,qid1,qid2,question1,question2,is_duplicate",
+                           "0", "1", "2", A, B, "1"), ALONE, "views.positive.column=question2"),
+    "STS": ("a.csv", csv("split,genre,score,sentence1,sentence2", "train", "news", "4.2", A, B),
+            ALONE, "views.positive.column=sentence2"),
+    "SICK": ("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+             f"1\t{A}\t{B}\t4.5\tNEUTRAL\n", ALONE, "views.positive.column=sentence_B"),
+    "instructions": ("a.jsonl", objects(instruction=A, input="", output=B), PAIR, ""),
+    "parallel texts": ("a.tsv", f"en\tde\n{A}\tEin Mann isst.\n", ALONE,
+                       "views.positive.column=fraternal"),
+    "quoted by pandas": ("a.tsv", f'"text"\t"positive"\n"{A}"\t"{B}"\n', PAIR, "quotes"),
+    "another pair": ("a.csv", csv("text,summary", A, B), ALONE, "views.positive.column=summary"),
+    "counts by year": ("a.csv", csv("text,positive_2023,positive_2024", A, "1", "2"), ALONE, ""),
+    "labels alone": ("a.jsonl", objects(id=1, label="neutral"), {}, "no column text"),
+    "lists of words": ("a.jsonl", objects(text=A.split()), {}, "text (lists)"),
+}  # fmt: skip
+
+
+def test_shapes(tmp_path: Path) -> None:
+    plugins = Installed()
+    for shape, (name, content, used, said) in SHAPES.items():
+        path = tmp_path / name
+        header, _, rows = (
+            content.partition("\n") if path.suffix in (".csv", ".tsv") else ("", "", content)
+        )
+        rows = json.dumps(json.loads(rows) * 2) if path.suffix == ".json" else rows * 2
+        path.write_text("\n".join(filter(None, (header, rows))), encoding="utf-8")
+        try:
+            plan = cse.plan(data=path, dev="none", options={"train.batch_size": 2})
+        except cse.CseError as error:
+            assert not used and said in str(error), (shape, str(error))
+            continue
+        read = {view.name: view.column for view in plan.composition.views}
+        assert read["positive"] == ("positive" if "positive" in used else "text"), (shape, read)
+        assert said in "\n".join(plan.warnings), (shape, plan.warnings)
+        pairs = cse.plan("pairs", data=path, dev="none") if "positive" in used else plan
+        corpus = training_corpus(pairs.composition, plugins.registry)
+        first = corpus.table.to_pylist()[0]
+        if shape == "FlagEmbedding":
+            assert list(corpus.column("negative")) == [C, D] * 2
+        assert {name: first[name] for name in used} == used, shape
+        assert ("negative" in {view.name for view in pairs.composition.views}) == (
+            "negative" in used
+        ), shape
+
+
+def test_files_of_arrow_and_compressed_ones(tmp_path: Path) -> None:
+    rows = datasets.Dataset.from_dict({"query": [A, C], "pos": [[B], [D]]})
+    rows.save_to_disk(tmp_path / "saved")
+    datasets.DatasetDict(train=rows).save_to_disk(tmp_path / "splits")
+    datasets.DatasetDict(dev=rows).save_to_disk(tmp_path / "dev")
+    pyarrow.feather.write_feather(rows.data.table, str(tmp_path / "file.arrow"), "uncompressed")
+    packed = pa.Codec("zstd").compress(b"".join(
+        objects(**row).encode() for row in rows), asbytes=True)  # fmt: skip
+    (tmp_path / "a.jsonl.zst").write_bytes(packed)
+    for name in ("saved", "splits", "splits/train", "saved/data-00000-of-00001.arrow", "file.arrow",
+                 "a.jsonl.zst"):  # fmt: skip
+        plan = cse.plan("pairs", data=tmp_path / name, dev="none")
+        assert (plan.composition.facts.rows, plan.composition.facts.columns) == (
+            2, ("text", "positive")), name  # fmt: skip
+    (tmp_path / "a.jsonl.zst").write_bytes(packed[:-9])
+    (tmp_path / "b.jsonl.zst").write_bytes(b'{"n": 1}')
+    (tmp_path / "c.arrow").write_bytes(b"ARROW1 no arrow")
+    for name, said in (
+        ("a.jsonl.zst", "cut short or damaged"),
+        ("b.jsonl.zst", "no column text"),
+        ("c.arrow", "not a complete arrow file"),
+        ("dev", "no split train"),
+    ):
+        with pytest.raises(cse.CseError, match=said):
+            cse.plan(data=tmp_path / name, dev="none")
+
+
+def test_a_long_query_that_recurs_is_a_text(tmp_path: Path) -> None:
+    """Short values that recur are labels, such as topics; a query has many answers."""
+    path = tmp_path / "clicks.jsonl"
+    query = "what are the effects of small deformations in a rotating parametric system"
+    path.write_text("".join(objects(query=query, passage=f"{A} {n}") for n in range(60)))
+    facts = cse.plan("pairs", data=path, dev="none").composition.facts
+    assert facts.columns == ("text", "positive")
+    path.write_text("".join(objects(query="world news", passage=f"{A} {n}") for n in range(60)))
+    with pytest.raises(cse.CseError, match="labels"):
+        cse.plan("pairs", data=path, dev="none")
