@@ -64,8 +64,8 @@ def load_texts(path: str, plugins: Installed | None = None, *, limit: int | None
     Raises:
         CseError: If it cannot be read.
     """
+    from cse_core.texts import DataOptions
     from cse_defaults.texts import load_corpus
-    from cse_engine.compose.settings import DataOptions
 
     options = DataOptions(path=(path,), limit=limit)
     return load_corpus(options) if plugins is None else plugins.read(options).corpus()

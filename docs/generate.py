@@ -21,15 +21,10 @@ from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.loading import load_factory
 from cse_core.options import HeadOptions, Options
 from cse_core.records import COMPONENT_SPECS, ComponentSpec
+from cse_core.texts import DataOptions
 from cse_defaults.basics import plugin as builtins
 from cse_defaults.texts.columns import KNOWN_COLUMNS, PARTNERS
-from cse_engine.compose.settings import (
-    DataOptions,
-    InferenceOptions,
-    ModelOptions,
-    TrainOptions,
-    ViewOptions,
-)
+from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 from cse_engine.compose.values import as_typed, field_accepts, type_text
 
 FOLDER = Path(__file__).parent

@@ -17,7 +17,7 @@ CORE = "cse_core"
 CONTRACT = (
     "__init__", "capabilities", "errors", "files", "functional", "hookspecs", "loading",
     "memory", "options", "parts", "protocols", "records", "reporter", "run_info", "schedule",
-    "suites",
+    "suites", "texts",
     "token_batch", "types",
 )  # fmt: skip
 """Modules at the root of the core: what an author imports."""

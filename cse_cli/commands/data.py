@@ -212,8 +212,8 @@ def _load(
     sets: list[str] | None,
     limit: int | None = None,
 ) -> Corpus:
+    from cse_core.texts import DataOptions
     from cse_defaults.texts import load_corpus
-    from cse_engine.compose.settings import DataOptions
 
     if unit not in UNITS:
         hint = did_you_mean(unit, UNITS)

@@ -208,9 +208,9 @@ def _read_lock(path: Path) -> dict[str, Any]:
 
 
 def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bool) -> None:
+    from cse_core.texts import DataOptions
     from cse_defaults.texts import load_corpus
     from cse_defaults.texts.sources import find_source
-    from cse_engine.compose.settings import DataOptions
 
     source = find_source(name, plugins.datasets)
     if source.hub is None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registered, Registry
     from cse_core.suites import Suite, SuiteFiles
+    from cse_core.texts import DataOptions
     from cse_defaults.texts import Data
-    from cse_engine.compose.settings import DataOptions
 
 OWN_COMMANDS = (
     *("list-plugins", "show-plugin", "list-recipes", "show-recipe"),

@@ -79,8 +79,8 @@ def rows_of(
 
     With ``titled``, as texts are searched, a row's title stands before its text.
     """
+    from cse_core.texts import DataOptions
     from cse_defaults.texts import read_data
-    from cse_engine.compose.settings import DataOptions
 
     options = DataOptions(path=(file,), columns=columns or {})
     data = read_data(options, registry, exact=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
+from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, NeededColumns
 from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,
@@ -23,7 +24,6 @@ from cse_defaults.texts.columns import (
 from cse_defaults.texts.corpus import Corpus, LoadReport, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import Source, find_source
 from cse_defaults.texts.tables import ROWS, Reading, changed, filtered, join_tables, numbers_of
-from cse_engine.compose.settings import FILLED, NO_COLUMNS, DataOptions, NeededColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,9 +15,9 @@ from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
+from cse_core.texts import FILLED
 from cse_defaults.transformers.model_files import DECODERS, DIRECTIONS
 from cse_engine.compose.composition import BASE_LEVELS, Composition, PlannedPart, Problem
-from cse_engine.compose.settings import FILLED
 
 
 def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from cse_core.options import HeadOptions, models_named, parts_held
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec, TokenLossSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
+from cse_core.texts import FILLED, DataOptions
 from cse_defaults.transformers.declared import Declared
 from cse_defaults.transformers.model_facts import look_at
 from cse_defaults.transformers.model_files import DIRECTIONS
@@ -30,7 +31,7 @@ from cse_engine.compose.reading import (
     model_document,
     read_recipe,
 )
-from cse_engine.compose.settings import CORE_OPTIONS, FILLED, DataOptions, ModelOptions, ViewOptions
+from cse_engine.compose.settings import CORE_OPTIONS, ModelOptions, ViewOptions
 from cse_engine.compose.values import OptionReader, as_typed
 
 DataLookup = Callable[[DataOptions], Any]

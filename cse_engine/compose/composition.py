@@ -27,15 +27,9 @@ from cse_core.records import (
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
+from cse_core.texts import DataOptions, NeededColumns
 from cse_defaults.transformers.declared import Declared
-from cse_engine.compose.settings import (
-    DataOptions,
-    InferenceOptions,
-    ModelOptions,
-    NeededColumns,
-    TrainOptions,
-    ViewOptions,
-)
+from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 if TYPE_CHECKING:
     from cse_core.registry.registry import Registered

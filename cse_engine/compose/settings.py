@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from cse_core.options import Location, Options, Patience
-from cse_core.records import ColumnType
-
-
-class NeededColumns(NamedTuple):
-    """The columns that a run reads of the data beside the text.
-
-    Attributes:
-        required: All of them.
-        encoded: Those whose texts views encode, which have no blank cell.
-        types: What those hold that a part's record names with a type.
-        partial: Those that losses of some rows alone read: a file may lack one.
-    """
-
-    required: tuple[str, ...] = ()
-    encoded: tuple[str, ...] = ()
-    types: Mapping[str, ColumnType] = {}
-    partial: frozenset[str] = frozenset()
-
-
-NO_COLUMNS = NeededColumns()
-FILLED = ("document", "title")
-"""Columns that rows may lack: those of no document, and those of a file without the column."""
+from cse_core.texts import DataOptions
 
 
 def _checked_device(name: str) -> str:
@@ -72,34 +50,6 @@ class ModelOptions(Options):
     gradient_checkpointing: bool = False
     """Recompute layers in the backward pass instead of storing them: slower, less memory, the same
     result."""
-
-
-class DataOptions(Options):
-    """The training texts."""
-
-    path: tuple[Location, ...] = ("starter",)
-    """Files, names of installed data sets, or names on the Hugging Face hub."""
-    weights: tuple[Annotated[float, Field(gt=0)], ...] = ()
-    """How often an epoch uses the rows of each data.path: 2 twice, 0.5 half of them, drawn once;
-    ``--data FILE:2`` sets it. Empty: once."""
-    prompts: tuple[str, ...] = ()
-    """Text before every training text of each data.path."""
-    unit: Literal["sentence", "paragraph", "document"] = "sentence"
-    """What a row is if the data has documents."""
-    columns: dict[str, str] = Field(default_factory=dict)
-    """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
-    row's file in data.path, from 0."""
-    limit: int | None = Field(default=None, ge=1)
-    """Use only the first N rows."""
-    held_out: int = Field(default=0, ge=0)
-    """Keep N documents (texts, where there are no documents), at most a fifth, out of training for
-    dev sets that suites make of them."""
-    blank: Literal["drop", "refuse"] = "drop"
-    """Drop or refuse rows that lack a text the run reads."""
-    shuffle: bool = True
-    """Shuffle the rows in every epoch."""
-    split_tokens: int | None = Field(default=None, ge=1)
-    """Split texts into pieces of at most N tokens, without special tokens; by default not."""
 
 
 class TrainOptions(Options):

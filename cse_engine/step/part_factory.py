@@ -19,6 +19,7 @@ from cse_core.options import PoolerOptions
 from cse_core.parts import Part, RowPooler, Setup, SlicePooler
 from cse_core.records import HeadSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.texts import DataOptions
 from cse_defaults.texts import Corpus, load_corpus
 from cse_defaults.transformers.declared import AGAIN, is_as_saved
 from cse_defaults.transformers.encoder import PackedEncoder
@@ -27,7 +28,7 @@ from cse_defaults.transformers.model_files import HEADS, model_folder
 from cse_defaults.transformers.pretrained import check_finite
 from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.compose.composition import Composition, PlannedPart
-from cse_engine.compose.settings import DataOptions, InferenceOptions
+from cse_engine.compose.settings import InferenceOptions
 from cse_engine.runtime.seeds import generator
 from cse_engine.step.dropout import DropoutSource, replace_dropout
 from cse_engine.step.sentence_encoder import SentenceEncoder

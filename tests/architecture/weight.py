@@ -1,4 +1,4 @@
-"""``python -m tests.architecture.weight`` prints how much code there is to read, and how much may be.
+"""``python -m tests.architecture.weight`` prints how much code there is, and how much may be.
 
 Counted are lines of Python that hold code: no docstrings, comments or blank lines. Documentation
 is bounded from below: ``tests/architecture/test_docstrings.py``.

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cse_core.texts import DataOptions
 from cse_defaults.texts import load_corpus
-from cse_engine.compose.settings import DataOptions
 from tests.fixtures.methods import refusal
 
 

@@ -14,8 +14,8 @@ import pytest
 from cse_core.errors import CseError
 from cse_core.records import DatasetSpec
 from cse_core.registry.registry import Registered, Registry
+from cse_core.texts import DataOptions, NeededColumns
 from cse_defaults.texts import Corpus, load_corpus
-from cse_engine.compose.settings import DataOptions, NeededColumns
 from tests.fixtures.parts import WORDS_OF_PLUGINS
 
 

@@ -10,9 +10,9 @@ import pytest
 from huggingface_hub import constants
 
 from cse_core.errors import CseError
+from cse_core.texts import DataOptions
 from cse_defaults.texts import load_corpus
 from cse_defaults.texts.sources import DEV, TEST, HubName, hub_rows
-from cse_engine.compose.settings import DataOptions
 
 COMMIT, OTHER = "0123456789abcdef" * 2 + "01234567", "f" * 40
 ROWS = {

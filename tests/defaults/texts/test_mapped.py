@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cse_core.errors import CseError
+from cse_core.texts import DataOptions, NeededColumns
 from cse_defaults.texts import Corpus, files, load_corpus, tables
 from cse_defaults.texts import load as reading
-from cse_engine.compose.settings import DataOptions, NeededColumns
 
 MANY = 4_000
 BOTH = NeededColumns(("positive",), ("positive",))

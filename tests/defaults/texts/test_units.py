@@ -6,8 +6,8 @@ from typing import Literal
 
 import pytest
 
+from cse_core.texts import DataOptions
 from cse_defaults.texts import Corpus, load_corpus
-from cse_engine.compose.settings import DataOptions
 
 Unit = Literal["sentence", "paragraph", "document"]
 SECTIONS = {

@@ -9,7 +9,7 @@ import pytest
 from cse_cli.options.paths import option_paths
 from cse_cli.training.plan import data_flow
 from cse_core.errors import CseErrors
-from cse_engine.compose.settings import DataOptions
+from cse_core.texts import DataOptions
 from cse_engine.run.recipe_file import as_recipe
 from tests.fixtures.parts import BERT, chosen, compose, made, paths, recipe, refused
 from tests.fixtures.tiny import Known

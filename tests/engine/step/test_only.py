@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from cse_core.errors import CseError
+from cse_core.texts import DataOptions, NeededColumns
 from cse_core.types import Positives
 from cse_defaults.texts import load_corpus
-from cse_engine.compose.settings import DataOptions, NeededColumns
 from cse_engine.step.row_keys import rows_that_hold
 from tests.fixtures.tiny import Bench, composed, sentences
 

@@ -1,0 +1,100 @@
+"""Training texts: options ``data.*``, the columns that a run asks for, and what a reader gives."""
+
+# mypy: disable-error-code="empty-body"
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+
+from pydantic import Field
+
+from cse_core.options import Location, Options
+from cse_core.records import ColumnType
+
+if TYPE_CHECKING:
+    from cse_core.protocols import Corpus, Tokenizer
+
+
+class DataOptions(Options):
+    """The training texts."""
+
+    path: tuple[Location, ...] = ("starter",)
+    """Files, names of installed data sets, or names on the Hugging Face hub."""
+    weights: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    """How often an epoch uses the rows of each data.path: 2 twice, 0.5 half of them, drawn once;
+    ``--data FILE:2`` sets it. Empty: once."""
+    prompts: tuple[str, ...] = ()
+    """Text before every training text of each data.path."""
+    unit: Literal["sentence", "paragraph", "document"] = "sentence"
+    """What a row is if the data has documents."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
+    row's file in data.path, from 0."""
+    limit: int | None = Field(default=None, ge=1)
+    """Use only the first N rows."""
+    held_out: int = Field(default=0, ge=0)
+    """Keep N documents (texts, where there are no documents), at most a fifth, out of training for
+    dev sets that suites make of them."""
+    blank: Literal["drop", "refuse"] = "drop"
+    """Drop or refuse rows that lack a text the run reads."""
+    shuffle: bool = True
+    """Shuffle the rows in every epoch."""
+    split_tokens: int | None = Field(default=None, ge=1)
+    """Split texts into pieces of at most N tokens, without special tokens; by default not."""
+
+
+class NeededColumns(NamedTuple):
+    """The columns that a run reads of the data beside the text.
+
+    Attributes:
+        required: All of them.
+        encoded: Those whose texts views encode, which have no blank cell.
+        types: What those hold that a part's record names with a type.
+        partial: Those that losses of some rows alone read: a file may lack one.
+    """
+
+    required: tuple[str, ...] = ()
+    encoded: tuple[str, ...] = ()
+    types: Mapping[str, ColumnType] = {}
+    partial: frozenset[str] = frozenset()
+
+
+NO_COLUMNS = NeededColumns()
+FILLED = ("document", "title")
+"""Columns that rows may lack: those of no document, and those of a file without the column."""
+
+
+class Data(Protocol):
+    """All rows and columns that ``data.*`` names, of which a run takes what it needs.
+
+    Attributes:
+        columns: Names of the columns that some source has, ``text`` first.
+    """
+
+    columns: tuple[str, ...]
+
+    @property
+    def texts(self) -> set[str]:
+        """Names of the columns of files that hold texts of more than a word."""
+
+    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
+        """Give the rows that have a text in ``text`` and in every column that a run needs.
+
+        Raises:
+            CseError: If a column is missing, or no row is complete.
+        """
+
+    def pieces(self, corpus: Corpus, tokenizer: Tokenizer, tokens: int) -> Corpus:
+        """Cut the texts of a corpus into pieces of at most ``tokens`` tokens."""
+
+
+class TextReader(Protocol):
+    """Reads what ``data.*`` names: ``cse_defaults.texts`` is one."""
+
+    def __call__(self, options: DataOptions) -> Data:
+        """Read the rows.
+
+        Raises:
+            CseError: If a source is missing or wrong.
+        """
