@@ -56,7 +56,7 @@ def planned_weights(
     freeze(encoder.model, composition.model)
     factory = PartFactory(
         encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,
-        load_masked_lm=load_headed, composition=composition,
+        load_masked_lm=load_headed,
     )  # fmt: skip
     for choice in adapters:
         PartCalls()(factory(choice, encoder.hidden_size), "wrap", encoder.model)

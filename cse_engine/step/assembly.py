@@ -153,7 +153,6 @@ def build(
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
         folder=Path(resolve_model(model.name)), named=named, load_masked_lm=load_headed,
-        composition=composition,
     )  # fmt: skip
     calls = PartCalls(device)
     for planned in composition.of("adapter"):
@@ -186,7 +185,6 @@ def build(
 
     size = encoders[composition.views[0].branch].vector_size
     raise_all([*check_dimensions(composition, size)])
-    factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
     augmenters = [
         BoundAugmenter(
             planned,
