@@ -52,7 +52,7 @@ def planned_weights(
         encoder, tokenizer = models.backend(folder).load(folder, drawn, composition.says)
     factory = PartFactory(
         encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,
-        load_masked_lm=load_headed, composition=composition,
+        load_masked_lm=load_headed,
     )  # fmt: skip
     for choice in adapters:
         PartCalls()(factory(choice, encoder.hidden_size), "wrap", encoder.model)

@@ -327,8 +327,6 @@ def data_flow(run: Composition) -> list[str]:
                 asked = _encoded(store, branch_of)
                 lines.append(f"{store.path}{f' ({asked})' if asked else ''} -> {loss.path}")
     for part in run.parts:
-        if part.holder:
-            lines.append(f"{part.path} -> {part.holder} (holds it)")
         if part.encodes and part.kind != "negatives":
             lines.append(f"{_encoded(part, branch_of)} -> {part.path}")
     lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]

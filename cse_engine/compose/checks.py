@@ -93,7 +93,7 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
                     hint = "this run has no store: add one with --negatives NAME"
                 what = "unknown negative store"
                 yield CseError(what, where=f"{loss.path}.negatives", value=name, hint=hint)
-        if any(cast(LossSpec, each.spec).contrastive for each in (loss, *run.held_by(loss))):
+        if cast(LossSpec, loss.spec).contrastive:
             yield from _check_contrastive(run, loss, options)
     levels = {options.level for _, options in run.losses()}
     for store, held in run.stores():

@@ -13,8 +13,8 @@ from cse_core.capabilities import flatten
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
 from cse_core.model_card import Declared
-from cse_core.options import HeadOptions, models_named, parts_held
-from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec, TokenLossSpec
+from cse_core.options import HeadOptions, models_named
+from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.texts import FILLED, DataOptions
@@ -160,8 +160,7 @@ def _typed(
             found = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
             options = reader.options(found.spec.options_class, item.options, item.path)
             if options is not None:
-                part = PlannedPart.of(found, options, item.name)
-                parts += [part, *_held(part, reader, registry)]
+                parts.append(PlannedPart.of(found, options, item.name))
     return Composition(
         recipe=documents[-1].name if documents else None,
         **core,
@@ -175,36 +174,11 @@ def _typed(
     )
 
 
-def _held(holder: PlannedPart, reader: OptionReader, registry: Registry) -> Iterator[PlannedPart]:
-    """Yield the parts that a part holds, and what those hold."""
-    for option, (kind, ref) in parts_held(holder.options).items():
-        where, written = f"{holder.path}.{option}", ref.model_extra or {}
-        if holder.kind == "pool":
-            raise PartError(holder, option, "is of a pooler or head, which cannot hold a part")
-        found = registry.find(kind, ref.use, where=where)
-        if isinstance(found.spec, TokenLossSpec):
-            hint = "hold a loss on vectors"
-            what = "reads token states, which only the step gives"
-            raise CseError(what, where=where, value=ref.use, hint=hint)
-        if taken := sorted(holder.lends(found.spec.options_class).intersection(written)):
-            hint = f"write it there: --{holder.path}.{taken[0]}"
-            where = f"{where}.{taken[0]}"
-            raise CseError("is that of the loss that holds it", where=where, hint=hint)
-        options = reader.options(found.spec.options_class, written, where)
-        if options is not None:
-            part = PlannedPart.of(found, options, f"{holder.name}.{option}").held_in(holder)
-            yield part
-            yield from _held(part, reader, registry)
-
-
 def _place(part: PlannedPart) -> tuple[int, int]:
-    """Return where a part stands: by its kind, poolers as vectors pass through them.
-
-    A part that another holds stands behind it.
-    """
+    """Return where a part stands: by its kind, poolers as vectors pass through them."""
     stages = (SliceSpec, RowPoolerSpec, HeadSpec)
     stage = next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0)
-    return KINDS.index(cast(Kind, part.path.partition(".")[0])), stage
+    return KINDS.index(part.kind), stage
 
 
 def _in_precision(run: Composition, problems: list[Problem]) -> Composition:
@@ -384,8 +358,6 @@ def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseEr
     errors = []
     for part in run.parts:
         try:
-            if part.holder:
-                part = part.held_in(next(each for each in parts if each.path == part.holder))
             options = part.options
             if derive:
                 options = _said(part, "resolve_options", facts, options)

@@ -130,7 +130,7 @@ def build(
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
         folder=models.weights(model.name), named=named, load_masked_lm=load_headed,
-        composition=composition, models=models, read_texts=read_texts,
+        models=models, read_texts=read_texts,
     )  # fmt: skip
     calls = PartCalls(device)
     for planned in composition.of("adapter"):
@@ -163,7 +163,6 @@ def build(
 
     size = encoders[composition.views[0].branch].vector_size
     raise_all([*check_dimensions(composition, size)])
-    factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
     augmenters = [
         BoundAugmenter(
             planned,

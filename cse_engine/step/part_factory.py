@@ -20,7 +20,7 @@ from cse_core.records import HeadSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.texts import Data, DataOptions
 from cse_core.weights import check_finite
-from cse_engine.compose.composition import Composition, PlannedPart
+from cse_engine.compose.composition import PlannedPart
 from cse_engine.compose.models import Models
 from cse_engine.compose.settings import InferenceOptions
 from cse_engine.runtime.seeds import generator
@@ -40,8 +40,7 @@ class PartFactory:
 
     ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
     of the model, which has weights for poolers and heads that begin with those. ``named`` are the
-    models that ``load_encoder`` loaded, by ``id(encoder)``; ``composition`` says which parts a part
-    holds.
+    models that ``load_encoder`` loaded, by ``id(encoder)``.
     """
 
     encoder: Encoder
@@ -53,13 +52,11 @@ class PartFactory:
     load_encoder: Callable[[str], tuple[Encoder, Tokenizer]] = _no_second_encoder
     load_masked_lm: Callable[[str | None], WithHead] = _no_second_encoder
     read_texts: Callable[[DataOptions], Data] = _no_second_encoder
-    branches: Mapping[str, int] = field(default_factory=dict)
     dropout: DropoutSource | None = None
     made: dict[str, Part] = field(default_factory=dict)
     folder: Path | None = None
     models: Models | None = None
     named: dict[int, SentenceEncoder] = field(default_factory=dict)
-    composition: Composition | None = None
 
     def sentence_encoder(
         self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
@@ -126,7 +123,6 @@ class PartFactory:
 
             return encode
 
-        held = self.composition.held_by(choice) if self.composition is not None else ()
         setup = Setup(
             name=choice.name,
             dimension=dimension,
@@ -147,8 +143,6 @@ class PartFactory:
             text_encoder=text_encoder,
             load_texts=lambda file: self.read_texts(DataOptions(path=(file,))).corpus(),
             load_masked_lm=partial(named, self.load_masked_lm),
-            branches=self.branches,
-            parts={each.option: self(each, dimension, heads) for each in held},
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module):
@@ -214,7 +208,7 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
     states = [name for name in part.remembers if hasattr(getattr(part, name, None), "state_dict")]
     if len(states) > 1:
         return f"remembers {' and '.join(states)}: only one may have a state_dict"
-    trained = {*_trainable(setup.encoder, *setup.heads.values(), *setup.parts.values())}
+    trained = {*_trainable(setup.encoder, *setup.heads.values())}
     for name, value in vars(part).items():
         frozen = isinstance(value, nn.Module) and not value.training  # such as a teacher
         if not frozen and not trained.issuperset(_trainable(value)):
