@@ -84,9 +84,3 @@ def token_states(
         labelled=labelled.to(device, non_blocking=True),
         place=tokens.owner - first,
     )
-
-
-def no_vectors(view: str, branch: str | None) -> Mapping[str, Embeddings]:
-    """Refuse a loss on token states that asks for vectors of the whole batch."""
-    what = "the vectors of the whole batch are not there yet: vectors has those of the rows at hand"
-    raise RuntimeError(f"a loss on token states asks for view {view}: {what}")

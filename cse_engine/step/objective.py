@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,6 +92,22 @@ class Objective:
     weights: dict[str, float]
     parts: dict[str, Tensor]
     batches: dict[str, Batch]
+
+
+class TileMeans:
+    """Logs for scalars of tiles their mean over the anchors."""
+
+    def __init__(self, log: Callable[[str, Any], None]) -> None:
+        self._log = log
+        self._tiles: dict[str, dict[int, tuple[Any, int]]] = {}
+
+    def log(self, some: slice, name: str, value: Tensor | float) -> None:
+        """Log a scalar of some anchors; a tile that is made again counts once."""
+        tiles, count = self._tiles.setdefault(name, {}), some.stop - some.start
+        self._log(name, value)  # which refuses what cannot be logged
+        tiles[some.start] = (value * count, count)
+        total, counts = map(sum, zip(*tiles.values(), strict=True))
+        self._log(name, total / counts)
 
 
 class Objectives:
@@ -243,20 +259,12 @@ class Objectives:
         ctx: StepContext,
     ) -> Negatives:
         """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores."""
-        logged: dict[str, dict[int, tuple[Any, int]]] = {}
-
-        # What a store logs of each tile becomes the mean over the anchors.
-        def log(some: slice, name: str, value: Tensor | float) -> None:
-            known, count = logged.setdefault(name, {}), some.stop - some.start
-            ctx.log(name, value)  # which refuses what cannot be logged
-            known[some.start] = (value * count, count)
-            total, counts = map(sum, zip(*known.values(), strict=True))
-            ctx.log(name, total / counts)
+        means = TileMeans(ctx.log)
 
         def make(some: slice) -> Negatives:
             negatives = negatives_for_loss(batch, options, stores, some, seen_by)
             tile = some_anchors(seen_by, some)
-            noted = ctx if some == ALL else replace(ctx, log=partial(log, some))
+            noted = ctx if some == ALL else ctx.replace(log=partial(means.log, some))
             for store in stores:
                 part = self.assembly.parts[f"negatives.{store}"]
                 negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)
