@@ -146,14 +146,14 @@ class PartCalls:
         return step, *made[int(flags.nonzero()[0])]
 
 
-def _differ(*tensors: tuple[str, Tensor | None, Sequence[Any]], of: str = "") -> str | None:
+def _differ(*tensors: tuple[str, Tensor, Sequence[Any]], of: str = "") -> str | None:
     """Describe the first of some tensors that has another shape; a letter is any number."""
     for name, value, shape in tensors:
-        sizes = [] if value is None else zip(value.shape, shape, strict=len(shape) == value.dim())
-        if value is None or all(isinstance(want, str) or size == want for size, want in sizes):
-            continue
-        dimensions = f"[{', '.join(map(str, shape))}]" if len(shape) else ""
-        return f"promised {f'{name} {dimensions}'.strip()}, returned {_kind(value)}{of}"
+        sizes = zip(value.shape, shape, strict=False)
+        same = all(isinstance(want, str) or size == want for size, want in sizes)
+        if not same or value.dim() != len(shape):
+            dimensions = f"[{', '.join(map(str, shape))}]" if len(shape) else ""
+            return f"promised {f'{name} {dimensions}'.strip()}, returned {_kind(value)}{of}"
     return None
 
 
@@ -194,9 +194,10 @@ def _transformed(result: Mapping[str, Embeddings], views: Any, *_: Any) -> str |
 def _mined(result: Mapping[str, Positives], batch: Batch, *_: Any) -> str | None:
     count, dimension = batch.anchors.shape
     for name, group in result.items():
-        vectors = ("vectors", group.vectors, (count, "P", dimension))
-        weights = ("weights", group.weights, group.vectors.shape[:2])
-        if wrong := _differ(vectors, weights, of=f" as {name}"):
+        shapes = [("vectors", group.vectors, (count, "P", dimension))]
+        if group.weights is not None:
+            shapes.append(("weights", group.weights, group.vectors.shape[:2]))
+        if wrong := _differ(*shapes, of=f" as {name}"):
             return wrong
     return None
 
@@ -217,7 +218,8 @@ def _weighed(result: Negatives, given: Negatives, batch: Batch, *_: Any) -> str 
 
 
 def _scalars(result: LossOutput | TokenSums, *_: Any) -> str | None:
-    return _differ(*(("a scalar tensor", value, ()) for value in _numbers(result)))
+    values = [value for name, value in vars(result).items() if name != "parts"]
+    return _differ(*(("a scalar tensor", v, ()) for v in (*values, *result.parts.values())))
 
 
 def _measured(result: Mapping[str, float], *_: Any) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch import Tensor
 from cse_core.capabilities import Role
 from cse_core.functional import derive_seed
 from cse_core.options import TransformOptions
-from cse_core.types import INPUT, SENTENCE, Embeddings, TokenSums
+from cse_core.types import INPUT, SENTENCE, Embeddings, TokenStates, TokenSums
 from cse_engine.compose.composition import PlannedPart, PlannedPass
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.runtime import distributed
@@ -21,7 +21,7 @@ from cse_engine.runtime.device import Precision
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import BoundAugmenter
 from cse_engine.step.context import Context
-from cse_engine.step.encoding import Levels, encode_views, token_states
+from cse_engine.step.encoding import Levels, encode_views
 from cse_engine.step.input_gradients import Fields, GradientCapture, Spans, look_up
 from cse_engine.step.objective import Objective, TokenTerm
 from cse_engine.step.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks
@@ -83,8 +83,8 @@ class Encoded:
     """
 
     batch: PreparedBatch
-    logged: dict[str, Tensor | float]
-    capture: GradientCapture
+    logged: dict[str, Tensor | float] = field(default_factory=dict)
+    capture: GradientCapture = field(default_factory=GradientCapture)
     gradients: Mapping[str | None, Fields] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
     local: Levels = field(default_factory=dict)
@@ -100,10 +100,11 @@ class Encoded:
         return self.batch.ctx.replace(encoded=self, logged=self.logged)
 
 
+@dataclass
 class Passes:
     """The encoder passes of a round's steps.
 
-    Args:
+    Attributes:
         builder: Makes the views of a batch.
         train: ``train.*`` of the round.
         precision: Number format of the encoder.
@@ -111,21 +112,14 @@ class Passes:
         token_losses: Losses of the round on token states.
     """
 
-    def __init__(
-        self,
-        builder: ViewBuilder,
-        train: TrainOptions,
-        precision: Precision,
-        input_level: bool,
-        token_losses: tuple[PlannedPart, ...],
-    ) -> None:
-        self.builder, self.assembly, self.device = (
-            builder,
-            builder.assembly,
-            builder.assembly.device,
-        )
-        self.train, self.precision = train, precision
-        self.input_level, self.token_losses = input_level, token_losses
+    builder: ViewBuilder
+    train: TrainOptions
+    precision: Precision
+    input_level: bool
+    token_losses: tuple[PlannedPart, ...]
+
+    def __post_init__(self) -> None:
+        self.assembly, self.device = self.builder.assembly, self.builder.assembly.device
         self.rank, self.size = distributed.rank_and_size()
 
     def prepare(
@@ -134,12 +128,7 @@ class Passes:
         """Make the views of the ``[B]`` rows of a batch; each process has its own share of them."""
         rows, count = self.builder.rows.corpus_row[index], len(index)
         ctx = Context(
-            **vars(position),
-            rows=rows,
-            device=self.device,
-            passes=self,
-            logged=logged,
-            index=index,
+            **vars(position), rows=rows, device=self.device, passes=self, logged=logged, index=index
         )
         first, stop = distributed.share(count, self.rank, self.size)
         local = index[first:stop]
@@ -168,12 +157,13 @@ class Passes:
 
     # -- encoding ---------------------------------------------------------------------------
 
-    def encode(self, encoded: Encoded, probe: Encoded | None = None) -> Encoded:
+    def encode(self, batch: PreparedBatch, probe: Encoded | None = None, **how: Any) -> Encoded:
         """Encode every view by its own branch, and what other branches encode for parts.
 
-        What a ``probe`` encoded without gradient and would encode to the same again is kept.
+        What a ``probe`` encoded without gradient and would encode to the same again is kept; how
+        are fields of ``Encoded``.
         """
-        batch, composition = encoded.batch, self.assembly.composition
+        encoded, composition = Encoded(batch, **how), self.assembly.composition
         kept: Levels = {}
         if probe is not None:
             changed = {v.name for v in composition.views if not probe.off.isdisjoint(v.augmenters)}
@@ -274,13 +264,12 @@ class Passes:
         change = partial(self._change, encoded, acting, chunk) if watched else None
         views = {name: (pieces or batch.pieces)[name][chunk] for name in names}
         reading = [x for x in self.token_losses if not {*x.token_views}.isdisjoint(names)]
-        states: dict[str, Tensor] | None = {} if reading and sums is not None else None
+        first = batch.chunks[chunk][0] if reading and sums is not None else None
+        given = (encoder, views, self.device, self.input_level, change, first)
         with self.precision.autocast():
-            levels = encode_views(encoder, views, self.device, self.input_level, change, states)
-            if states is not None and sums is not None:
-                for loss in reading:
-                    made = self._sums(encoded, loss, views, levels, states, chunk)
-                    sums.setdefault(loss.name, []).append(made)
+            levels, states = encode_views(*given)
+            for loss in reading if sums is not None else ():
+                sums.setdefault(loss.name, []).append(self._sums(encoded, loss, states, chunk))
         return levels
 
     def _seed_dropout(self, batch: PreparedBatch, name: str, chunk: int) -> None:
@@ -291,25 +280,14 @@ class Passes:
         self,
         encoded: Encoded,
         loss: PlannedPart,
-        views: Mapping[str, PreparedView],
-        levels: Levels,
-        states: Mapping[str, Tensor],
+        states: Mapping[str, TokenStates],
         chunk: int,
     ) -> TokenSums:
         """Call a loss on token states with a chunk's rows."""
-        batch, level = encoded.batch, self.assembly.online.row_level
+        batch = encoded.batch
         self._seed_dropout(batch, loss.path, chunk)
         start, stop = batch.chunks[chunk]
-        given = {
-            name: token_states(
-                views[name],
-                states[name],
-                levels[name][level].vectors,
-                first=start,
-                device=self.device,
-            )
-            for name in loss.token_views
-        }
+        given = {name: states[name] for name in loss.token_views}
         index = batch.index[start - batch.first : stop - batch.first]
         # The vectors of the whole batch are not there yet: it has those of its rows.
         ctx = encoded.ctx.replace(encoded=None, index=index, place=(loss.path,), chunk=(chunk,))

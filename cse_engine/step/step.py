@@ -106,13 +106,17 @@ class Engine:
         if self.off:
             # The augmenters that ask for this step's gradient are off, and nothing is logged.
             with record_function("cse.input_gradients"):
-                probe = Encoded(batch, {}, self._capture("fresh"), gradients, self.off)
-                self.passes.encode(probe)
+                capture = self._capture("fresh")
+                probe = self.passes.encode(
+                    batch, capture=capture, gradients=gradients, off=self.off
+                )
                 self.passes.backward(probe, self._objective(probe))
                 gradients["fresh"] = self._fields(probe)
-        encoded = Encoded(batch, logged, self._capture("previous"), gradients)
+        capture = self._capture("previous")
         with record_function("cse.encode"):
-            self.passes.encode(encoded, probe)
+            encoded = self.passes.encode(
+                batch, probe, logged=logged, capture=capture, gradients=gradients
+            )
         objective = self._objective(encoded, count_negatives=count_negatives)
         with record_function("cse.backward"):
             if objective.value is not None:

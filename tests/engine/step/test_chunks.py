@@ -1,7 +1,6 @@
 """Gradient caching: chunks against one call, and encoded twice; casts of weights in bf16."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
