@@ -56,6 +56,7 @@ class Session:
         plugins: The installed plugins of a composition; by default they are loaded.
         reporter: Hears of the progress; by default nobody does.
         models: Keeps what was read of models; sessions that share one read a folder once.
+        check_parts: Whether parts are checked thoroughly in every step, not in the first alone.
         chosen: As in :func:`cse.plan`, beside a recipe.
 
     Attributes:
@@ -78,6 +79,7 @@ class Session:
         plugins: Installed | None = None,
         reporter: Reporter | None = None,
         models: dict[Any, Any] | None = None,
+        check_parts: bool = False,
         **chosen: Unpack[Chosen],
     ) -> None:
         check_launch()
@@ -87,6 +89,7 @@ class Session:
         else:
             self.composition, _, self._plugins = compose(made_of, chosen, "cse.Session")
         self._reporter, self._models = reporter or Reporter(), models
+        self._check_parts = check_parts
         self._written: set[Path] = set()
         self._closed = False
 
@@ -115,7 +118,9 @@ class Session:
         with libraries_quiet():
             run = None if self._run is None else self._run.settings["run"]
             words = None if run is None else run.get("added_tokens", ())
-            return Prepared(alone, plugins.registry, self._reporter, self._read, words)
+            prepared = Prepared(alone, plugins.registry, self._reporter, self._read, words)
+            prepared.assembly.calls.always = self._check_parts
+            return prepared
 
     def _read(self, load: Callable[..., Any], folder: str, **how: Any) -> Any:
         """Read a model, or copy one that another session read in this way."""
