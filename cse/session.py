@@ -57,6 +57,7 @@ class Session:
         plugins: The installed plugins of a composition; by default they are loaded.
         reporter: Hears of the progress; by default nobody does.
         models: Keeps what was read of models; sessions that share one read a folder once.
+        check_parts: Whether parts are checked thoroughly in every step, not in the first alone.
         chosen: As in :func:`cse.plan`, beside a recipe.
 
     Attributes:
@@ -79,6 +80,7 @@ class Session:
         plugins: Installed | None = None,
         reporter: Reporter | None = None,
         models: dict[Any, Any] | None = None,
+        check_parts: bool = False,
         **chosen: Unpack[Chosen],
     ) -> None:
         check_launch()
@@ -88,6 +90,7 @@ class Session:
         else:
             self.composition, _, self._plugins = compose(made_of, chosen, "cse.Session")
         self._reporter, self._models = reporter or Reporter(), models
+        self._check_parts = check_parts
         self._written: set[Path] = set()
         self._closed = False
 
@@ -114,7 +117,9 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            return Prepared(alone, plugins.registry, self._reporter, plugins.read, self._read)
+            prepared = Prepared(alone, plugins.registry, self._reporter, plugins.read, self._read)
+            prepared.assembly.calls.always = self._check_parts
+            return prepared
 
     def _read(self, load: Callable[..., Any], name: str, *given: Any, **how: Any) -> Any:
         """Read a model, or copy one that another session read in this way."""
