@@ -113,9 +113,7 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            run = None if self._run is None else self._run.settings["run"]
-            words = None if run is None else run.get("added_tokens", ())
-            return Prepared(alone, plugins.registry, self._reporter, self._read, words)
+            return Prepared(alone, plugins.registry, self._reporter, self._read)
 
     def _read(self, load: Callable[..., Any], folder: str, **how: Any) -> Any:
         """Read a model, or copy one that another session read in this way."""

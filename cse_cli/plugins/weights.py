@@ -12,13 +12,12 @@ if TYPE_CHECKING:
 
 
 def planned_weights(
-    composition: Composition, plugins: Installed, words: tuple[str, ...] = ()
+    composition: Composition, plugins: Installed
 ) -> tuple[tuple[int, int] | None, dict[str, int]]:
     """Return what trains of an encoder with an adapter, and of losses on token states by path.
 
     Of the encoder that is how many weights train and how many it has with those of its adapter;
-    None without one. Where nothing is known of the model, that and no losses. ``words`` become
-    tokens of it.
+    None without one. Where nothing is known of the model, that and no losses.
     """
     from cse_core.records import TokenLossSpec
 
@@ -42,17 +41,14 @@ def planned_weights(
         return found or small_folder(composition.model.name, plugins.registry) or Path()
 
     def load_headed(name: str | None) -> WithHead:
-        added = words if name is None else ()
         with meta:
-            loaded = load_masked_lm(folder_of(name), from_scratch=True, words=added)
+            loaded = load_masked_lm(folder_of(name), from_scratch=True)
         loaded[1].pretrained = True  # as far as is known
         return loaded
 
     meta = torch.device("meta")
     with meta:
-        encoder, tokenizer = PackedEncoder.load_with_tokenizer(
-            folder_of(None), from_scratch=True, words=words
-        )
+        encoder, tokenizer = PackedEncoder.load_with_tokenizer(folder_of(None), from_scratch=True)
     freeze(encoder.model, composition.model)
     factory = PartFactory(
         encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cse_cli.texts.corpus_facts import Lengths
     from cse_cli.training.duration import Duration
     from cse_core.suites import DevSet
-    from cse_defaults.transformers.domain_words import DomainWords
     from cse_engine.run.intervals import Intervals
 
 
@@ -42,7 +41,6 @@ class PlannedRun:
         lengths: How many texts are cut, where that is known.
         adapted: With an adapter, how many weights of the encoder train and how many there are.
         own: How many weights of its own a loss trains, by path.
-        words: The words that become tokens, where the run adds any.
     """
 
     composition: Composition
@@ -54,7 +52,6 @@ class PlannedRun:
     lengths: Lengths | None = None
     adapted: tuple[int, int] | None = None
     own: Mapping[str, int] = field(default_factory=dict)
-    words: DomainWords | None = None
 
     def lines(self) -> list[str]:
         """Return the plan as lines of plain text, with settings that are not the defaults."""
@@ -76,8 +73,6 @@ class PlannedRun:
             },
             "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
             "own_weights": dict(self.own),
-            "added_tokens": self.words
-            and {"tokens": len(self.words.pieces), "saved": self.words.share},
             "length": self.lengths and self.lengths.as_dict(),
             "seconds": duration and round(duration.training + duration.scoring),
             "folder": {"path": self.folder, "default": self.default},
@@ -90,8 +85,6 @@ class PlannedRun:
         lines = [self.lengths.line()] if self.lengths is not None else []
         if self.lengths is not None and self.lengths.unknown:
             lines.append(f"warning: {self.lengths.unknown}")
-        if self.words is not None:
-            lines.append(f"vocabulary: {self.words.line()}")
         if self.adapted is not None:
             trained, every = self.adapted
             lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")

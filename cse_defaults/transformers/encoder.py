@@ -27,7 +27,6 @@ from cse_defaults.transformers.architecture import (
     word_table,
 )
 from cse_defaults.transformers.attention import PACKED, RowLayout, register_packed_attention
-from cse_defaults.transformers.domain_words import add_words
 from cse_defaults.transformers.model_files import DIRECTIONS
 from cse_defaults.transformers.pretrained import (
     WHERE,
@@ -256,18 +255,15 @@ class PackedEncoder(Encoder):
         path: str | Path,
         *,
         prompt: str = "",
-        words: tuple[str, ...] = (),
         **how: Any,
     ) -> tuple[PackedEncoder, TextTokenizer]:
         """Load an encoder as ``load`` does, and its tokenizer, which puts a prompt before texts.
 
-        ``words`` become tokens, each of which starts as the mean of its pieces. A tokenizer with
-        ids that the encoder has not is refused.
+        A tokenizer with ids that the encoder has not is refused.
         """
         encoder, name = cls.load(path, **how), str(path)
         with translate_load_errors(name, part="the tokenizer"):
             tokenizer = TextTokenizer(load_tokenizer(path), prompt)
-            add_words(words, tokenizer.hf, encoder.model)
             encoder.vocab_size = word_table(encoder.model).num_embeddings
             highest = max(tokenizer.hf.get_vocab().values(), default=0)
         if highest >= encoder.vocab_size:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from cse_core.protocols import Encoder, MaskedHead
-from cse_defaults.transformers.domain_words import add_words
 from cse_defaults.transformers.encoder import PackedEncoder
 from cse_defaults.transformers.pretrained import load_model, load_tokenizer, translate_load_errors
 from cse_defaults.transformers.tokenizer import TextTokenizer
@@ -58,15 +56,14 @@ class Head(MaskedHead):
         return logits.squeeze(0)
 
 
-def load_masked_lm(path: str | Path, *, words: Sequence[str] = (), **how: Any) -> WithHead:
+def load_masked_lm(path: str | Path, **how: Any) -> WithHead:
     """Load an encoder, its head, drawn where the folder has no weights for it, and its tokenizer.
 
-    ``words`` become tokens, in the head too; ``load_model`` gets ``how``.
+    ``load_model`` gets ``how``.
     """
     with translate_load_errors(str(path)):
         model, pretrained = load_model(path, head=True, **how)
         tokenizer = load_tokenizer(path)
-        add_words(words, tokenizer, model)
         inner = getattr(model, model.base_model_prefix)
         head = Head(model, pretrained)
         return PackedEncoder(inner), head, TextTokenizer(tokenizer)

@@ -295,16 +295,6 @@ def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
                 yield CseError(what, where=part.path, hint=hint)
 
 
-def check_added_tokens(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse new tokens whose embeddings nothing would train."""
-    frozen = [part.path for part in run.of("adapter")]
-    frozen += [f"model.{n}" for n in ("train_layers", "freeze_embeddings") if getattr(run.model, n)]
-    if run.model.add_tokens and frozen:
-        what = f"{frozen[0]} freezes the embeddings, so the new tokens would not be trained"
-        hint = f"leave one of the two out, or train with {frozen[0]} from a run that adds tokens"
-        yield CseError(what, where="model.add_tokens", value=run.model.add_tokens, hint=hint)
-
-
 def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse a prompt where wrapped rows are sliced: it has no place in a later slice."""
     encoding = run.pools(RowPoolerSpec)
@@ -481,6 +471,5 @@ CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
     check_positives, check_token_losses, check_branches, check_sizes, check_columns,
     check_round_texts, check_inference, check_attention, check_prompts,
-    check_added_tokens,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

@@ -39,9 +39,6 @@ class ModelOptions(Options):
     train_layers: tuple[int, ...] = ()
     """Train only these layers, and not the embeddings; numbered from 0, or from -1 at the end.
     Empty: all."""
-    add_tokens: int = Field(default=0, ge=0)
-    """Add the N words of the training texts that save the most pieces to the vocabulary; each
-    starts as the mean of its pieces. 0: none."""
     from_scratch: bool = False
     """Start from random weights instead of the model's."""
     attention: Literal["auto", "packed", "padded", "causal", "bidirectional"] = "auto"

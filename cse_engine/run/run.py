@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,6 @@ from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_defaults.texts import Corpus, Data, read_data
 from cse_defaults.transformers.architecture import count_own, count_trained
-from cse_defaults.transformers.domain_words import DomainWords, choose_words
 from cse_defaults.transformers.model_facts import resolve_model
 from cse_defaults.transformers.pretrained import load_tokenizer
 from cse_defaults.transformers.tokenizer import TextTokenizer
@@ -110,8 +109,7 @@ def resume(
     composition = recorded_composition(folder, registry)
     here = {name: written["run"][name] for name in ("device", "threads")}
     train = composition.train.model_copy(update=here)
-    words = written["run"].get("added_tokens", ())
-    prepared = Prepared(replace(composition, train=train), registry, reporter, words=words)
+    prepared = Prepared(replace(composition, train=train), registry, reporter)
     prepared.precision = replace(prepared.precision, why="as before")
     prepared.report()
     prepared.check_read(written["run"])
@@ -142,14 +140,6 @@ def training_corpus(composition: Composition, registry: Registry) -> Corpus:
     return split_texts(corpus, tokenizer, composition.data.split_tokens, needed.required)
 
 
-def domain_words(composition: Composition, corpus: Corpus, registry: Registry) -> DomainWords:
-    """Return the words of the texts that a run encodes which ``model.add_tokens`` asks for."""
-    tokenizer = load_tokenizer(resolve_model(composition.model.name, registry))
-    names = dict.fromkeys(["text", *composition.needed_columns.encoded])
-    columns = [corpus.column(name) for name in names]
-    return choose_words(columns, tokenizer.backend_tokenizer, composition.model.add_tokens)
-
-
 class Prepared:
     """Everything that is read before a run writes its first file: the model, data, dev sets."""
 
@@ -159,9 +149,7 @@ class Prepared:
         registry: Registry,
         reporter: Reporter,
         read: Callable[..., Any] = call,
-        words: Sequence[str] | None = None,
     ) -> None:
-        """Read it; ``words`` are those that were added before, None has them chosen."""
         self.reporter, self.registry, options = reporter, registry, composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.rank_and_size()
@@ -192,18 +180,12 @@ class Prepared:
             train=options.model_copy(update=decided),
             data=composition.data.model_copy(update=paths),
         )
-        self.chosen: DomainWords | None = None
-        if composition.model.add_tokens and words is None:
-            self.chosen = domain_words(composition, self.corpus, registry)
-            words = tuple(self.chosen.pieces)
-        self.words = tuple(words or ())
         self.assembly = build(
             self.composition,
             corpus=self.corpus,
             device=self.device,
             resolve_model=lambda name: resolve_model(name, registry),
             total_steps=options.steps(len(self.corpus)),
-            words=self.words,
             read=read,
         )
 
@@ -258,7 +240,6 @@ class Prepared:
                     "dev": list(self.scorer.dev),
                 },
                 "read": fingerprints(run, self.registry),
-                **({"added_tokens": list(self.words)} if self.words else {}),
             },
         }
         return dump_recipe(run) + "\n" + tomlkit.dumps(facts)
@@ -275,8 +256,6 @@ class Prepared:
         )
         for line in report.lines:
             message(line)
-        if self.chosen is not None:
-            message(self.chosen.line())
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         layers = self.composition.model.train_layers
         by = [adapter.path for adapter in self.composition.of("adapter")]

@@ -98,13 +98,12 @@ def build(
     device: torch.device,
     resolve_model: Callable[[str], str],
     total_steps: int | None = None,
-    words: tuple[str, ...] = (),
     read: Callable[..., Any] = call,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
     ``resolve_model`` turns a model's name into a folder, which ``read`` loads; ``total_steps`` are
-    the optimiser steps of the first round; ``words`` become tokens of the run's own model.
+    the optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
@@ -121,7 +120,6 @@ def build(
         from_scratch=model.from_scratch,
         dropout=model.dropout,
         attention=model.attention,
-        words=words,
     )
     named: dict[int, SentenceEncoder] = {}
 
@@ -141,9 +139,8 @@ def build(
 
     def load_headed(name: str | None) -> WithHead:
         """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
-        folder, added = (model.name, words) if name is None else (name, ())
-        seed = derive_seed(train.seed, "masked-lm")
-        loaded, head, own = read(load_masked_lm, resolve_model(folder), seed=seed, words=added)
+        folder = resolve_model(model.name if name is None else name)
+        loaded, head, own = read(load_masked_lm, folder, seed=derive_seed(train.seed, "masked-lm"))
         loaded.to(device).use_dropout(source)
         return loaded, head.to(device), own
 
