@@ -16,10 +16,9 @@ import torch
 
 from cse_core.errors import CseError, raise_all
 from cse_core.files import RUN_FILE
-from cse_core.protocols import Corpus
+from cse_core.protocols import Corpus, TextReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
-from cse_core.texts import TextReader
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.models import Models
