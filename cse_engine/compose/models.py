@@ -111,6 +111,17 @@ class Models:
         fetched = (item.find(name, installed, weights=weights) for item in self.backends.values())
         return next((path for path in fetched if path is not None), None)
 
+    def local(self, name: str) -> Path | None:
+        """Find the folder of a model that is here, or was fetched before.
+
+        Raises:
+            CseError: As :meth:`find` does.
+        """
+        if (path := self.find(name)) is not None:
+            return path
+        cached = (backend.cached(name) for backend in self.backends.values())
+        return next((path for path in cached if path is not None), None)
+
     def weights(self, name: str) -> Path:
         """Find the folder of a model with its weights."""
         folder = self.folder(name)
