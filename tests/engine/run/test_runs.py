@@ -14,7 +14,7 @@ from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_defaults.basics.infonce import Infonce
-from cse_defaults.texts import Corpus
+from cse_defaults.texts import Corpus, read_data
 from cse_engine.run.checkpoint import Checkpoint, weights
 from cse_engine.run.run import resume, train
 from cse_engine.run.selection import Scorer
@@ -291,16 +291,16 @@ def test_parts_see_the_corpus_before_a_folder(
 
     monkeypatch.setattr(Infonce, "prepare", prepare)
     with pytest.raises(CseError, match="cannot use these rows"):
-        train(composition, registry, out=out, reporter=Reporter())
+        train(composition, registry, out=out, reporter=Reporter(), read_texts=read_data)
     assert not out.exists()
     stopping = Reporter()
     stopping.step = lambda done: signal.raise_signal(signal.SIGTERM)  # type: ignore[method-assign]
     with pytest.raises(Stopped):
-        train(composition, registry, out=out, reporter=stopping)
+        train(composition, registry, out=out, reporter=stopping, read_texts=read_data)
     rows = file.read_text(encoding="utf-8")
     file.write_text(rows.replace("near", "on"), encoding="utf-8")
     with pytest.raises(CseError, match="data.path: has changed since the run started"):
-        resume(out, registry, reporter=Reporter())
+        resume(out, registry, reporter=Reporter(), read_texts=read_data)
     file.write_text(rows, encoding="utf-8")
-    assert resume(out, registry, reporter=Reporter()).steps == 3
+    assert resume(out, registry, reporter=Reporter(), read_texts=read_data).steps == 3
     assert seen == [False, False, True]
