@@ -42,14 +42,15 @@ def check_records(hook: str, results: Iterable[object]) -> list[Record]:
         PluginFault: If one returned no iterable of this hook's records, or a record is faulty.
     """
     expected, found = HOOK_RECORDS[hook], list[Record]()
+    names = " or ".join(record.__name__ for record in expected)
     for returned in results:
         if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | dict):
             what = f"{hook} returned {truncate_repr(returned)}"
-            raise PluginFault(f"{what}; it must return a list of {expected.__name__}")
+            raise PluginFault(f"{what}; it must return a list of {names}")
         for item in returned:
             if not isinstance(item, expected):
                 what = f"{hook} returned {truncate_repr(item)} ({type(item).__name__})"
-                raise PluginFault(f"{what} among its records; each must be a {expected.__name__}")
+                raise PluginFault(f"{what} among its records; each must be a {names}")
             try:
                 _check(item)
             except PluginFault as fault:

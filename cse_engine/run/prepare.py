@@ -14,11 +14,8 @@ from cse_core.protocols import Corpus
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_core.texts import TextReader
-from cse_defaults.transformers.architecture import count_own, count_trained
-from cse_defaults.transformers.model_facts import resolve_model
-from cse_defaults.transformers.pretrained import load_tokenizer
-from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.compose.composition import Composition
+from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import part_states
 from cse_engine.run.dev_sets import dev_sets
 from cse_engine.run.export import inference_encoder, public_name
@@ -27,7 +24,8 @@ from cse_engine.run.selection import Scorer
 from cse_engine.runtime import distributed
 from cse_engine.runtime.device import Precision, resolve_device, resolve_precision
 from cse_engine.step.assembly import Assembly, build
-from cse_engine.step.training_rows import TrainingRows, split_texts
+from cse_engine.step.optimizer import count_own, count_trained
+from cse_engine.step.training_rows import TrainingRows
 
 SYNTHETIC = "the texts are synthetic: a grammar made them for trying things out, not as a benchmark"
 
@@ -114,7 +112,8 @@ def prepare(
         composition,
         corpus=corpus,
         device=device,
-        resolve_model=lambda name: resolve_model(name, registry),
+        models=Models(registry),
+        read_texts=read_texts,
         total_steps=options.steps(len(corpus)),
         read=load,
     )
@@ -145,8 +144,9 @@ def training_corpus(composition: Composition, registry: Registry, read: TextRead
     corpus: Corpus = data.corpus(needed)
     if tokens is None:
         return corpus
-    tokenizer = TextTokenizer(load_tokenizer(resolve_model(composition.model.name, registry)))
-    return split_texts(corpus, tokenizer, tokens, needed.required)
+    tokenizer = Models(registry).tokenizer(composition.model.name)
+    pieces: Corpus = data.pieces(corpus, tokenizer, tokens, needed.required)
+    return pieces
 
 
 def report_prepared(prepared: Prepared, reporter: Reporter) -> None:
@@ -174,7 +174,7 @@ def report_prepared(prepared: Prepared, reporter: Reporter) -> None:
             message(f"{path} trains {count:,} parameters of its own, which are not saved")
     if encoder.only_fp32 and precision.dtype is not None:
         reporter.warning("the encoder computes in fp32: in bf16 its family overflows")
-    if not encoder.packed:
+    if encoder.why_padded is not None:
         reporter.warning(f"rows are padded: {encoder.why_padded}")
 
 

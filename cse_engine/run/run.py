@@ -137,7 +137,7 @@ def run_file(prepared: Prepared, registry: Registry, **train: Any) -> str:
             "why": precision.why,
             "threads": torch.get_num_threads(),
             "processes": distributed.rank_and_size()[1],
-            "packed": prepared.assembly.online.encoder.packed,
+            "packed": prepared.assembly.online.encoder.why_padded is None,
             "data": {
                 "rows": len(corpus),
                 "blank_dropped": corpus.report.blank_dropped,
