@@ -60,6 +60,7 @@ class Session:
         plugins: The installed plugins of a composition; by default they are loaded.
         reporter: Hears of the progress; by default nobody does.
         models: Keeps what was read of models; sessions that share one read a folder once.
+        check_parts: Whether parts are checked thoroughly in every step, not in the first alone.
         chosen: As in :func:`cse.plan`, beside a recipe.
 
     Attributes:
@@ -82,6 +83,7 @@ class Session:
         plugins: Installed | None = None,
         reporter: Reporter | None = None,
         models: dict[Any, Any] | None = None,
+        check_parts: bool = False,
         **chosen: Unpack[Chosen],
     ) -> None:
         check_launch()
@@ -91,6 +93,7 @@ class Session:
         else:
             self.composition, _, self._plugins = compose(made_of, chosen, "cse.Session")
         self._reporter, self._models = reporter or Reporter(), models
+        self._check_parts = check_parts
         self._written: set[Path] = set()
         self._closed = False
 
@@ -117,7 +120,7 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            return prepare(
+            prepared = prepare(
                 alone,
                 plugins.registry,
                 reporter=self._reporter,
@@ -125,6 +128,8 @@ class Session:
                 keep_tables=partial(keep_tables, reporter=self._reporter),
                 load=self._load,
             )
+        prepared.assembly.calls.always = self._check_parts
+        return prepared
 
     def _load(self, load: Callable[..., Any], name: str, *given: Any, **how: Any) -> Any:
         """Read a model, or copy one that another session read in this way."""
@@ -151,7 +156,7 @@ class Session:
                 number, step = run.checkpoints[-1]
                 checkpoint = Checkpoint.read(RunFolder(run.path).checkpoint(number, step))
                 folder = run.path if number else folder  # which has the round
-        trainer = self._trainer = Trainer(prepared, RunFolder(folder), self._reporter)
+        trainer = self._trainer = Trainer(prepared, RunFolder(folder))
         if checkpoint is not None:
             trainer.restore(checkpoint)
         current = next(trainer.rounds.run(checkpoint is not None), None)
@@ -246,8 +251,7 @@ class Session:
         trainer, folder = self.prepare()._trainer, RunFolder(Path(path))
         scored = with_absolute_paths(self.composition, self._plugins.registry).train
         kept = {name: getattr(scored, name) for name in _UNSCORED}
-        settings = run_file(self._prepared, self._plugins.registry, **kept)
-        trainer.settings = settings.encode()
+        trainer.settings = run_file(self._prepared, **kept).encode()
         made, new = trainer.checkpoint(self._loop), folder.path not in self._written
         if rank_and_size()[0]:
             return

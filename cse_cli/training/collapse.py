@@ -5,7 +5,7 @@ Noticed at each evaluation, on the dev sets, and where there is none on the batc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
@@ -35,14 +35,10 @@ _MOST_ROWS = 128
 
 
 class CollapseDetector(Reporter):
-    """Warns when a set of sentences looks collapsed, once for each set.
+    """Warns when a set of sentences looks collapsed, once for each set."""
 
-    Args:
-        composition: Gives what is trained, when a warning says what may help.
-    """
-
-    def __init__(self, composition: Callable[[], Composition]) -> None:
-        self._composition = composition
+    def __init__(self, composition: Composition) -> None:
+        self._advice = advice(composition)
         self._warned: set[str] = set()
         self._best: dict[str, float] = {}
 
@@ -84,8 +80,7 @@ class CollapseDetector(Reporter):
             numbers = [f"mean cosine {cosine:.3f}", f"effective rank {rank:.1f}"]
             if score is not None:
                 numbers.append(f"spearman {score:.2f}")
-            help = advice(self._composition())
-            texts.append(f"{name}: {sign} (collapse): {', '.join(numbers)}; {help}")
+            texts.append(f"{name}: {sign} (collapse): {', '.join(numbers)}; {self._advice}")
         return texts
 
 

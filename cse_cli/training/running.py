@@ -6,7 +6,7 @@ import os
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -22,8 +22,7 @@ from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.corpus_facts import lengths
 from cse_cli.training.resolving import with_absolute_paths
-from cse_cli.training.stored_run import StoredRun
-from cse_cli.training.train_checks import check_out, check_resumed, default_folder, recorded_reports
+from cse_cli.training.train_checks import check_out, check_resumed, default_folder
 from cse_core.files import RUN_FILE, file_text
 from cse_core.reporter import Reporter
 
@@ -40,10 +39,12 @@ def run(
     *,
     quiet: bool = False,
     force: bool = False,
+    check_parts: bool = False,
 ) -> tuple[Outcome, Path, SilentReporter]:
     """Train into a folder; without a composition, go on with the run that is there.
 
-    Without a folder a new one is made under ``runs/``; with ``force`` a run there is replaced.
+    Without a folder a new one is made under ``runs/``; with ``force`` a run there is replaced;
+    ``check_parts`` checks parts thoroughly in every step.
 
     Returns:
         What came of it, its folder, and what was reported meanwhile.
@@ -80,7 +81,9 @@ def run(
 
         stack.enter_context(libraries_quiet())
         try:
-            outcome = _train(composition, folder, plugins, reporter, force=force)
+            outcome = _train(
+                composition, folder, plugins, reporter, force=force, check_parts=check_parts
+            )
         except Stopped as stopped:
             stopped.folder = folder
             raise
@@ -94,40 +97,43 @@ def _train(
     reporter: SilentReporter,
     *,
     force: bool,
+    check_parts: bool,
 ) -> Outcome:
     """Train or go on, watched by the run's reporters, for a collapse, and for the model's card."""
     from cse_cli.texts.table_cache import keep_tables
     from cse_cli.training.collapse import CollapseDetector
-    from cse_engine.run.run import resume, train
+    from cse_engine.run.prepare import prepare
+    from cse_engine.run.run import read_run, resume, train
     from cse_engine.run.run_folder import RunFolder
 
     path = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
-    first, registry = is_first(), plugins.registry
-    names = recorded_reports(path) if composition is None else composition.train.report
-    makers: dict[str, Callable[[], Reporter]] = {}
-    if first:
-        makers = reporters_of(names, registry)
-        makers["card"] = lambda: _Card(plugins, reporter)
-        makers["collapse"] = lambda: CollapseDetector(
-            lambda: composition or StoredRun(path, plugins).composition
-        )
-    watching = Reporters(reporter, makers)
-    tables = partial(keep_tables, reporter=reporter)
-    if composition is None:
-        with RunFolder(path).held("--resume") if first else nullcontext():
-            outcome = resume(
-                path, registry, reporter=watching, read_texts=plugins.read, keep_tables=tables
-            )
-    else:
-        outcome = train(
-            with_absolute_paths(composition, registry),
+    first, registry, recorded = is_first(), plugins.registry, None
+    with ExitStack() as stack:
+        if composition is not None:
+            composition = with_absolute_paths(composition, registry)
+        else:
+            if first:
+                stack.enter_context(RunFolder(path).held("--resume"))
+            recorded = read_run(path, registry)
+            composition = recorded.composition
+        makers: dict[str, Callable[[], Reporter]] = {}
+        if first:
+            makers = reporters_of(composition.train.report, registry)
+            makers["of the card"] = partial(_Card, plugins, reporter)
+            makers["of a collapse"] = partial(CollapseDetector, composition)
+        prepared = prepare(
+            composition,
             registry,
-            out=path,
-            reporter=watching,
+            reporter=Reporters(reporter, makers),
             read_texts=plugins.read,
-            keep_tables=tables,
-            replace_run=force,
+            keep_tables=partial(keep_tables, reporter=reporter),
+            recorded=recorded and recorded.settings["run"],
         )
+        prepared.assembly.calls.always = check_parts
+        if recorded is None:
+            outcome = train(prepared, path, replace_run=force)
+        else:
+            outcome = resume(recorded, prepared)
     if first:
         _point_to(path)
     return outcome

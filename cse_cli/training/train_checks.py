@@ -244,15 +244,6 @@ def _refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], hint: str) 
     )  # fmt: skip
 
 
-def recorded_reports(folder: Path) -> list[str]:
-    """Return ``train.report`` of a run as it began."""
-    from cse_engine.run.run_folder import RunFolder
-
-    text = _written(RunFolder(folder)) or b""
-    reports: list[str] = tomllib.loads(text.decode()).get("train", {}).get("report", [])
-    return reports
-
-
 def _written(folder: RunFolder) -> bytes | None:
     """Return ``run.toml`` as it was written, None where no copy of it is whole."""
     from cse_core.files import verify_checksums

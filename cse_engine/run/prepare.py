@@ -10,10 +10,9 @@ from typing import Any
 import torch
 
 from cse_core.errors import CseError, raise_all
-from cse_core.protocols import Corpus
+from cse_core.protocols import Corpus, TextReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
-from cse_core.texts import TextReader
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import part_states
@@ -36,12 +35,16 @@ class Prepared:
 
     Attributes:
         composition: With the precision that was decided, and names of the hub with their commits.
+        registry: The installed parts.
+        reporter: Watches the run.
         corpus: All rows of the data.
         rows: The corpus as it is trained on where a round brings no pairs.
         assembly: The parts, which have seen the corpus.
     """
 
     composition: Composition
+    registry: Registry
+    reporter: Reporter
     precision: Precision
     corpus: Corpus
     rows: TrainingRows
@@ -75,7 +78,7 @@ def prepare(
     Args:
         composition: What to train.
         registry: The installed parts.
-        reporter: Hears warnings.
+        reporter: Watches the run.
         read_texts: Reads ``data.*``, where the composition has not read it.
         keep_tables: Sets how the rows keep what is made of them.
         load: Calls what loads a model.
@@ -120,7 +123,7 @@ def prepare(
     rows = TrainingRows(corpus, composition.model.max_length)
     keep_tables(rows)
     show_corpus(assembly, corpus)
-    return Prepared(composition, precision, corpus, rows, scorer, assembly)
+    return Prepared(composition, registry, reporter, precision, corpus, rows, scorer, assembly)
 
 
 def show_corpus(assembly: Assembly, corpus: Corpus) -> None:
@@ -149,11 +152,11 @@ def training_corpus(composition: Composition, registry: Registry, read: TextRead
     return pieces
 
 
-def report_prepared(prepared: Prepared, reporter: Reporter) -> None:
+def report_prepared(prepared: Prepared) -> None:
     """Report what was read, and where and in which number format it is trained."""
     composition, precision, corpus = prepared.composition, prepared.precision, prepared.corpus
     report, encoder = corpus.report, prepared.assembly.online.encoder
-    message = reporter.message
+    message, warn = prepared.reporter.message, prepared.reporter.warning
     names = ", ".join(map(public_name, composition.data.path))
     message(
         f"{len(corpus):,} rows of {names}"
@@ -173,9 +176,9 @@ def report_prepared(prepared: Prepared, reporter: Reporter) -> None:
         if path.startswith("loss.") and (count := count_own(module, encoder)):
             message(f"{path} trains {count:,} parameters of its own, which are not saved")
     if encoder.only_fp32 and precision.dtype is not None:
-        reporter.warning("the encoder computes in fp32: in bf16 its family overflows")
+        warn("the encoder computes in fp32: in bf16 its family overflows")
     if encoder.why_padded is not None:
-        reporter.warning(f"rows are padded: {encoder.why_padded}")
+        warn(f"rows are padded: {encoder.why_padded}")
 
 
 def _pinned(names: tuple[str, ...], commits: Mapping[str, str]) -> tuple[str, ...]:

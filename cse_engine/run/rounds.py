@@ -19,7 +19,6 @@ from cse_core.files import atomic_folder, verify_checksums
 from cse_core.parts import RoundContext
 from cse_core.protocols import Corpus
 from cse_core.records import MinerSpec
-from cse_core.reporter import Reporter
 from cse_core.types import Round
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.settings import TrainOptions
@@ -89,7 +88,6 @@ class Rounds:
     prepared: Prepared
     folder: RunFolder
     encode: Callable[[Sequence[str]], Tensor]
-    reporter: Reporter
     state: RoundState = field(default_factory=RoundState)
 
     def run(self, resumed: bool) -> Iterator[TrainingRound]:
@@ -146,7 +144,7 @@ class Rounds:
             scores=tuple(self.state.scores),
             generator=draws,
             shared=_shared,
-            progress=self.reporter.progress,
+            progress=self.prepared.reporter.progress,
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,104 +15,93 @@ import torch
 
 from cse_core.files import RUN_FILE
 from cse_core.registry.registry import Registry
-from cse_core.reporter import Reporter
-from cse_core.texts import TextReader
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.reading import read_toml
-from cse_engine.run.checkpoint import begin, last_checkpoint, restore_settings
+from cse_engine.run.checkpoint import Checkpoint, begin, last_checkpoint, restore_settings
 from cse_engine.run.fingerprints import fingerprints
-from cse_engine.run.prepare import Prepared, prepare, report_prepared
+from cse_engine.run.prepare import Prepared, report_prepared
 from cse_engine.run.recipe_file import dump_recipe
 from cse_engine.run.run_folder import RunFolder, versions
 from cse_engine.run.trainer import Outcome, Trainer
 from cse_engine.runtime import distributed
 from cse_engine.runtime.sharing import all_gather_objects
-from cse_engine.step.training_rows import TrainingRows
 
 
-def train(
-    composition: Composition,
-    registry: Registry,
-    *,
-    out: Path,
-    reporter: Reporter,
-    read_texts: TextReader,
-    keep_tables: Callable[[TrainingRows], None] = lambda rows: None,
-    replace_run: bool = False,
-) -> Outcome:
-    """Train a composition into the new run folder ``out``; ``replace_run`` removes one there.
+@dataclass(frozen=True)
+class Recorded:
+    """A run that goes on.
 
-    Nothing is written before all was prepared without a mistake (:func:`prepare`, which has the
-    other arguments).
-
-    Raises:
-        CseError: If a file is missing or wrong, or the folder already holds a run.
-        Stopped: If the process was asked to stop.
+    Attributes:
+        checkpoint: The last one that is whole; that of step 0 has no tensors.
+        damaged: What is wrong with newer ones, a line each.
+        settings: ``run.toml`` as it was when the run began.
+        composition: What it trains, on the device and with the threads that it began with.
     """
-    if not replace_run:
-        RunFolder.check_free(out)
-    prepared = prepare(
-        composition, registry, reporter=reporter, read_texts=read_texts, keep_tables=keep_tables
-    )
-    # A name with the time in it differs between processes.
-    out = Path(all_gather_objects(partial(str, out), str)[1][0])
-    report_prepared(prepared, reporter)
-    trainer = Trainer(prepared, RunFolder(out), reporter)
-    # Nobody may still be looking whether the folder is free when the first process begins to write.
-    distributed.barrier()
-    with ExitStack() as stack:
-        if distributed.rank_and_size()[0] == 0:
-            stack.enter_context(trainer.folder.held("--out"))
-            if replace_run:
-                trainer.folder.clear()
-            RunFolder.check_free(out)
-            settings = run_file(prepared, registry)
-            trainer.settings = settings.encode()
-            begin(trainer.folder, trainer.settings)
-            reporter.start(out, tomlkit.parse(settings).unwrap())
-        return trainer.run()
+
+    folder: RunFolder
+    checkpoint: Checkpoint
+    damaged: Sequence[str]
+    settings: Mapping[str, Any]
+    composition: Composition
 
 
-def resume(
-    path: Path,
-    registry: Registry,
-    *,
-    reporter: Reporter,
-    read_texts: TextReader,
-    keep_tables: Callable[[TrainingRows], None] = lambda rows: None,
-) -> Outcome:
-    """Go on with a run from its last checkpoint, as if nothing had happened.
-
-    It goes on with the settings that it began with, whatever ``run.toml`` says now, from the last
-    checkpoint that is whole.
+def read_run(path: Path, registry: Registry) -> Recorded:
+    """Read a run that goes on with the settings that it began with; its ``run.toml`` is restored.
 
     Raises:
-        CseError: If it is not a run, or what it reads has changed.
-        Stopped: If the process was asked to stop.
+        CseError: If it is not a run, or no checkpoint is whole.
     """
     folder = RunFolder.open(path)
     checkpoint, damaged = last_checkpoint(folder)
-    settings = checkpoint.files[RUN_FILE]
+    written = checkpoint.files[RUN_FILE]
     if os.environ.get("RANK", "0") == "0":
-        restore_settings(folder, settings)
-    written = tomlkit.parse(settings.decode()).unwrap()
+        restore_settings(folder, written)
+    settings = tomlkit.parse(written.decode()).unwrap()
     composition = recorded_composition(folder, registry)
-    here = {name: written["run"][name] for name in ("device", "threads")}
-    prepared = prepare(
-        replace(composition, train=composition.train.model_copy(update=here)),
-        registry,
-        reporter=reporter,
-        read_texts=read_texts,
-        keep_tables=keep_tables,
-        recorded=written["run"],
-    )
-    report_prepared(prepared, reporter)
-    for line in damaged:
+    here = {name: settings["run"][name] for name in ("device", "threads")}
+    composition = replace(composition, train=composition.train.model_copy(update=here))
+    return Recorded(folder, checkpoint, damaged, settings, composition)
+
+
+def train(prepared: Prepared, out: Path, *, replace_run: bool = False) -> Outcome:
+    """Train into the new run folder ``out``; ``replace_run`` removes a run there.
+
+    Raises:
+        CseError: If the folder already holds a run.
+        Stopped: If the process was asked to stop.
+    """
+    # A name with the time in it differs between processes.
+    folder = RunFolder(Path(all_gather_objects(partial(str, out), str)[1][0]))
+    report_prepared(prepared)
+    # Nobody may still be looking whether the folder is free when the first process begins to write.
+    distributed.barrier()
+    with ExitStack() as stack:
+        settings = ""
+        if distributed.rank_and_size()[0] == 0:
+            stack.enter_context(folder.held("--out"))
+            if replace_run:
+                folder.clear()
+            RunFolder.check_free(folder.path)
+            settings = run_file(prepared)
+            begin(folder, settings.encode())
+            prepared.reporter.start(folder.path, tomlkit.parse(settings).unwrap())
+        return Trainer(prepared, folder, settings.encode()).run()
+
+
+def resume(recorded: Recorded, prepared: Prepared) -> Outcome:
+    """Go on with a run from its last checkpoint, as if nothing had happened.
+
+    Raises:
+        Stopped: If the process was asked to stop.
+    """
+    report_prepared(prepared)
+    checkpoint, reporter = recorded.checkpoint, prepared.reporter
+    for line in recorded.damaged:
         reporter.warning(line)
     reporter.message(f"resuming after step {checkpoint.values.get('step', 0)}")
-    reporter.start(folder.path, written)
-    trainer = Trainer(prepared, folder, reporter, settings)
+    reporter.start(recorded.folder.path, recorded.settings)
+    trainer = Trainer(prepared, recorded.folder, checkpoint.files[RUN_FILE])
     return trainer.run(checkpoint if checkpoint.tensors else None)
 
 
@@ -122,7 +111,7 @@ def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
     return replace(resolve(registry, recipe=folder.recipe), recipe=name)
 
 
-def run_file(prepared: Prepared, registry: Registry, **train: Any) -> str:
+def run_file(prepared: Prepared, **train: Any) -> str:
     """Return the text of ``run.toml``: a recipe that repeats the run, with ``train.*`` changed.
 
     Tables ``run`` and ``versions`` say what it ran on.
@@ -146,7 +135,7 @@ def run_file(prepared: Prepared, registry: Registry, **train: Any) -> str:
                 "fingerprint": corpus.fingerprint,
                 "dev": list(prepared.scorer.dev),
             },
-            "read": fingerprints(run, registry),
+            "read": fingerprints(run, prepared.registry),
         },
     }
     return dump_recipe(run) + "\n" + tomlkit.dumps(facts)

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from cse_core.files import METRICS, RUN_FILE, disk_errors
-from cse_core.reporter import Reporter
 from cse_core.suites import Role
 from cse_engine.run import checkpoint as saved
 from cse_engine.run.checkpoint import Checkpoint, Retention, check_best
@@ -107,21 +106,18 @@ class Trainer:
     Args:
         prepared: The model, the data and the parts, which have seen it.
         folder: Of the run, begun.
-        reporter: Watches it.
         settings: What ``run.toml`` holds; every checkpoint keeps a copy.
     """
 
-    def __init__(
-        self, prepared: Prepared, folder: RunFolder, reporter: Reporter, settings: bytes = b""
-    ) -> None:
-        self.prepared, self.folder, self.reporter = prepared, folder, reporter
-        self.settings = settings
+    def __init__(self, prepared: Prepared, folder: RunFolder, settings: bytes = b"") -> None:
+        self.prepared, self.folder, self.settings = prepared, folder, settings
+        self.reporter = prepared.reporter
         self.assembly, self.scorer = prepared.assembly, prepared.scorer
         self.options = prepared.composition.train
-        self.rounds = Rounds(prepared, folder, self.encode, reporter)
+        self.rounds = Rounds(prepared, folder, self.encode)
         self.steps_before = 0
         self._main = distributed.rank_and_size()[0] == 0
-        self._signals = StopSignals(partial(reporter.message, "stopping after this step"))
+        self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._metrics: FileIO | None = None
         self._moments: dict[str, Tensor] = {}
         self._retention = Retention(folder, (0, 0), ())

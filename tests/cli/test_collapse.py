@@ -25,7 +25,7 @@ def run(
     composition = composed(encoder, recipe, *sets, folder=folder, rows=240)
     corpus = Corpus.from_columns({"text": sentences(240)})
     made, notes = trainer(composition, corpus, folder / "run", scorer=scorer)
-    detector = CollapseDetector(lambda: composition)
+    detector = CollapseDetector(composition)
     made.reporter = Reporters(notes, {"collapse": lambda: detector})
     made.reporter.start(folder / "run", {})
     made.run()
@@ -66,7 +66,7 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     assert advice(composition) == "what may help: lower train.lr (3e-05)"
     rising = composed(encoder, BYOL, "branch.target.decay=linear(0,1)", folder=folder, rows=240)
     assert "raise branch.target.decay, or" in advice(rising)
-    watch = CollapseDetector(lambda: composition)
+    watch = CollapseDetector(composition)
 
     def look(cosine: float, rank: float, score: float, name: str, count: int = 99) -> str | None:
         numbers = {"mean_cosine": cosine, "effective_rank": rank, "spearman": score}
@@ -84,7 +84,7 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     assert look(0.5, 30.0, 6.0, "c") is look(0.5, 30.0, 1.0, "c") is None  # may be chance
     printed = look(0.5, 30.0, 20.0, "b")
     assert printed and "the score fell below half of its best, 60.00 (collapse)" in printed
-    spread = CollapseDetector(lambda: composition).measure
+    spread = watch.measure
     assert spread(torch.ones(1, 4)) == {}
     same = spread(torch.ones(200, 4))
     assert same[f"{BATCH}.mean_cosine"] == pytest.approx(1)
