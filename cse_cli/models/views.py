@@ -91,22 +91,14 @@ def _context(
 ) -> StepContext:
     """Return what an augmenter may ask for outside training: texts, and draws of the batch."""
     step = int(rows[0]) // ROWS
-    return StepContext(
-        step=step,
-        total_steps=-(-len(corpus) // ROWS),
-        epoch=0,
-        round=0,
-        rows=rows,
-        device=device,
-        generator=draws(seed, StepPosition(step, len(corpus), 0, 0), 0, path, VIEW.name),
-        uniform=uniform_draws(seed, StepPosition(step, len(corpus), 0, 0), 0, path, VIEW.name),
-        vectors=_not_here,
-        beside=_not_here,
+    place = (seed, StepPosition(step, len(corpus), 0, 0), 0, path, VIEW.name)
+    steps = -(-len(corpus) // ROWS)
+    plain = StepContext(step=step, total_steps=steps, epoch=0, round=0, rows=rows, device=device)
+    return plain.replace(
+        generator=draws(*place),
+        uniform=uniform_draws(*place),
         gradient=lambda view, tokens: None,
         texts=lambda column: corpus.column(column).take(rows.numpy()),
-        values=_not_here,
-        tokens=_not_here,
-        negatives=_not_here,
         log=lambda name, value: None,
     )
 
@@ -121,7 +113,3 @@ def _before_the_round(model: SentenceModel, corpus: Corpus, seed: int) -> RoundC
         shared=lambda count, make, at_once=1: make(0, count),
         progress=lambda done, total, what: None,
     )
-
-
-def _not_here(*_: object) -> Any:
-    raise RuntimeError("an augmenter outside training has texts alone")

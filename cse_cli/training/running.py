@@ -43,10 +43,12 @@ def run(
     *,
     quiet: bool = False,
     force: bool = False,
+    check_parts: bool = False,
 ) -> tuple[Outcome, Path, SilentReporter]:
     """Train into a folder; without a composition, go on with the run that is there.
 
-    Without a folder a new one is made under ``runs/``; with ``force`` a run there is replaced.
+    Without a folder a new one is made under ``runs/``; with ``force`` a run there is replaced;
+    ``check_parts`` checks parts thoroughly in every step.
 
     Returns:
         What came of it, its folder, and what was reported meanwhile.
@@ -94,6 +96,7 @@ def run(
 
         def attach(trainer: Trainer) -> None:
             attach_callbacks(trainer)
+            trainer.assembly.calls.always = check_parts
             trainer.describe = lambda folder, result: _write_card(folder, result, plugins, reporter)
 
         wanted = recorded_reports(folder) if composition is None else composition.train.report
@@ -106,6 +109,7 @@ def run(
                         at,
                         plugins.registry,
                         reporter=heard_by,
+                        read_texts=plugins.read,
                         attach_callbacks=attach,
                     )
             else:
@@ -114,6 +118,7 @@ def run(
                     plugins.registry,
                     out=at,
                     reporter=heard_by,
+                    read_texts=plugins.read,
                     replace_run=force,
                     attach_callbacks=attach,
                 )

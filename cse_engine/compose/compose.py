@@ -11,17 +11,16 @@ from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
+from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, models_named
 from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.texts import FILLED, DataOptions
-from cse_defaults.transformers.declared import Declared
-from cse_defaults.transformers.model_facts import look_at
-from cse_defaults.transformers.model_files import DIRECTIONS
 from cse_engine.compose import checks
 from cse_engine.compose.composition import Composition, PlannedPart, Problem
 from cse_engine.compose.draft import Draft, apply_kinds, apply_sets, merge_documents
+from cse_engine.compose.models import Models
 from cse_engine.compose.planning import plan_passes, plan_views
 from cse_engine.compose.reading import (
     KINDS,
@@ -30,7 +29,7 @@ from cse_engine.compose.reading import (
     model_document,
     read_recipe,
 )
-from cse_engine.compose.settings import CORE_OPTIONS, ModelOptions, ViewOptions
+from cse_engine.compose.settings import CORE_OPTIONS, DIRECTIONS, ModelOptions, ViewOptions
 from cse_engine.compose.values import OptionReader, as_typed
 
 DataLookup = Callable[[DataOptions], Any]
@@ -68,7 +67,7 @@ def resolve(
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts, says = look_at(facts.model, registry)
+            facts, says = Models(registry).look(facts.model)
     recipes = (_own_pooling(document, says) for document in chain)
     draft = merge_documents((documents[0], model_document(says, facts), *recipes), facts)
     with collect_errors(errors):

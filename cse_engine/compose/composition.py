@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
+from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
 from cse_core.records import (
     CORE_VIEWS,
@@ -28,7 +29,6 @@ from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.texts import DataOptions, NeededColumns
-from cse_defaults.transformers.declared import Declared
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ def make_context(
         texts: Texts of the batch by column.
         values: Numbers of the batch by column.
         log: Receives what is logged.
-        changes: Other fields of ``cse_core.types.StepContext``.
+        changes: Other attributes and methods of ``cse_core.types.StepContext``.
     """
 
     def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
@@ -164,13 +164,15 @@ def make_context(
         return seeded(seed, 0, step, "part", name, who, device=device)
 
     logged: dict[str, Tensor | float] = {} if log is None else log
-    ctx = StepContext(
+    plain = StepContext(
         step=step,
         total_steps=10,
         epoch=0,
         round=0,
         rows=torch.arange(4) if batch is None else batch.rows,
         device=CPU,
+    )
+    fake: dict[str, Any] = dict(
         generator=draws,
         uniform=lambda name, tokens: torch.rand(len(tokens.ids), generator=draws(name)),
         vectors=of_batch,
@@ -182,7 +184,7 @@ def make_context(
         negatives=lambda *given: _context_of_a_run().negatives(*given),
         log=logged.__setitem__,
     )
-    return dataclasses.replace(ctx, **changes)
+    return plain.replace(**{**fake, **changes})
 
 
 @cache
