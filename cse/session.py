@@ -22,6 +22,7 @@ from cse_cli.training.train_checks import check_out
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_engine.compose.composition import Composition
+from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import Checkpoint, begin
 from cse_engine.run.export import save_model
 from cse_engine.run.loop import TrainingLoop
@@ -116,21 +117,20 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            run = None if self._run is None else self._run.settings["run"]
-            words = None if run is None else run.get("added_tokens", ())
-            prepared = Prepared(alone, plugins.registry, self._reporter, self._read, words)
+            prepared = Prepared(alone, plugins.registry, self._reporter, plugins.read, self._read)
             prepared.assembly.calls.always = self._check_parts
             return prepared
 
-    def _read(self, load: Callable[..., Any], folder: str, **how: Any) -> Any:
+    def _read(self, load: Callable[..., Any], name: str, *given: Any, **how: Any) -> Any:
         """Read a model, or copy one that another session read in this way."""
         if self._models is None:
-            return load(folder, **how)
-        files = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+            return load(name, *given, **how)
+        folder = Models(self._plugins.registry).weights(name)
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         stamps = [(path, path.stat().st_mtime_ns, path.stat().st_size) for path in files]
-        key = (load, folder, *stamps, *sorted(how.items()))
+        key = (load.__name__, name, *stamps, *given, *sorted(how.items()))
         if key not in self._models:
-            self._models[key] = load(folder, **how)
+            self._models[key] = load(name, *given, **how)
         return deepcopy(self._models[key])
 
     @cached_property

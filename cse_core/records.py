@@ -23,7 +23,9 @@ Kind = Literal[
     "aug", "pool", "transform", "positives", "negatives", "loss", "branch", "metric", "adapter"
 ]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
-DataKind = Literal["recipe", "encoder", "dataset", "suite", "reporter", "study", "view", "schedule"]
+DataKind = Literal[
+    "recipe", "encoder", "backend", "dataset", "suite", "reporter", "study", "view", "schedule"
+]
 GradientMode = Literal["fresh", "previous"]
 ColumnType = Literal["text", "float", "int", "label"]
 """What a column holds; a ``label`` is any text, of which each has a number."""
@@ -334,6 +336,18 @@ class EncoderSpec(NamedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BackendSpec(NamedSpec):
+    """What reads, runs and saves the folders of one library's models.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.backend.Backend``.
+    """
+
+    kind: ClassVar[DataKind] = "backend"
+    factory: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DatasetSpec(NamedSpec):
     """Texts and graded pairs in a package.
 
@@ -457,8 +471,8 @@ class ScheduleSpec(NamedSpec):
 
 
 Record = (
-    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | DatasetSpec | SuiteSpec | ReporterSpec
-    | ViewSpec | ScheduleSpec
+    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | BackendSpec | DatasetSpec | SuiteSpec
+    | ReporterSpec | ViewSpec | ScheduleSpec
 )  # fmt: skip
 
 
@@ -485,7 +499,8 @@ RECORD_KINDS = (
     RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
     RecordKind(AdapterSpec, "cse_adapters", "adapter", "Train only some weights of the encoder."),
     RecordKind(RecipeSpec, "cse_recipes", "recipe"),
-    RecordKind(EncoderSpec, "cse_encoders", "encoder"),
+    RecordKind(EncoderSpec, "cse_models", "encoder"),
+    RecordKind(BackendSpec, "cse_models", "backend"),
     RecordKind(DatasetSpec, "cse_datasets", "data set"),
     RecordKind(SuiteSpec, "cse_suites", "suite"),
     RecordKind(ReporterSpec, "cse_reporters", "reporter"),

@@ -109,6 +109,7 @@ def run(
                         at,
                         plugins.registry,
                         reporter=heard_by,
+                        read_texts=plugins.read,
                         attach_callbacks=attach,
                     )
             else:
@@ -117,6 +118,7 @@ def run(
                     plugins.registry,
                     out=at,
                     reporter=heard_by,
+                    read_texts=plugins.read,
                     replace_run=force,
                     attach_callbacks=attach,
                 )

@@ -15,6 +15,7 @@ from cse_core.loading import load_factory
 from cse_core.records import (
     COMPONENT_SPECS,
     CORE_VIEWS,
+    BackendSpec,
     ComponentSpec,
     DatasetSpec,
     EncoderSpec,
@@ -125,6 +126,7 @@ class Registry:
 
     recipes, recipe = _accessors(RecipeSpec, "recipe")
     encoders, encoder = _accessors(EncoderSpec, "model.name")
+    backends, backend = _accessors(BackendSpec, "model.name")
     datasets, dataset = _accessors(DatasetSpec, "data.path")
     suites, suite = _accessors(SuiteSpec, "--suite")
     reporters, reporter = _accessors(ReporterSpec, "train.report")

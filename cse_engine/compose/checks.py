@@ -16,8 +16,8 @@ from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoole
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.texts import FILLED
-from cse_defaults.transformers.model_files import DECODERS, DIRECTIONS
 from cse_engine.compose.composition import BASE_LEVELS, Composition, PlannedPart, Problem
+from cse_engine.compose.models import Models
 
 
 def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -93,7 +93,7 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
                     hint = "this run has no store: add one with --negatives NAME"
                 what = "unknown negative store"
                 yield CseError(what, where=f"{loss.path}.negatives", value=name, hint=hint)
-        if any(cast(LossSpec, each.spec).contrastive for each in (loss, *run.held_by(loss))):
+        if cast(LossSpec, loss.spec).contrastive:
             yield from _check_contrastive(run, loss, options)
     levels = {options.level for _, options in run.losses()}
     for store, held in run.stores():
@@ -278,31 +278,18 @@ def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]
 
 
 def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse a direction where it has no meaning, and a first token that sees itself alone."""
-    asked, family = run.model.attention, run.facts.family
-    if asked in DIRECTIONS and family not in (None, *DECODERS):
-        what = f"has no meaning for {family}: the families {', '.join(DECODERS)} read in either way"
-        hint = "leave it out, or name a decoder with --model"
-        yield CseError(what, where="model.attention", value=asked, hint=hint)
-    elif run.facts.causal:
+    """Refuse what the model's backend does, and a first token that sees itself alone."""
+    problems = list(Models(registry).problems(run.model, run.facts))
+    yield from problems
+    if run.facts.causal and not problems:
         rows = run.pools(RowPoolerSpec)
         for part in [*rows, *([run.inference_pool] if run.inference_pool else [])]:
             if part.spec.declared("sentence_transformers", part.options) == "cls":
                 what = "pools the first token, which sees nothing but itself in causal attention"
                 hint = "name last-token or mean"
-                if family in DECODERS:
+                if run.facts.either_direction:
                     hint += "; cse train also takes --model.attention bidirectional"
                 yield CseError(what, where=part.path, hint=hint)
-
-
-def check_added_tokens(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse new tokens whose embeddings nothing would train."""
-    frozen = [part.path for part in run.of("adapter")]
-    frozen += [f"model.{n}" for n in ("train_layers", "freeze_embeddings") if getattr(run.model, n)]
-    if run.model.add_tokens and frozen:
-        what = f"{frozen[0]} freezes the embeddings, so the new tokens would not be trained"
-        hint = f"leave one of the two out, or train with {frozen[0]} from a run that adds tokens"
-        yield CseError(what, where="model.add_tokens", value=run.model.add_tokens, hint=hint)
 
 
 def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -481,6 +468,5 @@ CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
     check_positives, check_token_losses, check_branches, check_sizes, check_columns,
     check_round_texts, check_inference, check_attention, check_prompts,
-    check_added_tokens,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import INSTANCE, Role, flatten
 from cse_core.errors import CseError
+from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
 from cse_core.records import (
     CORE_VIEWS,
@@ -28,7 +29,6 @@ from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.texts import DataOptions, NeededColumns
-from cse_defaults.transformers.declared import Declared
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class PlannedPart:
 
     Attributes:
         use: Name of its record; ``name`` is that of the instance, unique in its kind.
-        holder: Path of the part that holds it and calls it in place of the step; its name ends
-            with the option that holds it.
     """
 
     kind: Kind
@@ -57,32 +55,16 @@ class PlannedPart:
     options: Options
     distribution: str
     version: str
-    holder: str = ""
 
     @property
     def path(self) -> str:
         """Return ``kind.name``, its place in recipes, flags and messages."""
-        return f"{self.holder}.{self.option}" if self.holder else f"{self.kind}.{self.name}"
-
-    @property
-    def option(self) -> str:
-        """Return the option of its holder that holds it."""
-        return self.name.rpartition(".")[2]
+        return f"{self.kind}.{self.name}"
 
     @property
     def owner(self) -> str:
         """Return the distribution that brings it, with its version."""
         return f"{self.distribution} {self.version}".strip()
-
-    def lends(self, model: type[Options]) -> frozenset[str]:
-        """Return the options that a part which it holds, with options of a class, has of it."""
-        losses = issubclass(model, LossOptions) and isinstance(self.options, LossOptions)
-        return frozenset(LossOptions.model_fields if losses else ())
-
-    def held_in(self, holder: PlannedPart) -> PlannedPart:
-        """Return it with what its holder lends it."""
-        lent = {name: getattr(holder.options, name) for name in holder.lends(type(self.options))}
-        return replace(self, holder=holder.path, options=self.options.model_copy(update=lent))
 
     @property
     def qualified(self) -> str:
@@ -225,12 +207,8 @@ class Composition:
     named: Mapping[str, Composition] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
-        """Return the parts of a kind that the step calls, in recipe order."""
-        return tuple(part for part in self.parts if part.kind == kind and not part.holder)
-
-    def held_by(self, holder: PlannedPart) -> tuple[PlannedPart, ...]:
-        """Return the parts that a part holds."""
-        return tuple(part for part in self.parts if part.holder == holder.path)
+        """Return the parts of a kind, in recipe order."""
+        return tuple(part for part in self.parts if part.kind == kind)
 
     def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
         """Return the parts with a record of a class of poolers, in recipe order."""

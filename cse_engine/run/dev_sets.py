@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
+from cse_core.protocols import Corpus
 from cse_core.registry.registry import Registry
 from cse_core.suites import DevSet, NoDevSet, Suite
-from cse_defaults.texts.corpus import Corpus
 from cse_defaults.texts.sources import DEV as DEV_SPLITS
 from cse_defaults.texts.sources import hub_name, hub_rows
 from cse_engine.compose.settings import TrainOptions

@@ -16,10 +16,10 @@ from torch import Tensor
 from cse_core.errors import CseError, PartError, truncate_repr
 from cse_core.files import atomic_folder, verify_checksums
 from cse_core.parts import RoundContext
+from cse_core.protocols import Corpus
 from cse_core.records import MinerSpec
 from cse_core.reporter import Reporter
 from cse_core.types import Round
-from cse_defaults.texts import Corpus
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.run.run_folder import RunFolder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -16,16 +16,13 @@ import torch
 
 from cse_core.errors import CseError, raise_all
 from cse_core.files import RUN_FILE
+from cse_core.protocols import Corpus
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
-from cse_defaults.texts import Corpus, Data, read_data
-from cse_defaults.transformers.architecture import count_own, count_trained
-from cse_defaults.transformers.domain_words import DomainWords, choose_words
-from cse_defaults.transformers.model_facts import resolve_model
-from cse_defaults.transformers.pretrained import load_tokenizer
-from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_core.texts import TextReader
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.composition import Composition
+from cse_engine.compose.models import Models
 from cse_engine.compose.reading import read_toml
 from cse_engine.run.checkpoint import begin, last_checkpoint, restore_settings
 from cse_engine.run.dev_sets import dev_sets
@@ -39,7 +36,7 @@ from cse_engine.runtime import distributed
 from cse_engine.runtime.device import resolve_device, resolve_precision
 from cse_engine.runtime.sharing import all_gather_objects
 from cse_engine.step.assembly import build
-from cse_engine.step.training_rows import split_texts
+from cse_engine.step.optimizer import count_own, count_trained
 
 SYNTHETIC = "the texts are synthetic: a grammar made them for trying things out, not as a benchmark"
 
@@ -50,6 +47,7 @@ def train(
     *,
     out: Path,
     reporter: Reporter,
+    read_texts: TextReader,
     replace_run: bool = False,
     attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
@@ -65,7 +63,7 @@ def train(
     """
     if not replace_run:
         RunFolder.check_free(out)
-    prepared = Prepared(composition, registry, reporter)
+    prepared = Prepared(composition, registry, reporter, read_texts)
     # A name with the time in it differs between processes.
     out = Path(all_gather_objects(partial(str, out), str)[1][0])
     trainer = prepared.trainer(RunFolder(out), attach_callbacks)
@@ -90,6 +88,7 @@ def resume(
     registry: Registry,
     *,
     reporter: Reporter,
+    read_texts: TextReader,
     attach_callbacks: Callable[[Trainer], None] = lambda trainer: None,
 ) -> Outcome:
     """Go on with a run from its last checkpoint, as if nothing had happened.
@@ -110,8 +109,7 @@ def resume(
     composition = recorded_composition(folder, registry)
     here = {name: written["run"][name] for name in ("device", "threads")}
     train = composition.train.model_copy(update=here)
-    words = written["run"].get("added_tokens", ())
-    prepared = Prepared(replace(composition, train=train), registry, reporter, words=words)
+    prepared = Prepared(replace(composition, train=train), registry, reporter, read_texts)
     prepared.precision = replace(prepared.precision, why="as before")
     prepared.report()
     prepared.check_read(written["run"])
@@ -130,24 +128,16 @@ def recorded_composition(folder: RunFolder, registry: Registry) -> Composition:
     return replace(resolve(registry, recipe=folder.recipe), recipe=name)
 
 
-def training_corpus(composition: Composition, registry: Registry) -> Corpus:
-    """Return the rows that a composition trains on, numbered as its parts saw them."""
-    needed = composition.needed_columns
-    read = composition.read
-    data = read if isinstance(read, Data) else read_data(composition.data, registry)
-    corpus = data.corpus(needed)
-    if composition.data.split_tokens is None:
+def training_corpus(composition: Composition, registry: Registry, read: TextReader) -> Corpus:
+    """Read the rows that a composition trains on, numbered as its parts saw them."""
+    needed, tokens = composition.needed_columns, composition.data.split_tokens
+    data = composition.read or read(composition.data)
+    corpus: Corpus = data.corpus(needed)
+    if tokens is None:
         return corpus
-    tokenizer = TextTokenizer(load_tokenizer(resolve_model(composition.model.name, registry)))
-    return split_texts(corpus, tokenizer, composition.data.split_tokens, needed.required)
-
-
-def domain_words(composition: Composition, corpus: Corpus, registry: Registry) -> DomainWords:
-    """Return the words of the texts that a run encodes which ``model.add_tokens`` asks for."""
-    tokenizer = load_tokenizer(resolve_model(composition.model.name, registry))
-    names = dict.fromkeys(["text", *composition.needed_columns.encoded])
-    columns = [corpus.column(name) for name in names]
-    return choose_words(columns, tokenizer.backend_tokenizer, composition.model.add_tokens)
+    tokenizer = Models(registry).tokenizer(composition.model.name)
+    pieces: Corpus = data.pieces(corpus, tokenizer, tokens, needed.required)
+    return pieces
 
 
 class Prepared:
@@ -158,10 +148,10 @@ class Prepared:
         composition: Composition,
         registry: Registry,
         reporter: Reporter,
+        read_texts: TextReader,
         read: Callable[..., Any] = call,
-        words: Sequence[str] | None = None,
     ) -> None:
-        """Read it; ``words`` are those that were added before, None has them chosen."""
+        """Read it."""
         self.reporter, self.registry, options = reporter, registry, composition.train
         self.device = distributed.join(resolve_device(options.device))
         rank, size = distributed.rank_and_size()
@@ -173,7 +163,7 @@ class Prepared:
             hint = f"use at least {size}"
             raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
         self.precision = resolve_precision(options.precision, self.device)
-        self.corpus = training_corpus(composition, registry)
+        self.corpus = training_corpus(composition, registry, read_texts)
         commits = dict(self.corpus.report.commits)
         names, warn = self.corpus.report.names, reporter.warning
         dev = dev_sets(options, names, registry, warn, commits, self.corpus)
@@ -192,18 +182,13 @@ class Prepared:
             train=options.model_copy(update=decided),
             data=composition.data.model_copy(update=paths),
         )
-        self.chosen: DomainWords | None = None
-        if composition.model.add_tokens and words is None:
-            self.chosen = domain_words(composition, self.corpus, registry)
-            words = tuple(self.chosen.pieces)
-        self.words = tuple(words or ())
         self.assembly = build(
             self.composition,
             corpus=self.corpus,
             device=self.device,
-            resolve_model=lambda name: resolve_model(name, registry),
+            models=Models(registry),
+            read_texts=read_texts,
             total_steps=options.steps(len(self.corpus)),
-            words=self.words,
             read=read,
         )
 
@@ -248,7 +233,7 @@ class Prepared:
                 "why": self.precision.why,
                 "threads": torch.get_num_threads(),
                 "processes": distributed.rank_and_size()[1],
-                "packed": self.assembly.online.encoder.packed,
+                "packed": self.assembly.online.encoder.why_padded is None,
                 "data": {
                     "rows": len(self.corpus),
                     "blank_dropped": report.blank_dropped,
@@ -258,7 +243,6 @@ class Prepared:
                     "dev": list(self.scorer.dev),
                 },
                 "read": fingerprints(run, self.registry),
-                **({"added_tokens": list(self.words)} if self.words else {}),
             },
         }
         return dump_recipe(run) + "\n" + tomlkit.dumps(facts)
@@ -275,8 +259,6 @@ class Prepared:
         )
         for line in report.lines:
             message(line)
-        if self.chosen is not None:
-            message(self.chosen.line())
         message(f"on {self.device} in {self.precision.name}: {self.precision.why}")
         layers = self.composition.model.train_layers
         by = [adapter.path for adapter in self.composition.of("adapter")]
@@ -289,5 +271,5 @@ class Prepared:
                 message(f"{path} trains {count:,} parameters of its own, which are not saved")
         if encoder.only_fp32 and self.precision.dtype is not None:
             self.reporter.warning("the encoder computes in fp32: in bf16 its family overflows")
-        if not encoder.packed:
+        if encoder.why_padded is not None:
             self.reporter.warning(f"rows are padded: {encoder.why_padded}")

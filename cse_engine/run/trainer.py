@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from cse_core.errors import CseError, PartError
 from cse_core.files import METRICS, RUN_FILE, atomic_write, disk_errors
+from cse_core.protocols import Corpus
 from cse_core.reporter import Reporter
 from cse_core.suites import Role
-from cse_defaults.texts import Corpus
 from cse_engine.run import checkpoint as saved
 from cse_engine.run.checkpoint import Checkpoint, check_best, not_finite
 from cse_engine.run.choice import Choice, choose

@@ -17,6 +17,7 @@ from cse_core.capabilities import Role
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.parts import Loss
+from cse_core.protocols import Encoder
 from cse_core.records import TokenLossSpec
 from cse_core.types import (
     SENTENCE,
@@ -29,7 +30,6 @@ from cse_core.types import (
     StepContext,
     TokenSums,
 )
-from cse_defaults.transformers.encoder import PackedEncoder
 from cse_engine.compose.composition import PlannedPart
 from cse_engine.runtime.distributed import all_reduce_total, rank_and_size
 from cse_engine.step.assembly import Assembly
@@ -280,7 +280,7 @@ def _of_sizes(
 
 
 @contextmanager
-def _without_encoding(loss: PlannedPart, encoder: PackedEncoder) -> Iterator[None]:
+def _without_encoding(loss: PlannedPart, encoder: Encoder) -> Iterator[None]:
     """Refuse a loss that calls the encoder itself, with gradient, over several processes.
 
     Each process computes the whole loss, and the gradients of the encoder are summed: what a loss

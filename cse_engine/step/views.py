@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from cse_core.errors import PartError
+from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
 from cse_core.types import SLOTS_PER_TEXT, TokenBatch, View
-from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.runtime import distributed
 from cse_engine.step.assembly import Assembly, BoundAugmenter
 from cse_engine.step.context import Context
@@ -197,7 +197,7 @@ class ViewBuilder:
             texts = self.augment(augmenter, list(texts), None, view, drawing)
         return tokenizer.content(texts, tokenizer.longest or self.rows.longest)
 
-    def _tokenizer(self, view: str, encoder: SentenceEncoder) -> TextTokenizer:
+    def _tokenizer(self, view: str, encoder: SentenceEncoder) -> Tokenizer:
         """Return a branch's tokenizer, the run's own with the prompt of a view that has one."""
         planned, own = self.assembly.composition.view(view), self.assembly.online.tokenizer
         if planned is None or encoder.tokenizer is not own:  # another model has prompts of its own

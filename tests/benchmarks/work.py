@@ -269,6 +269,7 @@ def tokenising(work: Work) -> tuple[float, float]:
     """
     from cse_defaults.transformers.pretrained import load_tokenizer
     from cse_defaults.transformers.tokenizer import TextTokenizer
+    from cse_engine.step.token_table import token_table
 
     tokenizer = TextTokenizer(load_tokenizer(work.model))
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
@@ -276,7 +277,7 @@ def tokenising(work: Work) -> tuple[float, float]:
     taken, tokens, padded = [], 0, 0
     for batch in batches:
         began = time.perf_counter()
-        table = tokenizer.table(batch, work.length)
+        table = token_table(tokenizer, batch, work.length)
         taken.append(time.perf_counter() - began)
         lengths = (table.offsets.diff() + tokenizer.special_count).clamp(max=work.length)
         tokens += int(lengths.sum())

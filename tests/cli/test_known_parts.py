@@ -10,7 +10,7 @@ from cse_core.records import ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
-from cse_defaults.transformers.model_facts import model_facts
+from cse_engine.compose.models import Models
 from cse_engine.run.dev_sets import DEV, DEV_OF_ROWS
 from tests.core.registry.test_registry import NEGATION
 from tests.core.registry.test_registry import info as plugin
@@ -63,7 +63,7 @@ def test_parts_of_a_known_paper() -> None:
         (lambda: none.recipe("hicl"), "cse-hicl"),
         (lambda: none.dataset("starter"), "cse-starter"),
         (lambda: none.encoder("starter"), "cse-starter"),
-        (lambda: model_facts("starter", none), "cse-starter"),
+        (lambda: Models(none).facts("starter"), "cse-starter"),
     ):
         with pytest.raises(CseError, match=f"pip install {distribution}"):
             find()

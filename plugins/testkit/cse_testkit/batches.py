@@ -16,7 +16,6 @@ from cse_cli.api import load_texts
 from cse_core.capabilities import Role
 from cse_core.functional import derive_seed
 from cse_core.loading import load_factory
-from cse_core.options import LossOptions, parts_held
 from cse_core.parts import Setup
 from cse_core.protocols import Encoder, Tokenizer
 from cse_core.records import Kind
@@ -257,8 +256,6 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         text_encoder=_text_encoder,
         load_texts=load_texts,
         load_masked_lm=_no_masked_lm,
-        branches={"online": dimension},
-        parts={},
     )
     return dataclasses.replace(setup, **changes)
 
@@ -274,12 +271,7 @@ def make_part(kind: Kind, name: str, *, dimension: int = 8, **options: Any) -> A
     """
     spec = installed_registry().find(kind, name).spec
     typed = spec.options_class(**options)
-    lent = {n: getattr(typed, n) for n in LossOptions.model_fields if kind == "loss"}
-    held = {
-        option: make_part(of, ref.use, dimension=dimension, **{**(ref.model_extra or {}), **lent})
-        for option, (of, ref) in parts_held(typed).items()
-    }
-    setup = make_setup(name, dimension=dimension, parts=held)
+    setup = make_setup(name, dimension=dimension)
     part: Any = load_factory(spec.factory)(typed, setup)
     part.name, part.path = name, f"{kind}.{name}"
     if isinstance(part, nn.Module):

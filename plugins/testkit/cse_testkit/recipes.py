@@ -71,7 +71,7 @@ OF_THE_RUN = frozenset(
         *("train.report", "train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
         *("model.gradient_checkpointing", "model.prompt", "data.held_out", "train.select_start"),
-        *("inference.normalize", "inference.truncate_dim", "model.add_tokens"),
+        *("inference.normalize", "inference.truncate_dim"),
     }
 )
 """Settings of a run, a machine or the start, which no paper gives; a table may name one anyway."""

@@ -14,7 +14,7 @@ from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
 from cse_defaults.basics.infonce import Infonce
-from cse_defaults.texts import Corpus
+from cse_defaults.texts import Corpus, read_data
 from cse_engine.run.checkpoint import Checkpoint, weights
 from cse_engine.run.run import resume, train
 from cse_engine.run.selection import Scorer
@@ -291,7 +291,7 @@ def test_parts_see_the_corpus_before_a_folder(
 
     monkeypatch.setattr(Infonce, "prepare", prepare)
     with pytest.raises(CseError, match="cannot use these rows"):
-        train(composition, registry, out=out, reporter=Reporter())
+        train(composition, registry, out=out, reporter=Reporter(), read_texts=read_data)
     assert not out.exists()
     stopping = Reporter()
     stopping.step = lambda done: signal.raise_signal(signal.SIGTERM)  # type: ignore[method-assign]

@@ -14,11 +14,12 @@ from torch import Tensor
 from cse_core.options import AugmenterOptions
 from cse_core.parts import Augmenter
 from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View
-from cse_defaults.transformers.tokenizer import TextTokenizer, TokenTable
+from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import BoundAugmenter
 from cse_engine.step.passes import Encoded, Passes
 from cse_engine.step.row_keys import KeysOnDevice
+from cse_engine.step.token_table import TokenTable
 from cse_engine.step.views import PreparedView, ViewBuilder
 from tests.engine.step.test_branches import EMA
 from tests.engine.step.test_chunks import RECIPES
