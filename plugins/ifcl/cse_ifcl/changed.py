@@ -82,17 +82,18 @@ def _encode_changed(
         options={"train.seed": _SEED, **options},
     ) as session:  # fmt: skip
         part: Any = session.parts[f"aug.{aug}"] if aug else None
-        source = session.encoder().dropout_source
-    source.seed(_SEED)
-    sentences.encoder.use_dropout(source)
+        online: Any = session.encoder()
+    online.dropout_source.seed(_SEED)
+    sentences.encoder.use_dropout(online.dropout_source)
 
     def encode(rows: torch.Tensor, step: int) -> torch.Tensor:
         seed = derive_seed(_SEED, 0, step, "part", "words", "rank 0", f"aug.{aug}", view.name)
-        ctx = SimpleNamespace(
+        ctx: Any = SimpleNamespace(
             round=0, rows=rows, device=device,
             generator=lambda *_, **__: torch.Generator().manual_seed(seed),
         )  # fmt: skip
-        batch, hooks = [texts[row] for row in rows.tolist()], {}
+        batch = [texts[row] for row in rows.tolist()]
+        hooks: dict[str, Any] = {}
         if isinstance(part, WordAugmenter):
             batch = part(batch, None, view, ctx)
         content = sentences.tokenizer.content(batch, sentences.max_length)
