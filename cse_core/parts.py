@@ -35,8 +35,6 @@ from cse_core.types import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from transformers import PreTrainedModel
-
     from cse_core.protocols import Corpus, Encoder, MaskedHead, Rows, Tokenizer
     from cse_core.types import Hidden, TokenStates
 
@@ -380,7 +378,7 @@ class Branch(Part):
 class Adapter(Part):
     """Chooses which weights of the encoder are trained; additions live in the encoder's modules."""
 
-    def wrap(self, model: PreTrainedModel) -> None:
+    def wrap(self, model: torch.nn.Module) -> None:
         """Change the encoder in place, once, before branches copy it.
 
         What then requires a gradient is trained; copies share all other weights. For a plan,
@@ -388,11 +386,11 @@ class Adapter(Part):
         """
         raise TypeError(f"{type(self).__name__} does not adapt")
 
-    def merged(self, model: PreTrainedModel) -> PreTrainedModel:
+    def merged(self, model: torch.nn.Module) -> torch.nn.Module:
         """Return a model of the same vectors without added modules; leave ``model`` unchanged."""
         return model
 
-    def save(self, model: PreTrainedModel, folder: Path, base: str) -> None:
+    def save(self, model: torch.nn.Module, folder: Path, base: str) -> None:
         """Write what was added, in a format of its own, into ``adapter/`` of the saved model.
 
         Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import (
+    AdapterSpec,
     BranchSpec,
     HeadSpec,
     LossSpec,
@@ -90,6 +91,18 @@ def cse_losses() -> list[LossSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe of labelled pairs."""
     return records_of_files(RecipeSpec, "cse_defaults.basics:recipes")
+
+
+@hookimpl
+def cse_adapters() -> list[AdapterSpec]:
+    """Return the adapter that trains new heads alone."""
+    return [
+        AdapterSpec(
+            name="frozen",
+            summary="trains no weight of the encoder: new heads and losses alone",
+            factory="cse_defaults.basics.adapters:FrozenEncoder",
+        )
+    ]
 
 
 @hookimpl
