@@ -157,8 +157,8 @@ def _views(part: Part, came: list[View], rows: Tensor, *_: Any) -> str | None:
     return None
 
 
-def _ordered(part: Part, came: Tensor | None, rows: Any, *_: Any) -> str | None:
-    if came is None or torch.equal(came.sort().values, torch.arange(len(rows))):
+def _ordered(part: Part, came: Tensor, rows: Any, *_: Any) -> str | None:
+    if torch.equal(came.sort().values, torch.arange(len(rows))):
         return None
     return f"promised each of {len(rows)} rows once, returned {_kind(came)}"
 
@@ -278,7 +278,7 @@ def _nothing_more(*_: Any) -> None:
 _PROMISES: dict[str, tuple[str, Any, Callable[..., str | None]]] = {
     "views": ("a list of View", list, _views),
     "__call__": ("it changed", object, _changed),
-    "order": ("the order of the rows or None", Tensor | None, _ordered),
+    "order": ("the order of the rows", Tensor, _ordered),
     "transform": ("Embeddings by view", Mapping, _transformed),
     "loss": ("a LossOutput", LossOutput, _lost),
     "sums": ("TokenSums", TokenSums, _summed),
