@@ -4,7 +4,8 @@ Nothing here imports torch, and nothing heavy (numpy, pyarrow, datasets) is impo
 read.
 """
 
-from cse_defaults.texts.corpus import Corpus, LoadReport, TextColumn
+from cse_core.texts import LoadReport
+from cse_defaults.texts.corpus import Corpus, TextColumn
 from cse_defaults.texts.load import Data, load_corpus, read_data
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,11 @@ class Head(MaskedHead):
         """See the protocol."""
         # A decoder asks its encoder, which is not there, and returns None.
         matrix: Any = self.model.get_output_embeddings() or self.model.lm_head
-        own = matrix.weight if encoder is None else encoder.model.get_input_embeddings().weight
+        own = (
+            matrix.weight
+            if encoder is None
+            else cast(Any, encoder.model).get_input_embeddings().weight
+        )
         matrix.weight = nn.Parameter(own.detach().clone()) if encoder is None else own
 
     def forward(self, states: Tensor) -> Tensor:
@@ -56,14 +60,14 @@ class Head(MaskedHead):
         return logits.squeeze(0)
 
 
-def load_masked_lm(path: str | Path, **how: Any) -> WithHead:
+def load_masked_lm(path: str | Path, *, lower_case: bool = False, **how: Any) -> WithHead:
     """Load an encoder, its head, drawn where the folder has no weights for it, and its tokenizer.
 
     ``load_model`` gets ``how``.
     """
     with translate_load_errors(str(path)):
         model, pretrained = load_model(path, head=True, **how)
-        tokenizer = load_tokenizer(path)
+        tokenizer = load_tokenizer(path, lower_case=lower_case)
         inner = getattr(model, model.base_model_prefix)
         head = Head(model, pretrained)
         return PackedEncoder(inner), head, TextTokenizer(tokenizer)
