@@ -167,7 +167,6 @@ def journey(folder: Path) -> Iterator[dict[str, Any]]:
     start = folder / "start"
     start.mkdir()
     (start / "toy.json").write_text("{}")
-    (start / "config.json").write_text("{}")
     for name, stop, sets in (
         ("steps", None, ()), ("steps-stopped", 2, ()), ("chunks", None, ("train.chunk_size=4",)),
         ("rounds", None, ()), ("rounds-stopped", 5, ()),
