@@ -147,17 +147,6 @@ class Part:
     def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """See the rows of a round before its first step; on resume, after state is restored."""
 
-    def order(
-        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
-    ) -> Tensor | None:
-        """Return the order in which an epoch takes the rows of a round, ``size`` per step.
-
-        ``[rows]``, each once; None keeps the order. Only one part of a run may return one. It is
-        called before each epoch and on resume, and may depend only on the rows, ``begin_round`` and
-        ``draws(name)``, generators of the epoch.
-        """
-        return None
-
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round of training, or None if there are no more."""
         return None
@@ -322,6 +311,18 @@ class NegativeStore(Part):
         those of all sentences.
         """
         return negatives
+
+
+class Sampler(Part):
+    """Chooses the rows of each batch."""
+
+    def order(self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]) -> Tensor:
+        """Order the rows of a round for an epoch of batches of ``size``: ``[rows]``, each once.
+
+        It is called before each epoch and on resume, and may depend only on the rows,
+        ``begin_round`` and ``draws(name)``, generators of the epoch.
+        """
+        raise TypeError(f"{type(self).__name__} does not order rows")
 
 
 class Loss(Part):

@@ -12,7 +12,7 @@ from cse_core.records import (
     PoolSpec,
     RecipeSpec,
     RowPoolerSpec,
-    StoreSpec,
+    SamplerSpec,
 )
 
 CACHED = "each text that no part changes is encoded once; steps read vectors of the cache folder"
@@ -60,15 +60,14 @@ def cse_poolers() -> list[PoolSpec]:
 
 
 @hookimpl
-def cse_negative_stores() -> list[StoreSpec]:
-    """Return what makes batches of one group."""
+def cse_samplers() -> list[SamplerSpec]:
+    """Return the sampler of batches of one group."""
     return [
-        StoreSpec(
+        SamplerSpec(
             name="grouped",
             summary="batches of rows that share a label, such as their source or topic",
             factory="cse_defaults.basics.grouped:Grouped",
             options="cse_defaults.basics.options:GroupedOptions",
-            encodes=(),
             reads=lambda chosen: {chosen.column: "label"},
         )
     ]

@@ -166,8 +166,8 @@ def _views(result: list[View], rows: Tensor, *_: Any) -> str | None:
     return None
 
 
-def _ordered(result: Tensor | None, rows: Any, *_: Any) -> str | None:
-    if result is None or torch.equal(result.sort().values, torch.arange(len(rows))):
+def _ordered(result: Tensor, rows: Any, *_: Any) -> str | None:
+    if torch.equal(result.sort().values, torch.arange(len(rows))):
         return None
     return f"promised each of {len(rows)} rows once, returned {_kind(result)}"
 
@@ -229,7 +229,7 @@ def _measured(result: Mapping[str, float], *_: Any) -> str | None:
 
 _PROMISES: dict[str, tuple[str, Any, Callable[..., str | None] | None]] = {
     "views": ("a list of View", list, _views),
-    "order": ("the order of the rows or None", Tensor | None, _ordered),
+    "order": ("the order of the rows", Tensor, _ordered),
     "Augmenter": ("it changed", object, _augmented),
     "Transform": ("Embeddings by view", Mapping, _transformed),
     "Loss": ("a LossOutput", LossOutput, _scalars),
