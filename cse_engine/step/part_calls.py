@@ -90,7 +90,7 @@ class PartCalls:
         before, self._calling = self._calling, (part, method)
         thorough = self.always or self._first
         try:
-            result, wrong = _watched(function, given) if thorough else (function(*given), None)
+            result, wrong = _supervised(function, given) if thorough else (function(*given), None)
         finally:
             self._calling = before
         if wrong:
@@ -254,7 +254,7 @@ by the part's kind."""
 _BESIDE_STEPS = ("pool", "prompt", "content", "reads", "slices", "join", "next_round", "compute")
 
 
-def _watched(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
+def _supervised(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
     """Call a part's method; return its result, and what else it did that it must not do."""
     try:
         inspect.signature(function).bind(*given)

@@ -247,6 +247,7 @@ def _equal(one: Any, two: Any) -> bool:
     if isinstance(one, Tensor):
         return torch.equal(one, two)
     if isinstance(one, TokenBatch):
-        same = (torch.equal(getattr(one, name), getattr(two, name)) for name in _COMPARED)
-        return one is two or all(same)
+        return one is two or all(
+            torch.equal(*(getattr(x, n) for x in (one, two))) for n in _COMPARED
+        )
     return bool(one == two)
