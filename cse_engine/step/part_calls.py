@@ -291,11 +291,8 @@ def _misuse(
     if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
         made = getattr(result, "value", getattr(result, "total", result))
         read = _tensors(getattr(given[0], "anchors", given[0]))
-        if (
-            torch.is_grad_enabled()
-            and not made.requires_grad
-            and any(x.requires_grad for x in read)
-        ):
+        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read)
+        if learns and not made.requires_grad:
             what = "vectors" if made is result else "a value"
             return f"returned {what} without gradient: nothing would learn from it"
     return None
