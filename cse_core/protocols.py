@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
 
+from cse_core.texts import NO_COLUMNS, DataOptions, LoadReport, NeededColumns
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from cse_core.records import ColumnType
-    from cse_core.texts import LoadReport
     from cse_core.types import CorpusKeys, Hidden, TokenBatch
 
 
@@ -271,3 +272,35 @@ class Rows(Protocol):
         """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""
 
     def __len__(self) -> int: ...
+
+
+class Data(Protocol):
+    """All rows and columns that ``data.*`` names, of which a run takes what it needs."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that some source has, ``text`` first."""
+
+    @property
+    def texts(self) -> set[str]:
+        """Names of the columns of files that hold texts of more than a word."""
+
+    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
+        """Give the rows that have a text in ``text`` and in every column that a run needs.
+
+        Raises:
+            CseError: If a column is missing, or no row is complete.
+        """
+
+    def pieces(
+        self, corpus: Any, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
+    ) -> Corpus:
+        """Cut the texts of a corpus, which this made, into pieces of at most ``tokens`` tokens.
+
+        Raises:
+            CseError: If the run encodes further ``columns``: only texts are cut.
+        """
+
+
+TextReader = Callable[[DataOptions], Data]
+"""Reads what ``data.*`` names; a ``CseError`` says which source is missing or wrong."""

@@ -1,12 +1,10 @@
 """Training texts: options ``data.*``, the columns that a run asks for, and what a reader gives."""
 
-# mypy: disable-error-code="empty-body"
-
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -14,7 +12,7 @@ from cse_core.options import Location, Options
 from cse_core.records import ColumnType
 
 if TYPE_CHECKING:
-    from cse_core.protocols import Corpus, Tokenizer
+    pass
 
 
 class DataOptions(Options):
@@ -91,35 +89,3 @@ class LoadReport:
         """Return the messages, and whether texts are made up."""
         made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
         return (*self.messages, made_up) if self.made_up else self.messages
-
-
-class Data(Protocol):
-    """All rows and columns that ``data.*`` names, of which a run takes what it needs."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that some source has, ``text`` first."""
-
-    @property
-    def texts(self) -> set[str]:
-        """Names of the columns of files that hold texts of more than a word."""
-
-    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
-        """Give the rows that have a text in ``text`` and in every column that a run needs.
-
-        Raises:
-            CseError: If a column is missing, or no row is complete.
-        """
-
-    def pieces(
-        self, corpus: Any, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
-    ) -> Corpus:
-        """Cut the texts of a corpus, which this made, into pieces of at most ``tokens`` tokens.
-
-        Raises:
-            CseError: If the run encodes further ``columns``: only texts are cut.
-        """
-
-
-TextReader = Callable[[DataOptions], Data]
-"""Reads what ``data.*`` names; a ``CseError`` says which source is missing or wrong."""

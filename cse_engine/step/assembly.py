@@ -13,9 +13,9 @@ from torch import nn
 from cse_core.errors import CseError, raise_all
 from cse_core.functional import derive_seed
 from cse_core.parts import Augmenter, Branch, Part, RowPooler
-from cse_core.protocols import Corpus, Encoder, Tokenizer
+from cse_core.protocols import Corpus, Data, Encoder, Tokenizer
 from cse_core.records import Kind
-from cse_core.texts import Data, DataOptions
+from cse_core.texts import DataOptions
 from cse_engine.compose.checks import check_dimensions
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models

@@ -15,10 +15,10 @@ from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
 from cse_core.model_card import AGAIN
 from cse_core.parts import Part, RowPooler, Setup, SlicePooler
-from cse_core.protocols import Corpus, Encoder, MaskedHead, Tokenizer
+from cse_core.protocols import Corpus, Data, Encoder, MaskedHead, Tokenizer
 from cse_core.records import HeadSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
-from cse_core.texts import Data, DataOptions
+from cse_core.texts import DataOptions
 from cse_core.weights import check_finite
 from cse_engine.compose.composition import PlannedPart
 from cse_engine.compose.models import Models
