@@ -90,7 +90,7 @@ class PartCalls:
         before, self._calling = self._calling, (part, method)
         thorough = self.always or self._first
         try:
-            result, wrong = _watched(function, given) if thorough else (function(*given), None)
+            result, wrong = _supervised(function, given) if thorough else (function(*given), None)
         finally:
             self._calling = before
         if wrong:
@@ -254,7 +254,7 @@ by the part's kind."""
 _BESIDE_STEPS = ("pool", "prompt", "content", "reads", "slices", "join", "next_round", "compute")
 
 
-def _watched(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
+def _supervised(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
     """Call a part's method; return its result, and what else it did that it must not do."""
     try:
         inspect.signature(function).bind(*given)
@@ -291,11 +291,8 @@ def _misuse(
     if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
         made = getattr(result, "value", getattr(result, "total", result))
         read = _tensors(getattr(given[0], "anchors", given[0]))
-        if (
-            torch.is_grad_enabled()
-            and not made.requires_grad
-            and any(x.requires_grad for x in read)
-        ):
+        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read)
+        if learns and not made.requires_grad:
             what = "vectors" if made is result else "a value"
             return f"returned {what} without gradient: nothing would learn from it"
     return None
