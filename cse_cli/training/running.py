@@ -127,7 +127,7 @@ def _train(
             reporter=Reporters(reporter, makers),
             read_texts=plugins.read,
             keep_tables=partial(keep_tables, reporter=reporter),
-            recorded=recorded and recorded.settings["run"],
+            recorded=None if recorded is None else recorded.settings["run"],
         )
         prepared.assembly.calls.always = check_parts
         if recorded is None:
