@@ -94,7 +94,7 @@ def in_words(found: Accepts) -> str:
     """Return what is accepted with its article, as messages say it: an integer >= 1 or none."""
     words = []
     if found.choices:
-        choices = ", ".join(as_typed(choice) for choice in found.choices)
+        choices = ", ".join(format_value(choice) for choice in found.choices)
         words.append(f"one of {choices}" if len(found.choices) > 1 else choices)
     bounds = f" {' and '.join(found.bounds)}" if found.bounds else ""
     if found.schedule:
@@ -127,7 +127,7 @@ def type_text(found: Accepts) -> str:
     return re.sub(r"(^| or )an? ", r"\1", in_words(found))
 
 
-def as_typed(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as a user would type it."""
     if value is None:
         return "none"
@@ -136,9 +136,9 @@ def as_typed(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     if isinstance(value, tuple | list):
-        return f"[{', '.join(as_typed(item) for item in value)}]"
+        return f"[{', '.join(format_value(item) for item in value)}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {as_typed(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {format_value(item)}" for key, item in value.items()) + "}"
     return str(value)
 
 
@@ -171,7 +171,7 @@ def _bounds(metadata: Sequence[Any]) -> list[str]:
         if isinstance(item, FieldInfo):
             words += _bounds(item.metadata)
         words += [
-            f"{word} {as_typed(getattr(item, kind.__name__.lower()))}"
+            f"{word} {format_value(getattr(item, kind.__name__.lower()))}"
             for kind, word in _BOUNDS
             if isinstance(item, kind)
         ]
@@ -241,7 +241,7 @@ class OptionReader:
     def _value(self, value: Any, wanted: Accepts, where: str) -> Any:
         """Return a value in the type that an option wants, as far as that is open."""
         if typed := isinstance(value, FlagText):
-            value = _typed_text(value, wanted)
+            value = parse_flag(value, wanted)
         if isinstance(value, list | tuple):
             if wanted.items is None:
                 return value
@@ -296,7 +296,7 @@ def _unknown_option(name: str, model: type[Options]) -> str:
     return hint
 
 
-def _typed_text(text: FlagText, wanted: Accepts) -> Any:
+def parse_flag(text: FlagText, wanted: Accepts) -> Any:
     """Return a value of the command line: in TOML's syntax first, else as text."""
     parsed = _parse(str(text))
     if isinstance(parsed, str) and "," in parsed and wanted.items is not None and not wanted.text:
