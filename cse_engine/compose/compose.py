@@ -55,7 +55,7 @@ from cse_engine.compose.settings import (
     TrainOptions,
     ViewOptions,
 )
-from cse_engine.compose.values import OptionReader, field_accepts, format_value, parse_flag
+from cse_engine.compose.values import Accepted, OptionReader, format_value, parse_flag
 
 DataLookup = Callable[[DataOptions], Any]
 """Reads the data, as a ``cse_defaults.texts.Data``."""
@@ -144,7 +144,7 @@ def look(
     if facts is not None:
         return Known(facts, Declared(), dict(recorded), complete=True)
     written = [document.table.get("model", {}).get("name") for document in documents]
-    accepted = field_accepts(ModelOptions.model_fields["name"])
+    accepted = Accepted.of(ModelOptions.model_fields["name"])
     typed = [parse_flag(each.value, accepted) for each in settings if each.path == "model.name"]
     names = [name for name in (ModelOptions().name, *written, model, *typed) if name is not None]
     facts, says = RunInfo(model=str(names[-1])), Declared()
