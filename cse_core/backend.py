@@ -55,8 +55,8 @@ class TokenCount(NamedTuple):
 class Backend(Protocol):
     """Finds, describes, loads and saves the models of one library.
 
-    The class is called without an argument. ``find``, ``takes``, ``facts``, ``card``, ``check``,
-    ``count_tokens`` and ``problems`` import no torch.
+    The class is called without an argument. All methods but those that load and save import no
+    torch.
     """
 
     def find(self, name: str, installed: Sequence[str], *, weights: bool) -> Path | None:
@@ -70,6 +70,9 @@ class Backend(Protocol):
         Raises:
             CseError: If the name is known to be wrong.
         """
+
+    def cached(self, name: str) -> Path | None:
+        """Find a model that was fetched before; nothing is fetched."""
 
     def takes(self, folder: Path) -> bool:
         """Tell whether a folder holds a model of this library."""

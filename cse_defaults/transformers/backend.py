@@ -50,6 +50,13 @@ class Transformers:
         """Fetch a model of the hub, or its small files; without a network from the cache."""
         return hub_folder(name, installed, weights=weights)
 
+    def cached(self, name: str) -> Path | None:
+        """Look into the cache of the hub."""
+        from huggingface_hub import try_to_load_from_cache
+
+        config = try_to_load_from_cache(name, "config.json")
+        return Path(config).parent if isinstance(config, str) else None
+
     def takes(self, folder: Path) -> bool:
         """Take every folder: what is wrong with one, transformers' own files say best."""
         return True

@@ -85,7 +85,8 @@ class Models:
             return package_path(registry.encoder(name).spec.path, where="model.name")
         if os.path.exists(path):
             inside = path / "model"
-            return inside if (inside / "config.json").is_file() else path
+            inner = any((inside / file).is_file() for file in ("config.json", MANIFEST))
+            return inside if inner else path
         if registry.how_to_get("encoder", name):
             registry.encoder(name)
         if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
@@ -110,6 +111,17 @@ class Models:
         installed = [item.name for item in self.registry.encoders()]
         fetched = (item.find(name, installed, weights=weights) for item in self.backends.values())
         return next((path for path in fetched if path is not None), None)
+
+    def local(self, name: str) -> Path | None:
+        """Find the folder of a model that is here, or was fetched before.
+
+        Raises:
+            CseError: As :meth:`find` does.
+        """
+        if (path := self.find(name)) is not None:
+            return path
+        cached = (backend.cached(name) for backend in self.backends.values())
+        return next((path for path in cached if path is not None), None)
 
     def weights(self, name: str) -> Path:
         """Find the folder of a model with its weights."""

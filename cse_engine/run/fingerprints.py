@@ -34,17 +34,12 @@ def fingerprints(run: Composition, registry: Registry) -> dict[str, str]:
 
 def _files(name: str, registry: Registry) -> Iterator[tuple[Path, str]]:
     """Yield the files that a name stands for, and how messages name each."""
-    from huggingface_hub import try_to_load_from_cache
-
     try:
-        place = Models(registry).find(name)
+        place = Models(registry).local(name)
     except CseError:
         return  # a word, such as self
     if place is None:
-        cached = try_to_load_from_cache(name, "config.json")
-        if not isinstance(cached, str):
-            return
-        place = Path(cached).parent
+        return
     if place.is_file():
         yield place, place.name
     yield from _files_in(place)
