@@ -56,7 +56,7 @@ class PlannedRun:
         return [*plan_lines(self.composition, self._own_lines()), *heading, *changed]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as data that JSON can hold."""
+        """Return the plan as data that JSON can hold."""
         duration = self._duration()
         return {
             **plan_dict(self.composition),
@@ -76,7 +76,7 @@ class PlannedRun:
         }
 
     def _own_lines(self) -> list[str]:
-        """Return when it is evaluated, what chooses the checkpoint, and where it lies."""
+        """Describe its evaluations, its checkpoint and its folder."""
         chosen, patience = self._chosen(), self.composition.train.patience
         lines = [self.lengths.line()] if self.lengths is not None else []
         if self.lengths is not None and self.lengths.unknown:
@@ -260,7 +260,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
 
 
 def warnings_of(composition: Composition) -> list[str]:
-    """Return what a user should look at: what reading the data noticed, and the parts warn of."""
+    """List the warnings of the data's reading and of the composition."""
     read, needed = composition.read, composition.needed_columns
     noticed = () if read is None else read.corpus(needed).report.messages
     return [*noticed, *composition.warnings]
@@ -284,7 +284,7 @@ def _known(facts: RunInfo) -> str:
 
 
 def format_steps(composition: Composition) -> str:
-    """Return how many steps there are; the pairs of a round are not known before it is mined.
+    """Count the steps; the pairs of a round are not known before it is mined.
 
     Returns:
         A clause that begins with a comma; empty where nothing is known.
@@ -317,7 +317,7 @@ def _view(view: PlannedView) -> str:
 
 
 def data_flow(run: Composition) -> list[str]:
-    """Return what each part gets from where, one line each."""
+    """Draw the data flow between parts, one line for each edge."""
     branch_of = {view.name: view.branch for view in run.views}
     lines = []
     for loss, options in run.losses():

@@ -26,7 +26,7 @@ _WORDS = (None, "auto", "none", "self")
 
 
 def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> Composition:
-    """Return what a user chose with the flags of :func:`choice_flags`, checked.
+    """Compose and check the flags of :func:`choice_flags`.
 
     Args:
         choice: The command line's choice.

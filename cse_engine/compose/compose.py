@@ -115,14 +115,10 @@ def resolve(
     with collect_errors(errors):
         poolers = replace(own, table={"pool": known.says.poolers()})
         apply_kinds(draft, kinds or {}, poolers)
-    flags: dict[str, dict[str, Any]] = {
-        "model": {"name": model},
-        "data": {"path": list(data)},
-        "train": {"dev": list(dev)},
-    }
-    for table, values in flags.items():
-        given = {name: value for name, value in values.items() if value not in (None, [])}
-        draft.write(table, given, COMMAND_LINE)
+    flags = (("model", "name", model), ("data", "path", [*data]), ("train", "dev", [*dev]))
+    for table, name, value in flags:
+        if value not in (None, []):
+            draft.write(table, {name: value}, COMMAND_LINE)
     errors += unread
     with collect_errors(errors):
         apply_sets(draft, settings, registry)

@@ -61,7 +61,7 @@ def _role(run: Run, view: str) -> Role:
 
 
 def _branch_of(maker: PlannedPart | None) -> str:
-    """Return who encodes a view that no setting names: the branch of the store that makes it."""
+    """Find the branch of a view that no setting names: that of the store that makes it."""
     options = None if maker is None else maker.options
     branch = options.branch if isinstance(options, StoreOptions) else None
     return branch or "online"
@@ -139,7 +139,7 @@ def _needed(run: Run) -> tuple[list[str], list[Problem]]:
 
 
 def _place(view: str, declared: Mapping[str, ViewSpec]) -> int:
-    """Return where a view stands in the plan: declared positives are right behind the anchor."""
+    """Order views in the plan: declared positives are right behind the anchor."""
     if view in ("anchor", "positive"):
         return ("anchor", "positive").index(view)
     positive = view in declared and declared[view].role == "positive"

@@ -248,7 +248,7 @@ class OptionReader:
 
 
 def _unknown_option(name: str, model: type[Options]) -> str:
-    """Return what was meant: an option of this model, or of another of the core's tables."""
+    """Suggest an option of this model, or of another of the core's tables."""
     hint = did_you_mean(name, model.model_fields)
     if model in CORE_OPTIONS.values() and not hint.startswith("did you mean"):
         paths = [
