@@ -136,7 +136,7 @@ def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpac
     from cse_cli.training.train_checks import planned_run
 
     composition, choice, plugins = compose(recipe, chosen)
-    run = planned_run(composition, choice, plugins, None if out is None else Path(out))
+    run = planned_run(composition, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)
 
 

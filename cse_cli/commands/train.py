@@ -96,7 +96,7 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        planned = planned_run(composition, choice, plugins, out, force=force)
+        planned = planned_run(composition, plugins, out, force=force)
         if json:
             say_json(planned.as_dict())
         else:
