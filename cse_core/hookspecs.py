@@ -18,7 +18,6 @@ from cse_core.records import (
     AdapterSpec,
     AugmenterSpec,
     BranchSpec,
-    DatasetSpec,
     EncoderSpec,
     LossSpec,
     MetricSpec,
@@ -28,6 +27,7 @@ from cse_core.records import (
     Record,
     ReporterSpec,
     ScheduleSpec,
+    SourceSpec,
     StoreSpec,
     StudySpec,
     SuiteSpec,
@@ -194,15 +194,15 @@ def cse_encoders() -> Iterable[EncoderSpec]:
 
 
 @_hookspec
-def cse_datasets() -> Iterable[DatasetSpec]:
-    """Return data sets: ``--data``.
+def cse_sources() -> Iterable[SourceSpec]:
+    """Return sources of texts, data sets in the package and readers of files: ``--data``.
 
     Example::
 
         @hookimpl
-        def cse_datasets():
+        def cse_sources():
             summary = "2,000 questions of a forum"
-            return [DatasetSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
+            return [SourceSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
     """
 
 

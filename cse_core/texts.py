@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
@@ -14,6 +15,10 @@ from cse_core.records import ColumnType
 
 if TYPE_CHECKING:
     from cse_core.protocols import Corpus, Tokenizer
+
+Unit = Literal["sentence", "paragraph", "document"]
+Cell = str | list[str] | float | None
+"""What a row has in a column: a text, several, a number, or nothing."""
 
 
 class DataOptions(Options):
@@ -26,7 +31,7 @@ class DataOptions(Options):
     ``--data FILE:2`` sets it. Empty: once."""
     prompts: tuple[str, ...] = ()
     """Text before every training text of each data.path."""
-    unit: Literal["sentence", "paragraph", "document"] = "sentence"
+    unit: Unit = "sentence"
     """What a row is if the data has documents."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
@@ -63,6 +68,46 @@ class NeededColumns(NamedTuple):
 NO_COLUMNS = NeededColumns()
 FILLED = ("document", "title")
 """Columns that rows may lack: those of no document, and those of a file without the column."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a source.
+
+    Attributes:
+        limit: Rows that are taken at most; None for all.
+        unit: What a row of a document is.
+        exact: Whether blank rows count: then row N is line N of a file.
+        split: ``train``, ``dev`` or ``test``, of a source with splits whose name says none.
+        options: What stands behind ``?`` in the name: ``{"table": "notes"}``.
+    """
+
+    limit: int | None = None
+    unit: Unit = "sentence"
+    exact: bool = False
+    split: Literal["train", "dev", "test"] = "train"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Reads texts of one kind; made anew for each reading.
+
+    It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
+    ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs
+    of a data set in a package (sentence1, sentence2, score, subset); ``title(name) -> str``, what
+    a dev set of the rows that were read is called; ``commit(name) -> str``, their version; and
+    ``fingerprint(name) -> str`` of a file, which is read once where it is large, and then kept in
+    the cache.
+    """
+
+    def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:
+        """Yield the rows in their order, each behind its place for errors: ``a.xlsx, row 2``.
+
+        The caller stops at ``wanted.limit``. The file of a name with an ending is there.
+
+        Raises:
+            CseError: If the name has nothing to read, or a row is malformed.
+        """
 
 
 class Data(Protocol):

@@ -32,7 +32,7 @@ class LoadReport:
         names: The sources that were read.
         blank_dropped: Rows and lines dropped because their text is blank.
         incomplete_dropped: Rows dropped because another column that the run needs is blank.
-        made_up: Names of sources whose texts are made up, or nothing.
+        made_up: Names of sources whose texts are made up.
         messages: What a user should know of the data, a line each.
         commits: That of each data set of the hub, where it is known.
     """
@@ -40,14 +40,14 @@ class LoadReport:
     names: tuple[str, ...] = ()
     blank_dropped: int = 0
     incomplete_dropped: int = 0
-    made_up: str = ""
+    made_up: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     commits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Return the messages, and whether texts are made up."""
-        made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
+        made_up = f"{', '.join(self.made_up)}: synthetic texts, made up to try things; no benchmark"
         return (*self.messages, made_up) if self.made_up else self.messages
 
 
