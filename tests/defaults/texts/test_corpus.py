@@ -42,7 +42,8 @@ SPEC = SourceSpec(
     synthetic=True,
 )
 INSTALLED = Registry(
-    Registered(each, "made-up", "1", "made-up:p") for each in [SPEC, *cse_sources(), *WORDS_OF_PLUGINS]
+    Registered(each, "made-up", "1", "made-up:p")
+    for each in [SPEC, *cse_sources(), *WORDS_OF_PLUGINS]
 )
 
 

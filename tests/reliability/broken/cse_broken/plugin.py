@@ -11,6 +11,7 @@ from cse_core.records import (
     Record,
     RowPoolerSpec,
     ScheduleSpec,
+    SourceSpec,
     StoreSpec,
 )
 
