@@ -31,8 +31,8 @@ from cse_core.errors import visible
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registered, Registry
 from cse_defaults.transformers.hub import is_hub_reachable
-from cse_defaults.transformers.model_facts import find_model
 from cse_engine.compose.compose import resolve
+from cse_engine.compose.models import Models
 from cse_engine.compose.reading import read_toml
 from cse_engine.compose.settings import CORE_OPTIONS
 from cse_engine.compose.values import as_typed
@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "Choice", "Installed", "Loading", "ModelArgument",
+    "Models",
     "PluginInfo", "Registered", "Registry", "absolute_path", "as_typed", "check_can_load",
     "check_model", "check_out_file", "check_out_folder", "check_read", "choice_flags", "code",
     "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
-    "describe", "echo", "echo_err", "fail", "find_model", "installed", "is_hub_reachable",
+    "describe", "echo", "echo_err", "fail", "installed", "is_hub_reachable",
     "keep_scores", "known_set", "load_texts", "markdown_table", "model_flags", "out_file", "plain",
     "plain_table", "processor", "progress", "read_json", "read_toml", "resolve", "say_json",
     "say_table", "shared", "visible", "warn", "with_absolute_paths",

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -29,6 +30,8 @@ LOCK = ".lock"
 """Holds the number of the process that trains into the folder."""
 MANIFEST = "cse.json"
 """The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
+HEADS = "heads.safetensors"
+"""Weights of a saved model's heads, and of a row pooler or slicer that has any."""
 _MAX_TEXT_BYTES = 2**28
 SUMS = "checksums.json"
 """SHA-256 of every other file of a whole folder, by its path in it."""
@@ -201,6 +204,23 @@ def file_text(path: Path) -> str:
     if path.stat().st_size > _MAX_TEXT_BYTES:
         raise OSError(f"it has more than {_MAX_TEXT_BYTES:,} bytes")
     return path.read_text(encoding="utf-8")
+
+
+def read_json(path: Path, name: str, *, kind: type) -> Any:
+    """Read a JSON file of a model, a ``kind`` of value; ``name`` is the model's, for errors.
+
+    Raises:
+        CseError: If it cannot be read, or holds another kind.
+    """
+    try:
+        content = json.loads(file_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, OSError) else "is not valid JSON"
+        hint = "save the model again"
+        raise CseError(f"{path.name} {reason}", where="model.name", value=name, hint=hint) from None
+    if not isinstance(content, kind):
+        raise CseError(f"{path.name} is malformed", where="model.name", value=name)
+    return content
 
 
 def writable_folder(path: Path, where: str) -> Path:

@@ -17,6 +17,7 @@ from cse_core.records import (
     RECORD_KINDS,
     AdapterSpec,
     AugmenterSpec,
+    BackendSpec,
     BranchSpec,
     EncoderSpec,
     LossSpec,
@@ -40,8 +41,11 @@ CSE_API_VERSION = 1
 ``CSE_API_VERSION`` in its plugin module."""
 GROUP = "cse"
 """The entry-point group of plugins, and pluggy's project name."""
-HOOK_RECORDS: dict[str, type[Record]] = {each.hook: each.record for each in RECORD_KINDS}
-"""Each hook, and the class of its records."""
+HOOK_RECORDS: dict[str, tuple[type[Record], ...]] = {
+    kind.hook: tuple(other.record for other in RECORD_KINDS if other.hook == kind.hook)
+    for kind in RECORD_KINDS
+}
+"""Each hook, and the classes of its records."""
 
 hookimpl = HookimplMarker(GROUP)
 _hookspec = HookspecMarker(GROUP)
@@ -181,13 +185,13 @@ def cse_recipes() -> Iterable[RecipeSpec]:
 
 
 @_hookspec
-def cse_encoders() -> Iterable[EncoderSpec]:
-    """Return encoders, Hugging Face folders in the package: ``--model``.
+def cse_models() -> Iterable[EncoderSpec | BackendSpec]:
+    """Bring encoders in the package, ``--model``, and what reads and runs folders of models.
 
     Example::
 
         @hookimpl
-        def cse_encoders():
+        def cse_models():
             summary = "2 layers of 128, for trials"
             return [EncoderSpec(name="small", summary=summary, path="my_package:encoder")]
     """

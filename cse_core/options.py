@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Le, Lt
 from pydantic import (
@@ -34,16 +34,6 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _held_by_default(cls, values: Any) -> Any:
-        """Take the options of a part that is held by default, where others are given alone."""
-        for name in _refs(cls):
-            default, given = cls.model_fields[name].default, values.get(name)
-            if isinstance(default, PartRef) and isinstance(given, dict) and "use" not in given:
-                values = {**values, name: {**default.model_dump(), **given}}
-        return values
-
     @field_validator("*")
     @classmethod
     def _of_a_size_that_makes_sense(cls, value: Any, info: ValidationInfo) -> Any:
@@ -55,41 +45,6 @@ class Options(BaseModel):
                 if any(isinstance(end, int | float) and not abs(end) <= LARGEST for end in ends):
                     raise ValueError(f"must be a number of at most {LARGEST:,}")
         return value
-
-
-KindT = TypeVar("KindT", bound=str)
-
-
-class PartRef(Options, Generic[KindT]):
-    """Another part that a part holds: ``inner: PartRef[Literal["loss"]]``.
-
-    It is written as ``inner = {use = "infonce", temperature = 0.1}``, or by its name alone, and is
-    checked and planned like any part. Its holder calls ``setup.parts["inner"]``; the step does not.
-    A held loss has the ``LossOptions`` of its holder. Poolers and heads cannot hold parts.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    use: str
-    """Name of the part, or ``distribution/name``."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_name(cls, value: Any) -> Any:
-        return {"use": value} if isinstance(value, str) else value
-
-
-def parts_held(options: Options) -> dict[str, tuple[Any, PartRef[Any]]]:
-    """Return kind and reference of each part that options hold, by the names of the options."""
-    return {
-        name: (get_args(ref.__pydantic_generic_metadata__["args"][0])[0], getattr(options, name))
-        for name, ref in _refs(type(options)).items()
-    }
-
-
-def _refs(model: type[Options]) -> dict[str, type[PartRef[Any]]]:
-    types = ((name, info.annotation) for name, info in model.model_fields.items())
-    return {n: ref for n, ref in types if isinstance(ref, type) and issubclass(ref, PartRef)}
 
 
 def is_location(info: FieldInfo, what: str = _LOCATION) -> bool:

@@ -71,9 +71,7 @@ class Setup:
         load_masked_lm: ``load_masked_lm(model=None, option="model")`` returns a second encoder, its
             head for masked tokens, and its tokenizer; with None those in the folder of the run's
             own model.
-        branches: Dimension of the vectors of each branch, by name.
         load_texts: ``load_texts(file)`` returns the rows of another file.
-        parts: The parts that it holds, by the name of their ``PartRef`` option.
     """
 
     name: str
@@ -93,8 +91,6 @@ class Setup:
     text_encoder: Callable[..., Callable[..., Tensor]]
     load_texts: Callable[[str], Corpus]
     load_masked_lm: Callable[..., tuple[Encoder, MaskedHead, Tokenizer]]
-    branches: Mapping[str, int]
-    parts: Mapping[str, Any]
 
     @contextmanager
     def seeded(self, name: str) -> Iterator[None]:

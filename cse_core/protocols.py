@@ -9,21 +9,33 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
 
+from cse_core.texts import NO_COLUMNS, DataOptions, LoadReport, NeededColumns
+
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from cse_core.records import ColumnType
     from cse_core.types import CorpusKeys, Hidden, TokenBatch
 
 
+class DropoutSource(Protocol):
+    """Seeded random bits of every dropout mask of a model; ``state`` is where the draws are."""
+
+    state: Any
+
+    def drop(self, values: Tensor, p: float) -> Tensor:
+        """Drop values, of any shape, with probability ``p`` in [0, 1] and scale the others up."""
+
+    def next_seed(self) -> int:
+        """Draw a seed for something that has its own generator."""
+
+
 class Encoder(nn.Module):
-    """A Hugging Face encoder that takes rows lying end to end.
+    """An encoder that takes rows lying end to end.
 
     Attributes:
-        model: The Hugging Face model.
+        model: The network: what adapters change, whose weights are saved.
         hidden_size: ``H``.
         embedding_size: ``E``, the width of the word-embedding table.
         layer_count: Number of its layers.
@@ -31,15 +43,29 @@ class Encoder(nn.Module):
         max_positions: Tokens of its longest row.
         own_pooler: ``weight`` ``[H, H]`` and ``bias`` ``[H]`` of the dense layer trained with it on
             the first token (BERT's pooler); None without one.
+        dropout_source: What its dropout masks are drawn from; None: torch's own generator.
+        only_fp32: Whether it computes in fp32 under autocast too.
+        why_padded: Why rows are padded, one clause; None where no work is done on padding.
     """
 
-    model: PreTrainedModel
+    model: nn.Module
     hidden_size: int
     embedding_size: int
     layer_count: int
     vocab_size: int
     max_positions: int
-    own_pooler: Mapping[str, Tensor] | None
+    own_pooler: Mapping[str, Tensor] | None = None
+    dropout_source: DropoutSource | None = None
+    only_fp32: bool = False
+    why_padded: str | None = None
+
+    def use_dropout(self, source: DropoutSource) -> None:
+        """Draw dropout masks from a source; the engine has replaced modules of torch before."""
+        self.dropout_source = source
+
+    def depths(self) -> Mapping[str, int]:
+        """Count the layers above each parameter, by its name; none where no layers are known."""
+        return {}
 
     def copy(self, share_embeddings: bool = False) -> Encoder:
         """Return a copy that draws its dropout from the same source.
@@ -108,17 +134,26 @@ class MaskedHead(nn.Module):
 
 
 class Tokenizer(Protocol):
-    """A Hugging Face tokenizer that adds special tokens by wrapping content.
+    """A tokenizer that adds special tokens by wrapping content.
 
     Attributes:
-        hf: The Hugging Face tokenizer.
+        hf: The tokenizer of its library, such as a Hugging Face tokenizer.
         before: Ids of the special tokens before a row's content.
         after: Ids of those behind it.
+        special_count: Number of both.
+        prompt: Text before each text, read with it as one; special in the tokens.
+        longest: Content tokens that a run keeps of a text, for another model; None: the run's own.
     """
 
-    hf: PreTrainedTokenizerBase
+    hf: Any
     before: list[int]
     after: list[int]
+    special_count: int
+    prompt: str
+    longest: int | None
+
+    def with_prompt(self, prompt: str | None) -> Tokenizer:
+        """Give this tokenizer another prompt, one object for each; None keeps its own."""
 
     def end_rows(self, where: str) -> None:
         """End every row with the end token, unless the tokenizer already does.
@@ -140,7 +175,17 @@ class Tokenizer(Protocol):
         """
 
     def prompt_ids(self, text: str) -> list[int]:
-        """Return the ids of a prompt's text."""
+        """Tokenise the text of a prompt."""
+
+    def state(self) -> str:
+        """Write down all that its tokens depend on but texts, prompt and lengths.
+
+        Raises:
+            ValueError: If that is not known, as where a part of it is written in Python.
+        """
+
+    def cuts(self, texts: Sequence[str], tokens: int) -> list[list[int]]:
+        """List where each text is cut into pieces of ``tokens`` tokens, as places of characters."""
 
 
 class Column(Protocol):
@@ -151,7 +196,10 @@ class Column(Protocol):
     def __iter__(self) -> Iterator[str]: ...
 
     def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
-        """Return the texts of some rows, in their order."""
+        """Take the texts of some rows, in their order."""
+
+    def distinct(self) -> tuple[Sequence[str], NDArray[np.int64]]:
+        """List the different texts by first appearance, and ``[rows]`` which of them a row has."""
 
 
 class Corpus(Protocol):
@@ -160,8 +208,20 @@ class Corpus(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def table(self) -> pa.Table:
-        """Columns of strings, ``text``, ``positive``, ``document`` and others; none is blank."""
+    def report(self) -> LoadReport:
+        """What was seen in loading it."""
+
+    @property
+    def held_out(self) -> Corpus | None:
+        """Rows that are kept out of it, None where there are none."""
+
+    @property
+    def text_ids(self) -> NDArray[np.int64]:
+        """``[rows]`` first row with the same text."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of columns, contents and documents; paths do not enter."""
 
     @property
     def documents(self) -> NDArray[np.int64] | None:
@@ -176,6 +236,12 @@ class Corpus(Protocol):
 
         Raises:
             CseError: If it is missing.
+        """
+
+    def values(self, name: str, kind: ColumnType) -> NDArray[Any]:
+        """Read a column as ``[rows]`` numbers: float64, or int64 of integers and labels.
+
+        A label's number is its place among the sorted labels.
         """
 
 
@@ -206,3 +272,35 @@ class Rows(Protocol):
         """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""
 
     def __len__(self) -> int: ...
+
+
+class Data(Protocol):
+    """All rows and columns that ``data.*`` names, of which a run takes what it needs."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that some source has, ``text`` first."""
+
+    @property
+    def texts(self) -> set[str]:
+        """Names of the columns of files that hold texts of more than a word."""
+
+    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
+        """Give the rows that have a text in ``text`` and in every column that a run needs.
+
+        Raises:
+            CseError: If a column is missing, or no row is complete.
+        """
+
+    def pieces(
+        self, corpus: Any, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
+    ) -> Corpus:
+        """Cut the texts of a corpus, which this made, into pieces of at most ``tokens`` tokens.
+
+        Raises:
+            CseError: If the run encodes further ``columns``: only texts are cut.
+        """
+
+
+TextReader = Callable[[DataOptions], Data]
+"""Reads what ``data.*`` names; a ``CseError`` says which source is missing or wrong."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from cse_core.capabilities import Capabilities, Role
+from cse_core.capabilities import INSTANCE, Capabilities, Need, Role, parse_needs
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
 
@@ -23,7 +23,9 @@ Kind = Literal[
     "aug", "pool", "transform", "positives", "negatives", "loss", "branch", "metric", "adapter"
 ]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
-DataKind = Literal["recipe", "encoder", "source", "suite", "reporter", "study", "view", "schedule"]
+DataKind = Literal[
+    "recipe", "encoder", "backend", "source", "suite", "reporter", "study", "view", "schedule"
+]
 GradientMode = Literal["fresh", "previous"]
 ColumnType = Literal["text", "float", "int", "label"]
 """What a column holds; a ``label`` is any text, of which each has a number."""
@@ -130,6 +132,15 @@ class ComponentSpec(ConfiguredSpec):
         """Return a field with these options: its value, or what it returns as their function."""
         value = getattr(self, field)
         return value(options) if callable(value) else value
+
+    def required(self, options: Any) -> tuple[tuple[Need, ...], ...]:
+        """Read ``requires``: each need as the alternatives that meet it."""
+        return parse_needs(self.declared("requires", options))
+
+    def provided(self, options: Any, name: str | None = None) -> tuple[Need, ...]:
+        """Read ``provides`` of an instance, by default that of the record's own name."""
+        needs = (need for item in parse_needs(self.declared("provides", options)) for need in item)
+        return tuple(Need(n.kind, n.name.replace(INSTANCE, name or self.name)) for n in needs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,6 +345,18 @@ class EncoderSpec(NamedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BackendSpec(NamedSpec):
+    """What reads, runs and saves the folders of one library's models.
+
+    Attributes:
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.backend.Backend``.
+    """
+
+    kind: ClassVar[DataKind] = "backend"
+    factory: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourceSpec(NamedSpec):
     """A source of texts: a data set in a package, files of a kind, or a place with names.
 
@@ -465,8 +488,8 @@ class ScheduleSpec(NamedSpec):
 
 
 Record = (
-    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | SourceSpec | SuiteSpec | ReporterSpec
-    | ViewSpec | ScheduleSpec
+    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | BackendSpec | SourceSpec | SuiteSpec
+    | ReporterSpec | ViewSpec | ScheduleSpec
 )  # fmt: skip
 
 
@@ -493,7 +516,8 @@ RECORD_KINDS = (
     RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
     RecordKind(AdapterSpec, "cse_adapters", "adapter", "Train only some weights of the encoder."),
     RecordKind(RecipeSpec, "cse_recipes", "recipe"),
-    RecordKind(EncoderSpec, "cse_encoders", "encoder"),
+    RecordKind(EncoderSpec, "cse_models", "encoder"),
+    RecordKind(BackendSpec, "cse_models", "backend"),
     RecordKind(SourceSpec, "cse_sources", "data set"),
     RecordKind(SuiteSpec, "cse_suites", "suite"),
     RecordKind(ReporterSpec, "cse_reporters", "reporter"),

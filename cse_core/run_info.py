@@ -22,6 +22,8 @@ class RunInfo:
         end_token: Whether its tokenizer ends texts with one, or has one.
         cased: Whether its vocabulary keeps capital letters.
         causal: Whether tokens see only those before them.
+        either_direction: Whether it can also read in both directions, as some decoders can.
+        backend: Name of the backend that reads it.
         origin: Name of the installed encoder that it is or was trained from.
         batch_size: Over all processes.
         steps: Optimiser steps of the run.
@@ -42,9 +44,11 @@ class RunInfo:
     positions: int | None = None
     cased: bool | None = None
     causal: bool | None = None
+    either_direction: bool = False
     mask_token: bool | None = None
     end_token: bool | None = None
     origin: str | None = None
+    backend: str = ""
     batch_size: int = 0
     steps: int | None = None
     rows: int | None = None

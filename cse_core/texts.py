@@ -1,20 +1,15 @@
 """Training texts: options ``data.*``, the columns that a run asks for, and what a reader gives."""
 
-# mypy: disable-error-code="empty-body"
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
 from cse_core.options import Location, Options
 from cse_core.records import ColumnType
-
-if TYPE_CHECKING:
-    from cse_core.protocols import Corpus, Tokenizer
 
 Unit = Literal["sentence", "paragraph", "document"]
 Cell = str | list[str] | float | None
@@ -110,36 +105,28 @@ class Source(Protocol):
         """
 
 
-class Data(Protocol):
-    """All rows and columns that ``data.*`` names, of which a run takes what it needs.
+@dataclass(frozen=True)
+class LoadReport:
+    """What was seen in loading a corpus.
 
     Attributes:
-        columns: Names of the columns that some source has, ``text`` first.
+        names: The sources that were read.
+        blank_dropped: Rows and lines dropped because their text is blank.
+        incomplete_dropped: Rows dropped because another column that the run needs is blank.
+        made_up: Names of sources whose texts are made up.
+        messages: What a user should know of the data, a line each.
+        commits: That of each data set of the hub, where it is known.
     """
 
-    columns: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    blank_dropped: int = 0
+    incomplete_dropped: int = 0
+    made_up: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    commits: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def texts(self) -> set[str]:
-        """Names of the columns of files that hold texts of more than a word."""
-
-    def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
-        """Give the rows that have a text in ``text`` and in every column that a run needs.
-
-        Raises:
-            CseError: If a column is missing, or no row is complete.
-        """
-
-    def pieces(self, corpus: Corpus, tokenizer: Tokenizer, tokens: int) -> Corpus:
-        """Cut the texts of a corpus into pieces of at most ``tokens`` tokens."""
-
-
-class TextReader(Protocol):
-    """Reads what ``data.*`` names: ``cse_defaults.texts`` is one."""
-
-    def __call__(self, options: DataOptions) -> Data:
-        """Read the rows.
-
-        Raises:
-            CseError: If a source is missing or wrong.
-        """
+    def lines(self) -> tuple[str, ...]:
+        """Return the messages, and whether texts are made up."""
+        made_up = f"{', '.join(self.made_up)}: synthetic texts, made up to try things; no benchmark"
+        return (*self.messages, made_up) if self.made_up else self.messages

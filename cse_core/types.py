@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -18,6 +19,9 @@ from cse_core.token_batch import offsets_of as offsets_of
 from cse_core.token_batch import positions_in_order as positions_in_order
 from cse_core.token_batch import positions_of as positions_of
 from cse_core.token_batch import ragged_index as ragged_index
+
+if TYPE_CHECKING:
+    from cse_core.options import LossOptions
 
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
@@ -154,6 +158,8 @@ class Negatives:
         views: The view of each block's vectors, by the block's name.
         side: ``[n, D']`` vectors of a block's rows from another branch, by ``(block, branch)``:
             kept for stores that weigh with that branch (``StoreSpec.side``).
+        tiles: How they are made for some anchors at a time; None where all are there. What
+            ``dataclasses.replace`` changes has none.
     """
 
     vectors: Tensor
@@ -165,7 +171,7 @@ class Negatives:
     blocks: tuple[tuple[str, int], ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
     side: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
-    tiles: ClassVar[Tiles | None] = None
+    tiles: Tiles | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         """Return N."""
@@ -369,9 +375,11 @@ class Round:
     keep_schedule: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class StepContext:
-    """What a part may ask for in a step.
+    """What a part may ask for in a step: the engine and the test kit fill in the methods.
+
+    A method that a context does not have raises ``NotImplementedError``.
 
     Attributes:
         step: Finished optimiser steps of this round.
@@ -380,29 +388,6 @@ class StepContext:
         round: From 1; 0 in a run without rounds.
         rows: ``[B]`` corpus rows of the batch, over all processes.
         device: Where tensors belong.
-        generator: ``generator(name)`` returns a new generator, the same for the same name, step and
-            seed. ``shared=False``: it differs between processes; ``device=``: where it draws. An
-            augmenter's draws differ by instance, view and chunk.
-        uniform: ``uniform(name, tokens)`` returns ``[T]`` draws from [0, 1), the same whichever
-            process or chunk has the row, if a view has one text per row.
-        vectors: ``vectors(view, branch)`` returns a view's Embeddings by level, without gradient;
-            branch None is the view's own, others must be declared in ``encodes``.
-        beside: ``beside(view, rows)`` returns what a memory keeps beside a view's Embeddings: their
-            ``slot``, and their vectors from each branch of ``StoreSpec.side``.
-        gradient: ``gradient(view, tokens)`` returns ``[T, E]``, the gradient of the objective for a
-            view's inputs, or None if there is none (yet).
-        texts: ``texts(column)`` returns the batch's texts of a column, over all processes; in
-            ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
-        values: ``values(column)`` returns ``[B]`` numbers of the same rows, for a column that a
-            record ``reads``: float32, or int64 for integers and labels. ``[batch.owner]`` selects
-            those of the anchors.
-        tokens: ``tokens(column)`` returns the content tokens of the same rows, by the run's
-            tokenizer.
-        negatives: ``negatives(batch, options)`` returns the in-batch negatives of a loss with these
-            options, masked; ``negatives(batch, options, given)`` masks others.
-        log: ``log(name, value)`` adds a scalar to metrics.jsonl, also in ``after_step``; begin the
-            name with the instance's. Values that ``weigh`` logs for some anchors are averaged over
-            the anchors.
     """
 
     step: int
@@ -411,16 +396,100 @@ class StepContext:
     round: int
     rows: Tensor
     device: torch.device
-    generator: Callable[..., torch.Generator]
-    uniform: Callable[[str, TokenBatch], Tensor]
-    vectors: Callable[[str, str | None], Mapping[str, Embeddings]]
-    beside: Callable[[str, Embeddings], Mapping[str, Tensor]]
-    gradient: Callable[[View, TokenBatch], Tensor | None]
-    texts: Callable[[str], list[str]]
-    values: Callable[[str], Tensor]
-    tokens: Callable[[str], TokenBatch]
-    negatives: Callable[..., Negatives]
-    log: Callable[[str, Tensor | float], None]
+
+    def replace(self, **changes: Any) -> Self:
+        """Copy the context with other attributes or methods.
+
+        Raises:
+            TypeError: If it has none of such a name.
+        """
+        if unknown := [name for name in changes if not hasattr(self, name)]:
+            raise TypeError(f"a context has no {', '.join(unknown)}")
+        changed = copy(self)
+        vars(changed).update(changes)
+        return changed
+
+    def generator(
+        self, name: str, *, shared: bool = True, device: torch.device | str = "cpu"
+    ) -> torch.Generator:
+        """Make a new generator, the same for the same name, step and seed.
+
+        An augmenter's draws differ by instance, view and chunk.
+
+        Args:
+            name: What it draws.
+            shared: Whether all processes draw the same.
+            device: Where it draws.
+        """
+        raise NotImplementedError("this context has no generator")
+
+    def uniform(self, name: str, tokens: TokenBatch) -> Tensor:
+        """Draw ``[T]`` numbers from [0, 1).
+
+        They are the same whichever process or chunk has the row, if a view has one text per row.
+        """
+        raise NotImplementedError("this context has no uniform")
+
+    def vectors(self, view: str, branch: str | None) -> Mapping[str, Embeddings]:
+        """Give a view's Embeddings by level, without gradient.
+
+        Branch None is the view's own, others must be declared in ``encodes``.
+
+        Raises:
+            KeyError: If the batch has no such view.
+            RuntimeError: If no record declares it, or nothing is encoded yet.
+        """
+        raise NotImplementedError("this context has no vectors")
+
+    def beside(self, view: str, rows: Embeddings) -> Mapping[str, Tensor]:
+        """Give what a memory keeps beside a view's Embeddings.
+
+        These are their ``slot``, and their vectors from each branch of ``StoreSpec.side``.
+        """
+        raise NotImplementedError("this context has no beside")
+
+    def gradient(self, view: View, tokens: TokenBatch) -> Tensor | None:
+        """Give ``[T, E]``, the gradient of the objective for a view's inputs.
+
+        It is what the record of the augmenter asks for at its point; None if there is none (yet).
+        """
+        raise NotImplementedError("this context has no gradient")
+
+    def texts(self, column: str) -> list[str]:
+        """Give the batch's texts of a column, over all processes.
+
+        In ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
+        """
+        raise NotImplementedError("this context has no texts")
+
+    def values(self, column: str) -> Tensor:
+        """Give ``[B]`` numbers of the rows that ``texts`` is of, for a column that a record reads.
+
+        They are float32, or int64 for integers and labels. ``[batch.owner]`` selects those of the
+        anchors.
+        """
+        raise NotImplementedError("this context has no values")
+
+    def tokens(self, column: str) -> TokenBatch:
+        """Give the content tokens of the rows that ``texts`` is of, by the run's tokenizer."""
+        raise NotImplementedError("this context has no tokens")
+
+    def negatives(
+        self, batch: Batch, options: LossOptions, given: Negatives | None = None
+    ) -> Negatives:
+        """Give the in-batch negatives of a loss with these options, masked.
+
+        With ``given`` these are masked instead.
+        """
+        raise NotImplementedError("this context has no negatives")
+
+    def log(self, name: str, value: Tensor | float) -> None:
+        """Add a scalar to metrics.jsonl, also in ``after_step``.
+
+        Begin the name with the instance's. Values that ``weigh`` logs for some anchors are averaged
+        over the anchors.
+        """
+        raise NotImplementedError("this context has no log")
 
 
 @dataclass(frozen=True)

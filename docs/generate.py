@@ -32,7 +32,7 @@ sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages 
 
 from cse_cli.terminal.markdown import markdown_table as table  # noqa: E402
 from docs import reference, skill  # noqa: E402
-from docs.packages import PACKAGES, purpose  # noqa: E402
+from docs.packages import PACKAGES, folder, package_imports, purpose  # noqa: E402
 
 OPTION_HEAD = ("option", "accepts", "default", "what it does")
 MARKED = re.compile(
@@ -108,12 +108,13 @@ def builtins_table() -> str:
 
 
 def packages_table() -> str:
-    """Return the packages of the core in their order."""
-    rows = []
-    for package in PACKAGES:
-        where = "cse_core/*.py" if package == "contract" else f"cse_core/{package}/"
-        rows.append([package, f"`{where}`", purpose(package)])
-    return table(["package", "where", "what it is for"], rows)
+    """List the packages of the inner rooms, and what each imports of the others."""
+    imports = package_imports()
+    rows = [
+        [f"`{folder(package)}`", purpose(package), ", ".join(sorted(imports[package])) or "–"]
+        for package in PACKAGES
+    ]
+    return table(["where", "what it is for", "imports"], rows)
 
 
 def columns_table() -> str:

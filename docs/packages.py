@@ -13,19 +13,21 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CORE = "cse_core"
-CONTRACT = (
-    "__init__", "capabilities", "errors", "files", "functional", "hookspecs", "loading",
-    "memory", "options", "parts", "protocols", "records", "reporter", "run_info", "schedule",
-    "suites", "texts",
-    "token_batch", "types",
-)  # fmt: skip
-"""Modules at the root of the core: what an author imports."""
-PACKAGES = (
-    "contract", "runtime", "registry", "recipes", "data", "tokenization", "encoders",
-    "models", "builtins", "engine", "evaluation", "training",
-)  # fmt: skip
-"""Packages of the core in their order: each imports only earlier ones."""
+CONTRACT = "cse_core"
+"""The package whose root modules are what an author imports."""
+ROOMS = {
+    "cse_core": ("cse_core", "cse_core.registry"),
+    "cse_engine": (
+        "cse_engine.runtime", "cse_engine.compose", "cse_engine.step", "cse_engine.run",
+    ),
+    "cse_defaults": (
+        "cse_defaults.basics", "cse_defaults.texts", "cse_defaults.transformers",
+    ),
+}  # fmt: skip
+"""The packages of the toolkit's inner rooms, each room's in the order of its imports."""
+DOORS = {"cse_core": set(), "cse_engine": {"cse_core"}, "cse_defaults": {"cse_core"}}
+"""The rooms that each room may import beside itself: the wall."""
+PACKAGES = tuple(package for packages in ROOMS.values() for package in packages)
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,7 @@ class Module:
     Attributes:
         name: Dotted name; files that are run and not imported have their path's.
         path: Where it is.
-        package: A package of the core, ``cse_cli``, ``cse``, a plugin's, ``tests``, ``docs`` or
-            ``tools``.
+        package: One of ``PACKAGES``, ``cse_cli``, ``cse``, a plugin's, ``tests`` or ``docs``.
         imports: Modules of the repository that it imports, by the line that does.
     """
 
@@ -51,21 +52,19 @@ def modules() -> dict[str, Module]:
     """Return every module of the repository by its name."""
     paths = {name: path for path, name in _files()}
     return {
-        name: Module(name, path, _package(name, path), dict(_imports(name, path, paths)))
+        name: Module(name, path, _package(name), dict(_imports(name, path, paths)))
         for name, path in paths.items()
     }
 
 
 def package_imports() -> dict[str, frozenset[str]]:
-    """Return the packages that each package of the core imports."""
-    found: dict[str, set[str]] = {package: set() for package in PACKAGES}
-    known = modules()
-    for module in known.values():
-        if module.package in found:
-            found[module.package] |= {known[name].package for name in module.imports} - {
-                module.package
-            }
-    return {package: frozenset(others) for package, others in found.items()}
+    """List the packages of the inner rooms that each of them imports."""
+    imports: dict[str, set[str]] = {package: set() for package in PACKAGES}
+    for module in modules().values():
+        if module.package in imports:
+            others = {modules()[name].package for name in module.imports}
+            imports[module.package] |= others - {module.package}
+    return {package: frozenset(others) for package, others in imports.items()}
 
 
 def cycles() -> list[list[str]]:
@@ -93,18 +92,23 @@ def cycles() -> list[list[str]]:
     return found
 
 
+def folder(package: str) -> str:
+    """Name the folder of a package, seen from the repository."""
+    return package.replace(".", "/") + "/"
+
+
 def purpose(package: str) -> str:
-    """Return what a package is for: the first line of its docstring."""
-    if package == "contract":
-        return "hooks, records, options, data types and base classes: what an author imports"
-    tree = ast.parse((ROOT / CORE / package / "__init__.py").read_text(encoding="utf-8"))
+    """Say what a package is for: the first line of its docstring."""
+    if package == CONTRACT:
+        return "the contract: hooks, records, options, data types and base classes"
+    tree = ast.parse((ROOT / folder(package) / "__init__.py").read_text(encoding="utf-8"))
     first = (ast.get_docstring(tree) or "").splitlines()[0].rstrip(".")
     return first[:1].lower() + first[1:]
 
 
 def _files() -> Iterator[tuple[Path, str]]:
-    for folder in (CORE, "cse_cli", "cse", "tests", "docs"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
+    for top in (*ROOMS, "cse_cli", "cse", "tests", "docs"):
+        for path in sorted((ROOT / top).rglob("*.py")):
             yield path, _dotted(path.relative_to(ROOT))
     for path in sorted(ROOT.glob("plugins/*/**/*.py")):
         inside = path.relative_to(ROOT).parts
@@ -117,12 +121,12 @@ def _dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _package(name: str, path: Path) -> str:
+def _package(name: str) -> str:
     parts = name.split(".")
-    if parts[0] != CORE:
-        return parts[0] if parts[0] != "plugins" else parts[2]
-    inside = path.relative_to(ROOT / CORE).parts
-    return "contract" if len(inside) == 1 else inside[0]
+    if parts[0] == "plugins":
+        return parts[2]
+    inside = ".".join(parts[:2])
+    return inside if inside in PACKAGES else parts[0]
 
 
 def _imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, int]]:

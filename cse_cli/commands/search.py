@@ -106,11 +106,11 @@ def search(
 def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
     """Return the index of a model; refuse one that another model or other settings made."""
     from cse_cli.models.index import index_folder, index_of
-    from cse_defaults.transformers.model_facts import resolve_model
+    from cse_engine.compose.models import Models
 
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
-        resolve_model(model, plugins.registry)  # a model that is not there has none
+        Models(plugins.registry).weights(model)  # a model that is not there has none
         hint = (
             "name a file with --data, or an index with --index; cse index MODEL FILE... --out DIR"
         )

@@ -58,6 +58,12 @@ def train(
         bool,
         option("--dry-run", help="Check and show the plan only.", panel=SHOWN),
     ] = False,
+    check_parts: Annotated[
+        bool,
+        option(
+            "--check-parts", help="Check parts thoroughly in every step, not in the first alone."
+        ),
+    ] = False,
     quiet: Annotated[
         bool,
         option("--quiet", "-q", help="Print only errors and the folder.", panel=SHOWN),
@@ -82,7 +88,7 @@ def train(
         check_auto(out, force)
     if resume is not None and not auto:
         refuse_beside_resume(choice, out, save_recipe, dry_run, force)
-        _run(None, resume, plugins, quiet=quiet, json=json)
+        _run(None, resume, plugins, quiet=quiet, json=json, check_parts=check_parts)
         return
     from cse_cli.plugins.reporters import reporters_of
     from cse_cli.training.resolving import composition_of
@@ -106,7 +112,8 @@ def train(
             echo(str(out) if quiet else f"run {str(out)!r} has already finished")
     if begun == "finished":
         return
-    _run(None if begun else composition, out, plugins, quiet=quiet, json=json, force=force)
+    how = {"quiet": quiet, "json": json, "force": force, "check_parts": check_parts}
+    _run(None if begun else composition, out, plugins, **how)
 
 
 def _run(
@@ -117,14 +124,15 @@ def _run(
     quiet: bool,
     json: bool,
     force: bool = False,
+    check_parts: bool = False,
 ) -> None:
     """Train into a folder, or go on with the run that is there, and print what came of it."""
     from cse_cli.training.running import outcome_json, run, show_outcome
     from cse_engine.run.signals import Stopped
 
     try:
-        silent = quiet or json
-        outcome, folder, reporter = run(composition, folder, plugins, quiet=silent, force=force)
+        how = {"quiet": quiet or json, "force": force, "check_parts": check_parts}
+        outcome, folder, reporter = run(composition, folder, plugins, **how)
     except Stopped as stopped:
         if is_first():
             echo_err(f"{stopped}; continue with `cse train --resume {quote(str(stopped.folder))}`")

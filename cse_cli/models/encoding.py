@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cse_cli.models.saved_model import SentenceModel
+    from cse_core.model_card import SimilarityName
     from cse_core.suites import Role
-    from cse_defaults.transformers.declared import SimilarityName
     from cse_engine.step.sentence_encoder import SentenceEncoder
 
 LongTexts = Literal["cut", "slice"]
@@ -158,7 +158,7 @@ def _sliced(
     import torch
 
     from cse_core.types import offsets_of, positions_of
-    from cse_defaults.transformers.tokenizer import TokenTable
+    from cse_engine.step.token_table import TokenTable
 
     encoder = model.sentence_encoder
     whole = encoder.table(texts, None, shared)

@@ -112,10 +112,10 @@ def open_index(path: Path) -> Index:
 
 def model_sum(name: str, registry: Registry) -> str:
     """Return a checksum of all files of a model that say how it encodes."""
-    from cse_defaults.transformers.model_facts import resolve_model
+    from cse_engine.compose.models import Models
     from cse_engine.run.fingerprints import folder_sums
 
-    sums = folder_sums(Path(resolve_model(name, registry)))
+    sums = folder_sums(Models(registry).weights(name))
     return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
 

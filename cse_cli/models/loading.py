@@ -11,20 +11,12 @@ from cse_cli.models.processes import helpers, load_in_all
 from cse_cli.options.completion import complete_model
 from cse_cli.options.signatures import Command, parameters, with_flags
 from cse_cli.terminal.progress import libraries_quiet, spinner
-from cse_core.errors import CseError, did_you_mean, truncate_repr
+from cse_core.errors import CseError, did_you_mean
 
 if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
 
-_SIZES = (
-    *("hidden_size", "dim", "d_model", "n_embd", "embedding_size", "intermediate_size"),
-    *("num_hidden_layers", "n_layers", "n_layer", "num_attention_heads", "n_heads", "n_head"),
-    *("vocab_size", "max_position_embeddings", "n_positions"),
-)
-_LARGEST_SIZE, _MOST_LAYERS = 10**8, 1000
-_UNUSABLE = ("t5", "mt5", "umt5", "xlnet")
-"""Families whose encoders transformers loads with a decoder, or that read words in another way."""
 _FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
 
 ModelArgument = Annotated[
@@ -97,44 +89,6 @@ def model_flags(command: Command) -> Command:
     return with_flags(command, "loading", flags, lambda given: Loading(**given))
 
 
-def check_config(name: str, registry: Registry) -> None:
-    """Refuse a model's folder whose config has sizes of no encoder, or says that it is none.
-
-    Nothing is looked at where the name is one of the hub.
-    """
-    from cse_defaults.transformers.model_facts import find_model
-    from cse_defaults.transformers.model_files import model_folder, read_json
-
-    folder = find_model(name, registry)
-    if folder is None:
-        return
-    config = read_json(model_folder(folder, name) / "config.json", name, kind=dict)
-    for key in _SIZES:
-        size = config.get(key)
-        most = _MOST_LAYERS if "layer" in key else _LARGEST_SIZE
-        if size is not None and (type(size) is not int or not 1 <= size <= most):
-            raise CseError(
-                f"in its config.json {key} must be an integer from 1 to {most:,}, "
-                f"not {truncate_repr(size, 60)}",
-                where="model.name",
-                value=name,
-                hint="copy the config.json that belongs to the weights",
-            )
-    architectures = config.get("architectures")
-    heads = [str(each) for each in architectures] if isinstance(architectures, list) else []
-    what, hint = None, "name a text encoder such as bert-base-uncased"
-    if (family := config.get("model_type")) in _UNUSABLE and not config.get("is_encoder_decoder"):
-        what = f"of the family {family}, which cse does not load"
-        hint = "encode with sentence-transformers, or train another encoder, such as BERT's"
-    elif config.get("is_encoder_decoder") is True:
-        what = "an encoder with a decoder"
-    elif isinstance(config.get("text_config"), dict):
-        what = "a model of texts and something else"
-    if what is not None:
-        what = f"is {what}: {', '.join(heads) or config.get('model_type')}"
-        raise CseError(what, where="model.name", value=name, hint=hint)
-
-
 def check_model(
     name: str, registry: Registry, *, pooling: str | None = None, max_length: int | None = None
 ) -> None:
@@ -144,8 +98,8 @@ def check_model(
         CseError: If the model or pooler is unknown, or the length exceeds the model's.
     """
     from cse_core.records import RowPoolerSpec
-    from cse_defaults.transformers.model_facts import model_facts
     from cse_engine.compose.checks import installed_poolers
+    from cse_engine.compose.models import Models
 
     if pooling is not None:
         rows = installed_poolers(registry, RowPoolerSpec)
@@ -157,8 +111,9 @@ def check_model(
                 hint=did_you_mean(pooling, rows),
             )
     try:
-        facts = model_facts(name, registry)
-        check_config(name, registry)
+        models = Models(registry)
+        facts = models.facts(name)
+        models.check(name)
     except CseError as error:
         raise _as_flags(error) from None
     if max_length is None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cse_core.model_card import SimilarityName
 from cse_core.registry.registry import Registry
 from cse_core.suites import Role
-from cse_defaults.transformers.declared import SimilarityName, declared
-from cse_defaults.transformers.encoder import PackedEncoder
-from cse_defaults.transformers.model_facts import resolve_model
 from cse_engine.compose.compose import model_alone
+from cse_engine.compose.models import Models
 from cse_engine.runtime.device import Precision, resolve_device, resolve_precision
 from cse_engine.step.part_factory import PartFactory
 from cse_engine.step.sentence_encoder import SentenceEncoder
@@ -68,29 +66,27 @@ def load(
         CseError: If the model is missing or damaged.
     """
     says = model_alone(name, registry, pooling=pooling or "model", prompt=prompt)
-    path, where = resolve_model(name, registry), resolve_device(device)
-    encoder, tokenizer = PackedEncoder.load_with_tokenizer(
-        path, seed=0, prompt=says.model.prompt or ""
-    )
+    models, where = Models(registry), resolve_device(device)
+    encoder, tokenizer = models.load(name, says.model)
     encoder.to(where).eval()
     longest = max_length or says.inference.max_length or encoder.max_positions
     if not says.inference.slice:
         longest = min(longest, encoder.max_positions)
-    factory = PartFactory(encoder, tokenizer, where, folder=Path(path))
+    folder = models.weights(name)
+    factory = PartFactory(encoder, tokenizer, where, folder=folder, models=models)
     sentence_encoder = factory.sentence_encoder(says.of("pool"), longest, says.inference)
     for part in sentence_encoder.modules():
         part.eval()
     row, heads, _ = says.inference_parts
     words = [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
     words += [f"prompt {tokenizer.prompt!r}"] if tokenizer.prompt else []
-    folder = declared(Path(path), name)
-    prompts = {} if prompt is not None else folder.role_prompts()
+    prompts = {} if prompt is not None else says.says.role_prompts()
     return SentenceModel(
         sentence_encoder,
         name,
         ", ".join(words),
         where,
         resolve_precision(precision, where),
-        folder.similarity,
+        says.says.similarity,
         prompts,
     )

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
-    from cse_defaults.transformers.masked_lm import WithHead
     from cse_engine.compose.composition import Composition, PlannedPart
 
 
 def planned_weights(
-    composition: Composition, plugins: Installed, words: tuple[str, ...] = ()
+    composition: Composition, plugins: Installed
 ) -> tuple[tuple[int, int] | None, dict[str, int]]:
     """Return what trains of an encoder with an adapter, and of losses on token states by path.
 
     Of the encoder that is how many weights train and how many it has with those of its adapter;
-    None without one. Where nothing is known of the model, that and no losses. ``words`` become
-    tokens of it.
+    None without one. Where nothing is known of the model, that and no losses.
     """
+    from cse_core.model_card import Declared
     from cse_core.records import TokenLossSpec
 
     adapters = composition.of("adapter")
@@ -28,35 +27,32 @@ def planned_weights(
         return None, {}
     import torch
 
-    from cse_defaults.transformers.architecture import count_own, count_trained
-    from cse_defaults.transformers.encoder import PackedEncoder
-    from cse_defaults.transformers.masked_lm import load_masked_lm
-    from cse_defaults.transformers.model_facts import small_folder
-    from cse_engine.step.assembly import freeze
+    from cse_engine.compose.models import Models
+    from cse_engine.step.optimizer import count_own, count_trained
     from cse_engine.step.part_calls import PartCalls
-    from cse_engine.step.part_factory import PartFactory
+    from cse_engine.step.part_factory import PartFactory, WithHead
+
+    models = Models(plugins.registry)
 
     def folder_of(name: str | None) -> Path:
         """Return a folder with a model's configuration; where the hub gives none, the run's."""
-        found = None if name is None else small_folder(name, plugins.registry)
-        return found or small_folder(composition.model.name, plugins.registry) or Path()
+        found = None if name is None else models.folder(name, weights=False)
+        return found or models.folder(composition.model.name, weights=False) or Path()
 
     def load_headed(name: str | None) -> WithHead:
-        added = words if name is None else ()
+        folder = folder_of(name)
         with meta:
-            loaded = load_masked_lm(folder_of(name), from_scratch=True, words=added)
+            loaded = models.backend(folder).load_masked_lm(folder, Declared(), from_scratch=True)
         loaded[1].pretrained = True  # as far as is known
         return loaded
 
-    meta = torch.device("meta")
+    meta, folder = torch.device("meta"), folder_of(None)
+    drawn = composition.model.model_copy(update={"from_scratch": True})
     with meta:
-        encoder, tokenizer = PackedEncoder.load_with_tokenizer(
-            folder_of(None), from_scratch=True, words=words
-        )
-    freeze(encoder.model, composition.model)
+        encoder, tokenizer = models.backend(folder).load(folder, drawn, composition.says)
     factory = PartFactory(
         encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,
-        load_masked_lm=load_headed, composition=composition,
+        load_masked_lm=load_headed,
     )  # fmt: skip
     for choice in adapters:
         PartCalls()(factory(choice, encoder.hidden_size), "wrap", encoder.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from cse_defaults.texts.corpus import Corpus
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     from cse_cli.plugins.installed import Installed
+    from cse_core.backend import TokenCount
     from cse_core.registry.registry import Registry
     from cse_engine.compose.composition import Composition
 
@@ -27,7 +28,6 @@ SAMPLE = 1000
 """Texts whose tokens are counted for a plan, spread evenly over the data."""
 _SAMPLE = 10_000
 _BATCH = 10_000
-_UNKNOWN = ("[UNK]", "<unk>")
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -102,33 +102,19 @@ def _characters(corpus: Corpus, column: str) -> Counts:
     return np.asarray(pc.utf8_length(corpus.table.column(column)).to_numpy())
 
 
-def tokenizer_of(model: str, registry: Registry) -> Tokenizer:
-    """Return the tokenizer of an installed encoder or a model's folder, which cuts nothing."""
-    from tokenizers import Tokenizer
+def counted_tokens(model: str, registry: Registry, texts: Sequence[str]) -> list[TokenCount]:
+    """Count the tokens of texts by the tokenizer of an installed encoder or a model's folder."""
+    from cse_engine.compose.models import Models
 
-    from cse_defaults.transformers.model_facts import find_model
-    from cse_defaults.transformers.model_files import model_folder
-
+    models = Models(registry)
     try:
-        folder = find_model(model, registry)
+        if (folder := models.find(model)) is not None:
+            return models.backend(folder).count_tokens(folder, texts)
     except CseError as error:
         raise CseError(error.what, where="--model", value=model, hint=error.hint) from None
-    if folder is None:
-        hint = did_you_mean(model, [each.name for each in registry.encoders()])
-        what = "is neither an installed encoder nor a model folder"
-        raise CseError(what, where="--model", value=model, hint=hint)
-    file = model_folder(folder, model) / "tokenizer.json"
-    if not file.is_file():
-        raise CseError("the model has no tokenizer.json", where="--model", value=model,
-                       hint="save its tokenizer with save_pretrained")  # fmt: skip
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing more exact
-        raise CseError(f"tokenizer.json cannot be read: {error}", where="--model", value=model,
-                       hint="save the tokenizer again") from None  # fmt: skip
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+    hint = did_you_mean(model, [item.name for item in registry.encoders()])
+    what = "is neither an installed encoder nor a model folder"
+    raise CseError(what, where="--model", value=model, hint=hint)
 
 
 def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, Any]:
@@ -138,13 +124,8 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
     """
     import numpy as np
 
-    tokenizer = tokenizer_of(model, registry)
-    texts = corpus.column("text")
-    counts: list[int] = []
-    for start in range(0, len(texts), _BATCH):
-        batch = tokenizer.encode_batch_fast(texts[start : start + _BATCH])
-        counts += [len(encoding.ids) for encoding in batch]
-    values = np.asarray(counts)
+    counts = counted_tokens(model, registry, corpus.column("text"))
+    values = np.asarray([count.tokens for count in counts])
     found = np.bincount(np.searchsorted(TOKENS, values), minlength=len(TOKENS) + 1)
     first = (0, *(length + 1 for length in TOKENS[:-1]))
     names = [f"{low}-{high}" for low, high in zip(first, TOKENS, strict=True)]
@@ -195,20 +176,18 @@ def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     """Return what is cut; None where the data was not read or the tokenizer is not here."""
     if composition.read is None:
         return None
-    try:
-        tokenizer = tokenizer_of(composition.model.name, plugins.registry)
-    except CseError:  # the run says what is wrong with it
-        return None
     corpus = plugins.read(composition.data).corpus(composition.needed_columns)
     count = min(SAMPLE, len(corpus))
     column = corpus.column("text")
     before = composition.model.prompt or ""
     texts = [before + column[place * len(corpus) // count] for place in range(count)]
     longest = composition.model.max_length
-    rows = tokenizer.encode_batch(texts)
-    counts = [len(row.ids) for row in rows]
-    unknown = sum(token in _UNKNOWN for row in rows for token in row.tokens)
-    content = sum(row.special_tokens_mask.count(0) for row in rows)
+    try:
+        rows = counted_tokens(composition.model.name, plugins.registry, texts)
+    except CseError:  # the run says what is wrong with it
+        return None
+    unknown, content = sum(row.unknown for row in rows), sum(row.content for row in rows)
     said = unknown_line(unknown, content, composition.model.name)
-    longer, tokens = sum(n > longest for n in counts), sum(min(n, longest) for n in counts)
+    longer = sum(row.tokens > longest for row in rows)
+    tokens = sum(min(row.tokens, longest) for row in rows)
     return Lengths(longest, longer, count, tokens / count, said)

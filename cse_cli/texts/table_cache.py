@@ -8,9 +8,10 @@ the same time each make and rename it, to the same bytes; vectors are written by
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +20,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from cse_core.files import atomic_file, cache_folder
+from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
-from cse_defaults.transformers.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.runtime.sharing import all_gather_objects
 from cse_engine.step.sentence_encoder import SentenceEncoder
+from cse_engine.step.token_table import AT_ONCE, TokenTable
+from cse_engine.step.token_table import token_table as new_table
+from cse_engine.step.training_rows import TrainingRows
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
@@ -32,9 +36,14 @@ _COLUMNS = ("ids", "word", "offsets")
 _QUIET = Reporter()
 
 
+def keep_tables(rows: TrainingRows, reporter: Reporter) -> None:
+    """Let rows keep tokens of large columns, and vectors of encoders that stay, on disk."""
+    rows.make_table, rows.make_vectors = token_table, partial(kept_vectors, reporter)
+
+
 def token_table(
     texts: Sequence[str],
-    tokenizer: TextTokenizer,
+    tokenizer: Tokenizer,
     longest: int | None = None,
     reporter: Reporter = _QUIET,
 ) -> TokenTable:
@@ -43,7 +52,7 @@ def token_table(
     The reporter hears how far a large table is, and why it is not kept.
     """
     if len(texts) < LARGE:
-        return tokenizer.table(texts, longest)
+        return new_table(tokenizer, texts, longest)
     path, problem = None, None
     cache = cache_folder()
     if cache is not None:
@@ -53,8 +62,11 @@ def token_table(
             problem = f": {error}"
     found = None if path is None else _table(path, len(texts))
     if found is None:
-        found = tokenizer.table(
-            texts, longest, lambda done: reporter.progress(done, len(texts), "texts tokenised")
+        found = new_table(
+            tokenizer,
+            texts,
+            longest,
+            lambda done: reporter.progress(done, len(texts), "texts tokenised"),
         )
         if path is not None:
             problem = _write(path, {name: getattr(found, name) for name in _COLUMNS})
@@ -64,24 +76,14 @@ def token_table(
     return found
 
 
-def table_key(texts: Sequence[str], tokenizer: TextTokenizer, longest: int | None) -> str:
+def table_key(texts: Sequence[str], tokenizer: Tokenizer, longest: int | None) -> str:
     """Return a hash of all that a token table depends on, as 40 hexadecimal digits.
 
     Raises:
         ValueError: If the tokenizer cannot say what it does: a part of it is written in Python.
     """
-    from tokenizers import __version__
-
-    hf = tokenizer.hf
-    try:
-        state = json.loads(hf.backend_tokenizer.to_str())
-    except Exception as error:  # the library raises nothing more exact
-        raise ValueError(str(error)) from None
-    state.update(truncation=None, padding=None)  # every call sets them
-    cut = None if longest is None else (longest, hf.truncation_side)
-    about = (_FORMAT, __version__, cut, bool(hf.split_special_tokens), len(texts))
+    about = (_FORMAT, longest, len(texts), tokenizer.state())
     digest = hashlib.blake2b(repr((*about, tokenizer.prompt)).encode(), digest_size=20)
-    digest.update(json.dumps(state, sort_keys=True).encode())
     for start in range(0, len(texts), AT_ONCE):
         part = texts[start : start + AT_ONCE]
         digest.update(np.array([len(text) for text in part], dtype="<i8").tobytes())
@@ -117,13 +119,14 @@ def kept_vectors(
 
 def vectors_key(table: TokenTable, encoder: SentenceEncoder) -> str:
     """Return a hash of all that vectors depend on, as 40 hexadecimal digits."""
-    hf, device = encoder.encoder, next(encoder.encoder.parameters()).device.type
+    model: Any = encoder.encoder.model
+    device = next(encoder.encoder.parameters()).device.type
     empty = encoder.rows(encoder.tokenizer.content([""]), "anchor")  # special tokens and prompts
     stages = (encoder.pooler, *encoder.heads.values())
     parts = [(type(stage).__qualname__, getattr(stage, "options", None)) for stage in stages]
     numbers = device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
     after = encoder.max_length, encoder.normalize, encoder.truncate_dim
-    about = (_FORMAT, torch.__version__, numbers, after, parts, hf.model.config.to_json_string())
+    about = (_FORMAT, torch.__version__, numbers, after, parts, model.config.to_json_string())
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
     tensors = [(name, getattr(table, name)) for name in _COLUMNS] + [("", empty.ids)]
     for module in encoder.modules():

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options, models_named
 from cse_core.run_info import RunInfo
-from cse_defaults.texts import Data
-from cse_defaults.transformers.model_files import DECODERS
 from cse_engine.compose.composition import Composition, PlannedPart, PlannedView
 from cse_engine.compose.values import as_typed
 from cse_engine.run.recipe_file import as_recipe
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from cse_cli.texts.corpus_facts import Lengths
     from cse_cli.training.duration import Duration
     from cse_core.suites import DevSet
-    from cse_defaults.transformers.domain_words import DomainWords
     from cse_engine.run.intervals import Intervals
 
 
@@ -42,7 +39,6 @@ class PlannedRun:
         lengths: How many texts are cut, where that is known.
         adapted: With an adapter, how many weights of the encoder train and how many there are.
         own: How many weights of its own a loss trains, by path.
-        words: The words that become tokens, where the run adds any.
     """
 
     composition: Composition
@@ -54,7 +50,6 @@ class PlannedRun:
     lengths: Lengths | None = None
     adapted: tuple[int, int] | None = None
     own: Mapping[str, int] = field(default_factory=dict)
-    words: DomainWords | None = None
 
     def lines(self) -> list[str]:
         """Return the plan as lines of plain text, with settings that are not the defaults."""
@@ -76,8 +71,6 @@ class PlannedRun:
             },
             "adapter": self.adapted and dict(zip(("trained", "all"), self.adapted, strict=True)),
             "own_weights": dict(self.own),
-            "added_tokens": self.words
-            and {"tokens": len(self.words.pieces), "saved": self.words.share},
             "length": self.lengths and self.lengths.as_dict(),
             "seconds": duration and round(duration.training + duration.scoring),
             "folder": {"path": self.folder, "default": self.default},
@@ -90,8 +83,6 @@ class PlannedRun:
         lines = [self.lengths.line()] if self.lengths is not None else []
         if self.lengths is not None and self.lengths.unknown:
             lines.append(f"warning: {self.lengths.unknown}")
-        if self.words is not None:
-            lines.append(f"vocabulary: {self.words.line()}")
         if self.adapted is not None:
             trained, every = self.adapted
             lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
@@ -265,7 +256,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
 def warnings_of(composition: Composition) -> list[str]:
     """Return what a user should look at: what reading the data noticed, and the parts warn of."""
     read, needed = composition.read, composition.needed_columns
-    noticed = read.corpus(needed).report.messages if isinstance(read, Data) else ()
+    noticed = () if read is None else read.corpus(needed).report.messages
     return [*noticed, *composition.warnings]
 
 
@@ -281,7 +272,7 @@ def _known(facts: RunInfo) -> str:
     text += [f"{facts.layers} layers"] if facts.layers else []
     if facts.cased is not None:
         text.append("cased" if facts.cased else "lower-cased")
-    if facts.causal or facts.family in DECODERS:
+    if facts.causal or facts.either_direction:
         text.append("causal" if facts.causal else "bidirectional")
     return f" ({', '.join(text or ['neither installed nor a folder: looked for on the hub'])})"
 
@@ -327,24 +318,21 @@ def data_flow(run: Composition) -> list[str]:
         miner = run.groups.get(options.target)
         source = f"{miner.path} (group {options.target})" if miner else options.target
         lines.append(f"{source} -> {loss.path} ({_in_batch(options)})")
-        for need, *others in loss.requires:
-            prefix, _, name = need.partition(":")
-            if prefix == "view" and name != options.target and not others:
+        for (kind, name), *others in loss.requires:
+            if kind == "view" and name != options.target and not others:
                 lines.append(f"{name} -> {loss.path} (view)")
         for store, _ in run.stores():
             if run.serves(store, loss):
                 asked = _encoded(store, branch_of)
                 lines.append(f"{store.path}{f' ({asked})' if asked else ''} -> {loss.path}")
     for part in run.parts:
-        if part.holder:
-            lines.append(f"{part.path} -> {part.holder} (holds it)")
         if part.encodes and part.kind != "negatives":
             lines.append(f"{_encoded(part, branch_of)} -> {part.path}")
     lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]
     for part in run.parts:
-        for need, *others in part.requires:
-            if need.startswith("branch:") and need != "branch:online" and not others:
-                lines.append(f"branch.{need.removeprefix('branch:')} -> {part.path}")
+        for (kind, name), *others in part.requires:
+            if kind == "branch" and name != "online" and not others:
+                lines.append(f"branch.{name} -> {part.path}")
     return list(dict.fromkeys(lines))
 
 

@@ -36,9 +36,9 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     Raises:
         CseError: If it cannot be composed; ``CseErrors`` with several mistakes.
     """
-    from cse_cli.models.loading import check_config
     from cse_cli.plugins.folders import known_set
     from cse_engine.compose.compose import resolve
+    from cse_engine.compose.models import Models
 
     dev = [known_set(name, plugins, "--dev") for name in choice.dev]
     data = [_with_weight(name, plugins.registry) for name in choice.data]
@@ -65,7 +65,7 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
             dev_sets(TrainOptions(dev=tuple(dev)), (), plugins.registry, lambda _: None)
     raise_all(errors)
     for name in (composition.model.name, *composition.named):
-        check_config(name, plugins.registry)
+        Models(plugins.registry).check(name)
     read = composition.read
     corpus = None if read is None else read.corpus(composition.needed_columns)
     lines = list(advice(composition, plugins.registry, corpus))

@@ -13,8 +13,8 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.files import EVALUATIONS, RESULT
 
 if TYPE_CHECKING:
+    from cse_core.protocols import Corpus
     from cse_core.types import Round
-    from cse_defaults.texts import Corpus
     from cse_engine.compose.composition import Composition
     from cse_engine.run.run_folder import RunFolder
 
@@ -69,9 +69,9 @@ class StoredRun:
         Raises:
             CseError: If a file is missing, or the rows are others than they were then.
         """
-        from cse_engine.run.run import training_corpus
+        from cse_engine.run.prepare import training_corpus
 
-        corpus = training_corpus(self.composition, self.plugins.registry)
+        corpus = training_corpus(self.composition, self.plugins.registry, self.plugins.read)
         self.check_rows(corpus)
         return corpus
 

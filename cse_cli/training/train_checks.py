@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cse_cli.training.plan import PlannedRun
     from cse_core.registry.registry import Registry
     from cse_core.suites import DevSet
-    from cse_defaults.transformers.domain_words import DomainWords
     from cse_engine.compose.composition import Composition
     from cse_engine.run.run_folder import RunFolder
 
@@ -97,28 +96,16 @@ def planned_run(
     check_can_load(composition, plugins)
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
-    cut, words = lengths(composition, plugins), planned_words(composition, plugins)
-    weights = planned_weights(composition, plugins, tuple(words.pieces) if words else ())
-    return PlannedRun(composition, choice, plugins, folder, out is None, sets, cut, *weights, words)
-
-
-def planned_words(composition: Composition, plugins: Installed) -> DomainWords | None:
-    """Return the words that become tokens of the run's model; None where it adds none."""
-    if not composition.model.add_tokens or composition.read is None:
-        return None
-    from cse_engine.run.run import domain_words, training_corpus
-
-    return domain_words(
-        composition, training_corpus(composition, plugins.registry), plugins.registry
-    )
+    cut, weights = lengths(composition, plugins), planned_weights(composition, plugins)
+    return PlannedRun(composition, choice, plugins, folder, out is None, sets, cut, *weights)
 
 
 def check_can_load(composition: Composition, plugins: Installed) -> None:
     """Refuse an encoder of the hub that is not in the cache where the hub does not answer."""
-    from cse_defaults.transformers.model_facts import find_model
+    from cse_engine.compose.models import Models
 
     model = composition.facts.model
-    if composition.facts.family is None and find_model(model, plugins.registry) is None:
+    if composition.facts.family is None and Models(plugins.registry).find(model) is None:
         what = "is not in the cache, and the Hugging Face hub does not answer"
         hint = "name a model folder or an installed encoder, or run it once where the hub answers"
         raise CseError(what, where="model.name", value=model, hint=hint)
@@ -180,18 +167,22 @@ def refuse_beside_resume(
         )
 
 
-def check_run(folder: RunFolder) -> None:
+def check_resumed(path: Path) -> None:
     """Refuse a run that is finished or has other settings now; remove a result that is damaged.
 
     Of a finished run it tells whether the model is damaged, of others which settings were changed.
     """
+    from cse_engine.run.run_folder import RunFolder
+
+    check_links(path, "--resume")
+    folder = RunFolder.open(path)
     if _is_finished(folder):
-        path = quote(str(folder.path))
+        run = quote(str(path))
         raise CseError(
-            f"run {str(folder.path)!r} has already finished",
+            f"run {str(path)!r} has already finished",
             where="--resume",
-            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
-            f"--model {path} added to that trains its model further",
+            hint=f"`cse eval {run}` scores it, `cse train --recipe {run} --out DIR` repeats it, "
+            f"--model {run} added to that trains its model further",
         )
     written = _written(folder)
     try:
@@ -251,15 +242,6 @@ def _refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], hint: str) 
             for path in changed[:_SHOWN]
         ]
     )  # fmt: skip
-
-
-def recorded_reports(folder: Path) -> list[str]:
-    """Return ``train.report`` of a run as it began."""
-    from cse_engine.run.run_folder import RunFolder
-
-    text = _written(RunFolder(folder)) or b""
-    reports: list[str] = tomllib.loads(text.decode()).get("train", {}).get("report", [])
-    return reports
 
 
 def _written(folder: RunFolder) -> bytes | None:

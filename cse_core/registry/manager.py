@@ -92,7 +92,14 @@ class PluginManager(pluggy.PluginManager):
             return replace(info, status="incompatible", reason=reason, fix=fix)
         self.register(plugin, info.key)
         info = replace(info, hooks=self._hooks_of(plugin))
-        return replace(info, parts=self._records(info))
+        return replace(info, parts=self._records(plugin, info))
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        """Refuse hooks that wrap those of other plugins; called by ``register``."""
+        options = super().parse_hookimpl_opts(plugin, name)
+        if options and (options["wrapper"] or options["hookwrapper"]):
+            raise PluginFault(f"{name} wraps a hook of other plugins: return records of its own")
+        return options
 
     def _hooks_of(self, plugin: object) -> tuple[str, ...]:
         """Return the hooks that a registered plugin implements."""
@@ -107,65 +114,29 @@ class PluginManager(pluggy.PluginManager):
             raise PluginFault(f"it implements no hook (known: {', '.join(sorted(HOOK_RECORDS))})")
         return names
 
-    def _records(self, info: PluginInfo, wrapping: Sequence[str] = ()) -> tuple[Record, ...]:
-        """Return the records of a plugin, as the ``wrapping`` plugins, by their keys, change them.
+    def _records(self, plugin: object, info: PluginInfo) -> tuple[Record, ...]:
+        """Call the hooks of a plugin and check its records.
 
         Raises:
             PluginFault: If what a hook returned is faulty; what a hook raises gets out.
         """
-        plugin, records = self.get_plugin(info.key), list[Record]()
+        records = list[Record]()
         for hook in info.hooks:
-            implementations = getattr(self.hook, hook).get_hookimpls()
-            wrappers = [each.plugin for each in implementations if each.wrapper or each.hookwrapper]
-            own = [each for each in implementations if each.plugin is plugin]
-            if plugin in wrappers:
-                if len(own) > wrappers.count(plugin):
-                    what = f"{hook} is wrapped and implemented by one plugin"
-                    raise PluginFault(f"{what}: move the wrapper to an entry point of its own")
-                continue
-            others = self.get_plugins() - {plugin, *map(self.get_plugin, wrapping)}
-            returned = self.subset_hook_caller(hook, others)()
-            if not wrapping and len(returned) < len(own):  # pluggy leaves None out
-                raise PluginFault(f"{hook} returned None; return its records, [] where it has none")
-            records += check_records(hook, returned)
+            for implementation in getattr(self.hook, hook).get_hookimpls():
+                if implementation.plugin is plugin:
+                    records += check_records(hook, implementation.function())
         check_names(records)
-        builtins = [other.parts for other in self.infos if other.distribution == TOOLKIT]
-        taken = {(part.kind, part.name) for parts in builtins for part in parts}
-        for record in records if info.distribution != TOOLKIT else ():
+        taken = [
+            (part.kind, part.name)
+            for other in self.infos
+            if other.distribution == TOOLKIT != info.distribution
+            for part in other.parts
+        ]
+        for record in records:
             if (record.kind, record.name) in taken:
                 what = f"{NOUNS[record.kind]} {record.name!r} has the name of a part of {TOOLKIT}"
                 raise PluginFault(f"{what}: choose another")
         return tuple(records)
-
-    def apply_wrappers(self) -> None:
-        """Let plugins that wrap a hook change what each other plugin returned from it.
-
-        One that fails is broken, and the records are as if it were not installed. Each is tried
-        alone before all are together, so that the one that fails is the one that is named.
-        """
-        wrapping = [
-            info.key
-            for info in self.infos
-            for hook in info.hooks
-            for each in getattr(self.hook, hook).get_hookimpls()
-            if each.plugin_name == info.key and (each.wrapper or each.hookwrapper)
-        ]
-        found = self.infos
-        for names in (*([name] for name in wrapping), *([wrapping] if wrapping else ())):
-            try:
-                with redirect_stdout(sys.stderr):
-                    found = tuple(
-                        replace(info, parts=self._records(info, names)) if info.hooks else info
-                        for info in self.infos
-                    )
-            except (Exception, SystemExit) as error:
-                self.unregister(name=names[-1])
-                self.infos = tuple(
-                    _broken(info, error) if info.key == names[-1] else info for info in self.infos
-                )
-                self.apply_wrappers()
-                return
-        self.infos = found
 
 
 def load_plugins(
@@ -180,7 +151,6 @@ def load_plugins(
     manager, left_out = PluginManager(), left_out_by(disable, environ)
     for point in sorted(find_entry_points(), key=_place):
         manager.infos += (manager.load(point, left_out),)
-    manager.apply_wrappers()
     infos = sorted(manager.infos, key=lambda info: (info.distribution, info.name))
     manager.infos = tuple(_with_clashes(infos))
     manager.unmatched = tuple(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_args
 
-from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role, is_known
+from cse_core.capabilities import Role, describe_fault
 from cse_core.errors import did_you_mean, truncate_repr
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.records import (
@@ -29,35 +29,36 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 STUDY = re.compile(rf"{NAME.pattern}/[a-z]+(-[A-Za-z0-9]+(\.[0-9]+)*)*")
 DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
-_CAPABILITIES = (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES))
 
 
 class PluginFault(Exception):
     """A fault for a plugin's author to fix; the text says what and where."""
 
 
-def check_records(hook: str, results: Iterable[object]) -> list[Record]:
-    """Return the records of what the implementations of a hook returned, checked.
+def check_records(hook: str, returned: object) -> list[Record]:
+    """Check what an implementation of a hook returned, and list its records.
 
     Raises:
-        PluginFault: If one returned no iterable of this hook's records, or a record is faulty.
+        PluginFault: If it is no iterable of this hook's records, or a record is faulty.
     """
-    expected, found = HOOK_RECORDS[hook], list[Record]()
-    for returned in results:
-        if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | dict):
-            what = f"{hook} returned {truncate_repr(returned)}"
-            raise PluginFault(f"{what}; it must return a list of {expected.__name__}")
-        for item in returned:
-            if not isinstance(item, expected):
-                what = f"{hook} returned {truncate_repr(item)} ({type(item).__name__})"
-                raise PluginFault(f"{what} among its records; each must be a {expected.__name__}")
-            try:
-                _check(item)
-            except PluginFault as fault:
-                where = f"{hook}, {item.kind} {item.name!r}"
-                raise PluginFault(f"{where}: {fault}") from None
-            found.append(item)
-    return found
+    expected, records = HOOK_RECORDS[hook], list[Record]()
+    names = " or ".join(record.__name__ for record in expected)
+    if returned is None:
+        raise PluginFault(f"{hook} returned None; return its records, [] where it has none")
+    if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | dict):
+        what = f"{hook} returned {truncate_repr(returned)}"
+        raise PluginFault(f"{what}; it must return a list of {names}")
+    for record in returned:
+        if not isinstance(record, expected):
+            what = f"{hook} returned {truncate_repr(record)} ({type(record).__name__})"
+            raise PluginFault(f"{what} among its records; each must be a {names}")
+        try:
+            _check(record)
+        except PluginFault as fault:
+            where = f"{hook}, {record.kind} {record.name!r}"
+            raise PluginFault(f"{where}: {fault}") from None
+        records.append(record)
+    return records
 
 
 def check_names(records: Iterable[Record]) -> None:
@@ -113,8 +114,7 @@ def _check_capabilities(spec: ComponentSpec) -> None:
             raise PluginFault(f"{field} is {declared!r}, not a tuple of capabilities")
         for need in declared:
             for one in need if isinstance(need, tuple) else (need,):
-                if not isinstance(one, str) or not is_known(one):
-                    hint = did_you_mean(str(one), _CAPABILITIES)
+                if (hint := describe_fault(one)) is not None:
                     raise PluginFault(
                         f"{field} has {one!r}, which is not a known capability; {hint}"
                     )

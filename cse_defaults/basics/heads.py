@@ -7,9 +7,9 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from cse_core.errors import CseError
+from cse_core.model_card import ACTIVATIONS
 from cse_core.parts import Head, Setup
 from cse_defaults.basics.options import MlpOptions
-from cse_defaults.transformers.declared import ACTIVATIONS
 
 
 class Mlp(nn.Module, Head):

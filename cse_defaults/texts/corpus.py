@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
-from cse_defaults.texts.tables import filtered, text_table
+from cse_core.texts import LoadReport
+from cse_defaults.texts.tables import filtered, numbers_of, text_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,33 +23,6 @@ _SHARED = 500_000
 """Texts with a copy that are compared at once, about."""
 _FEW = 20
 """Rows are few where a column has more than so many times as many."""
-
-
-@dataclass(frozen=True)
-class LoadReport:
-    """What was seen in loading a corpus.
-
-    Attributes:
-        names: The sources that were read.
-        blank_dropped: Rows and lines dropped because their text is blank.
-        incomplete_dropped: Rows dropped because another column that the run needs is blank.
-        made_up: Names of sources whose texts are made up.
-        messages: What a user should know of the data, a line each.
-        commits: That of each data set of the hub, where it is known.
-    """
-
-    names: tuple[str, ...] = ()
-    blank_dropped: int = 0
-    incomplete_dropped: int = 0
-    made_up: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
-    commits: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Return the messages, and whether texts are made up."""
-        made_up = f"{', '.join(self.made_up)}: synthetic texts, made up to try things; no benchmark"
-        return (*self.messages, made_up) if self.made_up else self.messages
 
 
 class TextColumn(Sequence[str]):
@@ -79,6 +53,16 @@ class TextColumn(Sequence[str]):
     def arrow(self) -> pa.ChunkedArray:
         """Return the column itself."""
         return self._texts
+
+    def distinct(self) -> tuple[TextColumn, NDArray[np.int64]]:
+        """List the different texts by first appearance, and ``[rows]`` which of them a row has."""
+        import numpy as np
+        import pyarrow as pa
+
+        encoded = self._texts.dictionary_encode().unify_dictionaries()
+        which = [numbers_of(chunk.indices) for chunk in encoded.chunks]
+        texts = TextColumn(pa.chunked_array([encoded.chunk(0).dictionary]))
+        return texts, np.concatenate(which, dtype=np.int64)
 
     def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
         """Return the texts of the given rows, in their order."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, ViewSpec
-from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, NeededColumns, Wanted
+from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, LoadReport, NeededColumns, Wanted
 from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,
@@ -21,17 +22,20 @@ from cse_defaults.texts.columns import (
     ordered,
     read_values,
 )
-from cse_defaults.texts.corpus import Corpus, LoadReport, TextColumn, document_numbers, hold_out
+from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
-from cse_defaults.texts.tables import ROWS, changed, filtered, join_tables, numbers_of
+from cse_defaults.texts.tables import ROWS, changed, filtered, join_tables, numbers_of, text_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cse_core.protocols import Tokenizer
     from cse_core.registry.registry import Registry
 
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
+_AT_ONCE = 10_000
+"""Texts that are cut together."""
 _SAMPLE = 1000
 """Values of a column that tell what it holds."""
 
@@ -98,6 +102,48 @@ class Data:
                 return corpus
         self._made.append((needed, self._corpus(needed)))
         return self._made[-1][1]
+
+    def pieces(
+        self, corpus: Corpus, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
+    ) -> Corpus:
+        """Cut the texts of a corpus into pieces, which keep their document and title.
+
+        A piece has so many tokens, special ones not counted; the last of a text has those left. A
+        cut may stand inside a word; the rest of the word is then read as a word of its own.
+
+        Raises:
+            CseError: If the run encodes further ``columns``, since only texts are cut.
+        """
+        if columns:
+            raise CseError(
+                f"texts are split, but column {columns[0]}, which this run also encodes, is not",
+                where="data.split_tokens",
+                value=tokens,
+                hint="--set data.split_tokens=none, or a recipe with one column",
+            )
+        pieces: list[str] = []
+        parents: list[int] = []
+        whole = corpus.column("text")
+        for start in range(0, len(whole), _AT_ONCE):
+            texts = whole[start : start + _AT_ONCE]
+            for row, (text, cuts) in enumerate(
+                zip(texts, tokenizer.cuts(texts, tokens), strict=True), start
+            ):
+                kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
+                pieces += kept
+                parents += [row] * len(kept)
+        columns_kept = {"text": pieces} | {
+            name: corpus.column(name).take(parents)
+            for name in ("document", "title")
+            if name in corpus.names
+        }
+        said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
+        return Corpus(
+            text_table(columns_kept),
+            None if corpus.documents is None else corpus.documents[parents],
+            replace(corpus.report, messages=(*corpus.report.messages, said)),
+            corpus.held_out,
+        )
 
     def _corpus(self, needed: NeededColumns) -> Corpus:
         import pyarrow as pa

@@ -58,19 +58,6 @@ def embedding_layer(model: PreTrainedModel) -> nn.Module:
     return next(holders, table)
 
 
-def count_trained(encoder: nn.Module) -> tuple[int, int]:
-    """Return how many weights train, and how many there are."""
-    sizes = [(each.numel(), each.requires_grad) for each in encoder.parameters()]
-    return sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
-
-
-def count_own(part: object, encoder: nn.Module) -> int:
-    """Return how many weights a part trains beside those of the encoder."""
-    shared = {id(parameter) for parameter in encoder.parameters()}
-    every = part.parameters() if isinstance(part, nn.Module) else ()
-    return sum(each.numel() for each in every if each.requires_grad and id(each) not in shared)
-
-
 def take_pooler(model: PreTrainedModel) -> dict[str, Tensor] | None:
     """Take the model's own pooling layer off and return the weights of its dense layer.
 

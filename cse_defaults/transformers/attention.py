@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from cse_engine.step.dropout import DropoutSource
-from cse_engine.step.dropout import dropout as drop
+from cse_core.protocols import DropoutSource
 
 PACKED = "cse_packed"
 """The name under which :func:`packed_attention` is registered."""
@@ -335,7 +334,9 @@ def _attend(
         scores = torch.baddbmm(added, q, k.mT, alpha=scale)
     else:
         scores = softcap * torch.tanh(torch.bmm(q, k.mT) * (scale / softcap)) + added
-    return torch.bmm(drop(scores.softmax(-1), p, source), v).view(shape)
+    weights = scores.softmax(-1)
+    dropped = functional.dropout(weights, p) if source is None else source.drop(weights, p)
+    return torch.bmm(dropped, v).view(shape)
 
 
 def _varlen_kernel(query: Tensor, p: float, window: int | None) -> Callable[..., Tensor] | None:

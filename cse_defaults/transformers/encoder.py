@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cse_core.errors import CseError
-from cse_core.protocols import Encoder
+from cse_core.protocols import DropoutSource, Encoder
 from cse_core.types import Hidden
 from cse_defaults.transformers.architecture import (
     Evidence,
     forward_arguments,
     is_causal,
+    layer_depths,
     plain_forward,
     position_range,
     take_pooler,
@@ -27,7 +28,6 @@ from cse_defaults.transformers.architecture import (
     word_table,
 )
 from cse_defaults.transformers.attention import PACKED, RowLayout, register_packed_attention
-from cse_defaults.transformers.domain_words import add_words
 from cse_defaults.transformers.model_files import DIRECTIONS
 from cse_defaults.transformers.pretrained import (
     WHERE,
@@ -35,9 +35,8 @@ from cse_defaults.transformers.pretrained import (
     load_tokenizer,
     translate_load_errors,
 )
-from cse_defaults.transformers.shortcuts import LastLayer, WordTable
+from cse_defaults.transformers.shortcuts import LastLayer, WordTable, recompute_layers
 from cse_defaults.transformers.tokenizer import TextTokenizer
-from cse_engine.step.dropout import DropoutSource, replace_dropout
 
 InputHook = Callable[[Tensor], Tensor]
 MAX_PLACES = 2**20
@@ -132,7 +131,7 @@ class PackedEncoder(Encoder):
     model's own forward pass.
 
     Args:
-        model: The encoder; it is changed in place (attention, see :meth:`use_dropout` too).
+        model: The encoder; it is changed in place.
         attention: ``packed`` refuses a model that cannot be packed, ``padded`` never packs.
 
     Attributes:
@@ -140,17 +139,20 @@ class PackedEncoder(Encoder):
         why_padded: Why not, one clause; None if ``packed``.
         causal: Whether tokens see those before them alone, as in decoders, by the same evidence.
         only_fp32: Whether the model computes in fp32 under autocast too.
+        recompute: Whether :meth:`use_dropout` is to let the backward pass recompute layers.
 
     Raises:
         CseError: If the model takes no word embeddings, has a decoder behind an encoder, was to be
             packed and cannot be, or reads in another direction than it was to.
     """
 
+    model: PreTrainedModel
+
     def __init__(self, model: PreTrainedModel, *, attention: Attention = "auto") -> None:
         super().__init__()
         self.model = model
         self.own_pooler = take_pooler(model)
-        self.dropout_source: DropoutSource | None = None
+        self.recompute = False
         self._arguments = forward_arguments(model)
         table = word_table(model)
         self._word_table = WordTable(table)
@@ -256,19 +258,16 @@ class PackedEncoder(Encoder):
         path: str | Path,
         *,
         prompt: str = "",
-        words: tuple[str, ...] = (),
+        lower_case: bool = False,
         **how: Any,
     ) -> tuple[PackedEncoder, TextTokenizer]:
         """Load an encoder as ``load`` does, and its tokenizer, which puts a prompt before texts.
 
-        ``words`` become tokens, each of which starts as the mean of its pieces. A tokenizer with
-        ids that the encoder has not is refused.
+        A tokenizer with ids that the encoder has not is refused.
         """
         encoder, name = cls.load(path, **how), str(path)
         with translate_load_errors(name, part="the tokenizer"):
-            tokenizer = TextTokenizer(load_tokenizer(path), prompt)
-            add_words(words, tokenizer.hf, encoder.model)
-            encoder.vocab_size = word_table(encoder.model).num_embeddings
+            tokenizer = TextTokenizer(load_tokenizer(path, lower_case=lower_case), prompt)
             highest = max(tokenizer.hf.get_vocab().values(), default=0)
         if highest >= encoder.vocab_size:
             what = f"its tokenizer has ids up to {highest}, and it embeds {encoder.vocab_size} ids"
@@ -277,9 +276,15 @@ class PackedEncoder(Encoder):
         return encoder, tokenizer
 
     def use_dropout(self, source: DropoutSource) -> None:
-        """Draw every dropout mask from ``source``."""
-        self.dropout_source = source
-        replace_dropout(self.model, source)
+        """Draw every dropout mask from ``source``; layers are recomputed with it from then on."""
+        super().use_dropout(source)
+        if self.recompute:
+            recompute_layers(self.model, source)
+            self.recompute = False  # a copy has the layers as they are now
+
+    def depths(self) -> dict[str, int]:
+        """Count the layers above each parameter (see ``Encoder``)."""
+        return {f"model.{name}": depth for name, depth in layer_depths(self.model).items()}
 
     def copy(self, share_embeddings: bool = False) -> PackedEncoder:
         """Return a copy (see ``Encoder``)."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +11,6 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from cse_core.protocols import Encoder, MaskedHead
-from cse_defaults.transformers.domain_words import add_words
 from cse_defaults.transformers.encoder import PackedEncoder
 from cse_defaults.transformers.pretrained import load_model, load_tokenizer, translate_load_errors
 from cse_defaults.transformers.tokenizer import TextTokenizer
@@ -44,7 +42,11 @@ class Head(MaskedHead):
         """See the protocol."""
         # A decoder asks its encoder, which is not there, and returns None.
         matrix: Any = self.model.get_output_embeddings() or self.model.lm_head
-        own = matrix.weight if encoder is None else encoder.model.get_input_embeddings().weight
+        own = (
+            matrix.weight
+            if encoder is None
+            else cast(Any, encoder.model).get_input_embeddings().weight
+        )
         matrix.weight = nn.Parameter(own.detach().clone()) if encoder is None else own
 
     def forward(self, states: Tensor) -> Tensor:
@@ -58,15 +60,14 @@ class Head(MaskedHead):
         return logits.squeeze(0)
 
 
-def load_masked_lm(path: str | Path, *, words: Sequence[str] = (), **how: Any) -> WithHead:
+def load_masked_lm(path: str | Path, *, lower_case: bool = False, **how: Any) -> WithHead:
     """Load an encoder, its head, drawn where the folder has no weights for it, and its tokenizer.
 
-    ``words`` become tokens, in the head too; ``load_model`` gets ``how``.
+    ``load_model`` gets ``how``.
     """
     with translate_load_errors(str(path)):
         model, pretrained = load_model(path, head=True, **how)
-        tokenizer = load_tokenizer(path)
-        add_words(words, tokenizer, model)
+        tokenizer = load_tokenizer(path, lower_case=lower_case)
         inner = getattr(model, model.base_model_prefix)
         head = Head(model, pretrained)
         return PackedEncoder(inner), head, TextTokenizer(tokenizer)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.files import MANIFEST, RUN_FILE, file_text
+from cse_core.files import RUN_FILE, read_json
 from cse_core.run_info import RunInfo
-
-HEADS = "heads.safetensors"
-"""Weights of its heads, and of a row pooler or slicer that has any."""
 
 JSON_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 """Files of a model that tell its facts."""
@@ -93,31 +89,16 @@ def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
     return found
 
 
-def read_json(path: Path, name: str, *, kind: type) -> Any:
-    """Return what a JSON file of a model holds; raise a ``CseError`` if it is not a ``kind``."""
-    try:
-        content = json.loads(file_text(path))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, OSError) else "is not valid JSON"
-        hint = "save the model again"
-        raise CseError(f"{path.name} {reason}", where="model.name", value=name, hint=hint) from None
-    if not isinstance(content, kind):
-        raise CseError(f"{path.name} is malformed", where="model.name", value=name)
-    return content
-
-
 def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     """Return the content of a model folder's JSON files by name, of those that are there."""
     return {
         file: read_json(folder / file, name, kind=dict)
-        for file in (*JSON_FILES, MANIFEST)
+        for file in JSON_FILES
         if (folder / file).is_file()
     }
 
 
-def facts_of_files(
-    name: str, files: Mapping[str, dict[str, Any]], *, origin: str | None = None
-) -> RunInfo:
+def facts_of_files(name: str, files: Mapping[str, dict[str, Any]]) -> RunInfo:
     """Return what JSON files of a model, by name, say of it; None what they do not."""
     config = files.get("config.json", {})
     family = config.get("model_type")
@@ -138,7 +119,7 @@ def facts_of_files(
         mask_token=_mask_token(files),
         end_token=_end_token(files),
         causal=_causal(config),
-        origin=origin or files.get(MANIFEST, {}).get("origin"),
+        either_direction=family in DECODERS,
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from transformers import (
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from cse_core.errors import CseError
-from cse_core.files import SUMS, verify_checksums
-from cse_defaults.transformers.declared import declared
-from cse_defaults.transformers.model_files import DECODERS, model_folder, read_json
+from cse_core.files import SUMS, read_json, verify_checksums
+from cse_core.weights import check_finite
+from cse_defaults.transformers.model_files import DECODERS, model_folder
 
 WHERE = "model.name"
 
@@ -130,8 +129,8 @@ def load_config(path: str | Path) -> Any:
     return config
 
 
-def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Load the fast tokenizer of an encoder's folder, which lower-cases where the model does."""
+def load_tokenizer(path: str | Path, *, lower_case: bool = False) -> Tokenizer:
+    """Load the fast tokenizer of an encoder's folder; ``lower_case`` lower-cases its texts."""
     folder = model_folder(Path(path), str(path))
     name = str(folder)
     if not any((folder / file).exists() for file in _TOKENIZER_FILES):
@@ -141,7 +140,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         tokenizer = AutoTokenizer.from_pretrained(
             name, use_fast=True, trust_remote_code=False, local_files_only=True
         )
-        if declared(Path(path), name).do_lower_case:
+        if lower_case:
             backend = tokenizer.backend_tokenizer
             own = [] if backend.normalizer is None else [backend.normalizer]
             backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
@@ -178,15 +177,6 @@ def check_weights(folder: Path, config: Any) -> None:
             what = f"config.json says {key} = {size:,}, and the weights have {most:,} at most"
             hint = "copy the config.json that belongs to the weights"
             raise CseError(what, where=WHERE, value=str(folder), hint=hint)
-
-
-def check_finite(tensors: Mapping[str, torch.Tensor], name: str) -> None:
-    """Refuse weights with NaN or infinity among them."""
-    for key, tensor in tensors.items():
-        if not math.isfinite(float(tensor.detach().sum(dtype=torch.float32))):
-            what = f"the weights {key} are not all finite numbers"
-            hint = "copy the whole model folder again, or use earlier weights"
-            raise CseError(what, where=WHERE, value=name, hint=hint)
 
 
 def check_fit(report: dict[str, Any], name: str) -> None:

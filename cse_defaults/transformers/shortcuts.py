@@ -16,9 +16,9 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from cse_core.errors import CseError
+from cse_core.protocols import DropoutSource
 from cse_defaults.transformers.architecture import transformer_layers
 from cse_defaults.transformers.attention import RowLayout
-from cse_engine.step.dropout import DropoutSource
 
 _KEYS, _VALUES = ("key", "k_lin", "k_proj"), ("value", "v_lin", "v_proj")
 

@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 import copy
+import json
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import torch
+from tokenizers import __version__
 from tokenizers.processors import Sequence as SequenceOfProcessors
 from tokenizers.processors import TemplateProcessing
 from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
-from cse_engine.runtime.distributed import rank_and_size, share
-from cse_engine.runtime.sharing import gather_rows
 
-AT_ONCE = 10_000
-"""Texts that are read, tokenised or hashed together."""
-PROMPT = -2
+_PROMPT = -2
 """Word of a token that belongs to the prompt of the tokenizer."""
-
-
-@dataclass(frozen=True)
-class TokenTable:
-    """Content tokens of many texts, end to end.
-
-    Attributes:
-        ids: ``[T]`` vocabulary ids.
-        word: ``[T]`` index of the word in its text; ``PROMPT`` in the tokenizer's prompt.
-        offsets: ``[texts + 1]`` where each text begins.
-    """
-
-    ids: Tensor
-    word: Tensor
-    offsets: Tensor
-
-    def rows(self, index: Tensor) -> TokenBatch:
-        """Return the texts at ``index`` ``[R]`` as rows of content; row i has owner i."""
-        lengths = self.offsets[1:][index] - self.offsets[:-1][index]
-        tokens = ragged_index(self.offsets[:-1][index], lengths)
-        offsets = offsets_of(lengths)
-        positions = positions_of(offsets)
-        word = self.word[tokens].long()
-        return TokenBatch(
-            ids=self.ids[tokens].long(),
-            positions=positions,
-            source=positions.masked_fill(word == PROMPT, -1),
-            word=word.clamp_min(-1),
-            special=word == PROMPT,
-            offsets=offsets,
-            owner=torch.arange(len(index)),
-            slot=torch.zeros(len(index), dtype=torch.long),
-        )
 
 
 class TextTokenizer:
@@ -123,40 +88,56 @@ class TextTokenizer:
         backend.post_processor = SequenceOfProcessors([*own, added])
         self._find_special_tokens()
 
-    def table(
-        self,
-        texts: Sequence[str],
-        longest: int | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> TokenTable:
-        """Tokenise texts without special tokens, on all cores; nothing is kept on disk.
+    def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
+        """Tokenise texts into rows of content, on all cores; row i has owner i.
 
-        Beside the texts and the table, memory holds one batch of them. Of a text at most
-        ``longest`` tokens are kept; ``progress`` hears after each batch how many texts are done.
+        Of a text at most ``longest`` tokens are kept.
         """
         ids, words, lengths = array("i"), array("i"), array("q")
-        for start in range(0, len(texts), AT_ONCE):
-            some = [self.prompt + text for text in texts[start : start + AT_ONCE]]
-            for row in self._encodings(some, longest):
-                ids.fromlist(row.ids)
-                lengths.append(len(row))
-                word_ids = row.word_ids
-                if None in word_ids:
-                    word_ids = [-1 if word is None else word for word in word_ids]
-                if self.prompt:
-                    ends = (end for _, end in row.offsets)
-                    word_ids = [
-                        PROMPT if end <= len(self.prompt) else word
-                        for end, word in zip(ends, word_ids, strict=True)
-                    ]
-                words.fromlist(word_ids)
-            if progress is not None:
-                progress(min(start + AT_ONCE, len(texts)))
-        return TokenTable(
-            ids=torch.from_numpy(np.asarray(ids)),
-            word=torch.from_numpy(np.asarray(words)),
-            offsets=offsets_of(torch.from_numpy(np.asarray(lengths))),
+        for row in self._encodings([self.prompt + text for text in texts], longest):
+            ids.fromlist(row.ids)
+            lengths.append(len(row))
+            word_ids = row.word_ids
+            if None in word_ids:
+                word_ids = [-1 if word is None else word for word in word_ids]
+            if self.prompt:
+                ends = (end for _, end in row.offsets)
+                word_ids = [
+                    _PROMPT if end <= len(self.prompt) else word
+                    for end, word in zip(ends, word_ids, strict=True)
+                ]
+            words.fromlist(word_ids)
+        word = torch.from_numpy(np.asarray(words)).long()
+        offsets = offsets_of(torch.from_numpy(np.asarray(lengths)))
+        positions, prompt = positions_of(offsets), word == _PROMPT
+        return TokenBatch(
+            ids=torch.from_numpy(np.asarray(ids)).long(),
+            positions=positions,
+            source=positions.masked_fill(prompt, -1),
+            word=word.clamp_min(-1),
+            special=prompt,
+            offsets=offsets,
+            owner=torch.arange(len(texts)),
+            slot=torch.zeros(len(texts), dtype=torch.long),
         )
+
+    def state(self) -> str:
+        """Write down the tokenizer's own file, the library's version and the sides of its cuts."""
+        try:
+            state = json.loads(self.hf.backend_tokenizer.to_str())
+        except Exception as error:  # the library raises nothing more exact
+            raise ValueError(str(error)) from None
+        state.update(truncation=None, padding=None)  # every call sets them
+        about = __version__, self.hf.truncation_side, bool(self.hf.split_special_tokens)
+        return repr((*about, json.dumps(state, sort_keys=True)))
+
+    def cuts(self, texts: Sequence[str], tokens: int) -> list[list[int]]:
+        """List where pieces of ``tokens`` tokens begin in each text, and where it ends."""
+        rows = self.hf(list(texts), add_special_tokens=False, verbose=False).encodings
+        return [
+            [0, *(begin for begin, _ in row.offsets[tokens::tokens]), len(text)]
+            for text, row in zip(texts, rows, strict=True)
+        ]
 
     def _encodings(self, texts: list[str], longest: int | None) -> list[Any]:
         """Return what the tokenizer itself makes of texts.
@@ -172,10 +153,6 @@ class TextTokenizer:
             backend.enable_truncation(longest, direction=self.hf.truncation_side)
         backend.encode_special_tokens = self.hf.split_special_tokens
         return cast(list[Any], backend.encode_batch(texts, add_special_tokens=False))
-
-    def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
-        """Return texts as rows of content tokens; row i has owner i."""
-        return self.table(texts, longest).rows(torch.arange(len(texts)))
 
     def wrap(
         self, content: TokenBatch, prompt: tuple[str, str] = ("", ""), longest: int | None = None
@@ -234,25 +211,3 @@ class TextTokenizer:
             found = self.hf(text, add_special_tokens=False, verbose=False) if text else {}
             self._prompts[text] = list(found.get("input_ids", ()))
         return self._prompts[text]
-
-
-def shared_table(
-    tokenizer: TextTokenizer, texts: Sequence[str], longest: int | None = None
-) -> TokenTable:
-    """Return the table of texts of which each process tokenises its share; every process has all.
-
-    ``texts`` are the same in every process; at most ``longest`` tokens of one are kept.
-
-    Raises:
-        ElsewhereError: If another process failed.
-    """
-    start, stop = share(len(texts), *rank_and_size())
-    own: list[TokenTable] = []
-
-    def lengths() -> Tensor:
-        own.append(tokenizer.table(texts[start:stop], longest))
-        return own[0].offsets.diff()
-
-    offsets = offsets_of(gather_rows(lengths))
-    tokens = gather_rows(lambda: torch.stack([own[0].ids, own[0].word], dim=1))
-    return TokenTable(tokens[:, 0].contiguous(), tokens[:, 1].contiguous(), offsets)

@@ -9,20 +9,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from cse_core.capabilities import flatten
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
-from cse_core.options import HeadOptions, models_named, parts_held
-from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec, TokenLossSpec
+from cse_core.model_card import Declared
+from cse_core.options import HeadOptions, models_named
+from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.texts import FILLED, DataOptions
-from cse_defaults.transformers.declared import Declared
-from cse_defaults.transformers.model_facts import look_at
-from cse_defaults.transformers.model_files import DIRECTIONS
 from cse_engine.compose import checks
 from cse_engine.compose.composition import Composition, PlannedPart, Problem
 from cse_engine.compose.draft import Draft, apply_kinds, apply_sets, merge_documents
+from cse_engine.compose.models import Models
 from cse_engine.compose.planning import plan_passes, plan_views
 from cse_engine.compose.reading import (
     KINDS,
@@ -31,7 +29,7 @@ from cse_engine.compose.reading import (
     model_document,
     read_recipe,
 )
-from cse_engine.compose.settings import CORE_OPTIONS, ModelOptions, ViewOptions
+from cse_engine.compose.settings import CORE_OPTIONS, DIRECTIONS, ModelOptions, ViewOptions
 from cse_engine.compose.values import OptionReader, as_typed
 
 DataLookup = Callable[[DataOptions], Any]
@@ -69,7 +67,7 @@ def resolve(
     if facts is None:
         facts = RunInfo(model=_model_name(documents, sets, model))
         with collect_errors(errors):
-            facts, says = look_at(facts.model, registry)
+            facts, says = Models(registry).look(facts.model)
     recipes = (_own_pooling(document, says) for document in chain)
     draft = merge_documents((documents[0], model_document(says, facts), *recipes), facts)
     with collect_errors(errors):
@@ -161,8 +159,7 @@ def _typed(
             found = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
             options = reader.options(found.spec.options_class, item.options, item.path)
             if options is not None:
-                part = PlannedPart.of(found, options, item.name)
-                parts += [part, *_held(part, reader, registry)]
+                parts.append(PlannedPart.of(found, options, item.name))
     return Composition(
         recipe=documents[-1].name if documents else None,
         **core,
@@ -176,43 +173,17 @@ def _typed(
     )
 
 
-def _held(holder: PlannedPart, reader: OptionReader, registry: Registry) -> Iterator[PlannedPart]:
-    """Yield the parts that a part holds, and what those hold."""
-    for option, (kind, ref) in parts_held(holder.options).items():
-        where, written = f"{holder.path}.{option}", ref.model_extra or {}
-        if holder.kind == "pool":
-            raise PartError(holder, option, "is of a pooler or head, which cannot hold a part")
-        found = registry.find(kind, ref.use, where=where)
-        if isinstance(found.spec, TokenLossSpec):
-            hint = "hold a loss on vectors"
-            what = "reads token states, which only the step gives"
-            raise CseError(what, where=where, value=ref.use, hint=hint)
-        if taken := sorted(holder.lends(found.spec.options_class).intersection(written)):
-            hint = f"write it there: --{holder.path}.{taken[0]}"
-            where = f"{where}.{taken[0]}"
-            raise CseError("is that of the loss that holds it", where=where, hint=hint)
-        options = reader.options(found.spec.options_class, written, where)
-        if options is not None:
-            part = PlannedPart.of(found, options, f"{holder.name}.{option}").held_in(holder)
-            yield part
-            yield from _held(part, reader, registry)
-
-
 def _place(part: PlannedPart) -> tuple[int, int]:
-    """Return where a part stands: by its kind, poolers as vectors pass through them.
-
-    A part that another holds stands behind it.
-    """
+    """Return where a part stands: by its kind, poolers as vectors pass through them."""
     stages = (SliceSpec, RowPoolerSpec, HeadSpec)
     stage = next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0)
-    return KINDS.index(cast(Kind, part.path.partition(".")[0])), stage
+    return KINDS.index(part.kind), stage
 
 
 def _in_precision(run: Composition, problems: list[Problem]) -> Composition:
     """Return the run in the number format that a part needs, where none is asked for."""
-    prefix, given = "precision:", run.train.precision
-    asked = ((part, need) for part in run.parts for need in flatten(part.requires))
-    needs = [(part, need.removeprefix(prefix)) for part, need in asked if need.startswith(prefix)]
+    given = run.train.precision
+    needs = [(part, name) for part in run.parts for name in part.needs("precision")]
     for part, name in needs:
         if given not in ("auto", name):
             problems.append(f"{part.path} needs train.precision = {name}, and this run has {given}")
@@ -385,8 +356,6 @@ def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseEr
     errors = []
     for part in run.parts:
         try:
-            if part.holder:
-                part = part.held_in(next(each for each in parts if each.path == part.holder))
             options = part.options
             if derive:
                 options = _said(part, "resolve_options", facts, options)

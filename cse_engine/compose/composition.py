@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from cse_core.capabilities import INSTANCE, Role, flatten
+from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
+from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
 from cse_core.records import (
     CORE_VIEWS,
@@ -28,7 +29,6 @@ from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.texts import DataOptions, NeededColumns
-from cse_defaults.transformers.declared import Declared
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class PlannedPart:
 
     Attributes:
         use: Name of its record; ``name`` is that of the instance, unique in its kind.
-        holder: Path of the part that holds it and calls it in place of the step; its name ends
-            with the option that holds it.
     """
 
     kind: Kind
@@ -57,32 +55,16 @@ class PlannedPart:
     options: Options
     distribution: str
     version: str
-    holder: str = ""
 
     @property
     def path(self) -> str:
         """Return ``kind.name``, its place in recipes, flags and messages."""
-        return f"{self.holder}.{self.option}" if self.holder else f"{self.kind}.{self.name}"
-
-    @property
-    def option(self) -> str:
-        """Return the option of its holder that holds it."""
-        return self.name.rpartition(".")[2]
+        return f"{self.kind}.{self.name}"
 
     @property
     def owner(self) -> str:
         """Return the distribution that brings it, with its version."""
         return f"{self.distribution} {self.version}".strip()
-
-    def lends(self, model: type[Options]) -> frozenset[str]:
-        """Return the options that a part which it holds, with options of a class, has of it."""
-        losses = issubclass(model, LossOptions) and isinstance(self.options, LossOptions)
-        return frozenset(LossOptions.model_fields if losses else ())
-
-    def held_in(self, holder: PlannedPart) -> PlannedPart:
-        """Return it with what its holder lends it."""
-        lent = {name: getattr(holder.options, name) for name in holder.lends(type(self.options))}
-        return replace(self, holder=holder.path, options=self.options.model_copy(update=lent))
 
     @property
     def qualified(self) -> str:
@@ -91,11 +73,14 @@ class PlannedPart:
         return self.use if toolkit else f"{self.distribution}/{self.use}"
 
     @property
-    def requires(self) -> tuple[tuple[str, ...], ...]:
-        """Return the capabilities that it requires, each as the alternatives that meet it."""
-        needs = self.spec.declared("requires", self.options)
-        typed = tuple(f"column:{name}" for name in (*self.reads, *self.only))
-        return tuple((need,) if isinstance(need, str) else need for need in (*needs, *typed))
+    def requires(self) -> tuple[tuple[Need, ...], ...]:
+        """The capabilities that it requires, each as the alternatives that meet it."""
+        columns = ((Need("column", name),) for name in (*self.reads, *self.only))
+        return (*self.spec.required(self.options), *columns)
+
+    def needs(self, kind: str) -> list[str]:
+        """List the names of a kind that it requires, those of alternatives too."""
+        return [need.name for need in chain.from_iterable(self.requires) if need.kind == kind]
 
     @property
     def reads(self) -> Mapping[str, ColumnType]:
@@ -124,10 +109,9 @@ class PlannedPart:
         return self.spec.declared("tokens", self.options) if own else ()
 
     @cached_property
-    def provides(self) -> tuple[str, ...]:
-        """Return the capabilities that it provides."""
-        capabilities = flatten(self.spec.declared("provides", self.options))
-        return tuple(capability.replace(INSTANCE, self.name) for capability in capabilities)
+    def provides(self) -> tuple[Need, ...]:
+        """The capabilities that it provides."""
+        return self.spec.provided(self.options, self.name)
 
     @staticmethod
     def of(
@@ -225,12 +209,8 @@ class Composition:
     named: Mapping[str, Composition] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
-        """Return the parts of a kind that the step calls, in recipe order."""
-        return tuple(part for part in self.parts if part.kind == kind and not part.holder)
-
-    def held_by(self, holder: PlannedPart) -> tuple[PlannedPart, ...]:
-        """Return the parts that a part holds."""
-        return tuple(part for part in self.parts if part.holder == holder.path)
+        """Return the parts of a kind, in recipe order."""
+        return tuple(part for part in self.parts if part.kind == kind)
 
     def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
         """Return the parts with a record of a class of poolers, in recipe order."""
@@ -295,7 +275,7 @@ class Composition:
         columns = (view.column for view in self.views if view.column is not None)
         encoded = tuple(column for column in columns if column not in brought)
         needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
-        read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
+        read = (need.name for need in needs if need.kind == "column")
         types = {name: kind for part in self.parts for name, kind in part.reads.items()}
         whole = {name for part in self.parts if not part.only for name in part.reads}
         required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
@@ -309,9 +289,8 @@ class Composition:
     def read_columns(self) -> set[str | None]:
         """Return the columns whose texts views are of, those that parts make included."""
         makers = {part.path: part for part in self.view_makers.values()}
-        needs = (makers[view.made_by].requires for view in self.views if view.made_by)
-        made = {need[0].removeprefix("column:") for need in chain.from_iterable(needs)}
-        return {*made, *(view.column for view in self.views)}
+        made = (makers[view.made_by].needs("column") for view in self.views if view.made_by)
+        return {*chain.from_iterable(made), *(view.column for view in self.views)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
         """Tell whether the target of a loss, or the positive, has a column of its own."""
@@ -347,10 +326,10 @@ class Composition:
             return store.name in options.negatives
         return options.negatives in ("all", "stored")
 
-    def _providers(self, prefix: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
+    def _providers(self, kind: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
         first: dict[str, PlannedPart] = {}
         for part in parts:
-            for capability in part.provides:
-                if capability.startswith(f"{prefix}:"):
-                    first.setdefault(capability.partition(":")[2], part)
+            for need in part.provides:
+                if need.kind == kind:
+                    first.setdefault(need.name, part)
         return first

@@ -225,8 +225,7 @@ def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
             options, inner = _options_at(draft, steps, registry)
             for step in inner[:-1]:
                 table = options.get(step)
-                named = {"use": table} if isinstance(table, str) else {}  # a part that it holds
-                options[step] = dict(table) if isinstance(table, Mapping) else named
+                options[step] = dict(table) if isinstance(table, Mapping) else {}
                 options = options[step]
             options[inner[-1]] = FlagText(value.strip())
     raise_all(errors)

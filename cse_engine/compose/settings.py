@@ -11,6 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from cse_core.options import Location, Options, Patience
 from cse_core.texts import DataOptions
 
+DIRECTIONS = ("causal", "bidirectional")
+"""Values of ``model.attention`` that say in which direction a decoder reads."""
+
 
 def _checked_device(name: str) -> str:
     if re.fullmatch(r"auto|cpu|mps|cuda(:[0-9]{1,3})?", name) is None:
@@ -39,9 +42,6 @@ class ModelOptions(Options):
     train_layers: tuple[int, ...] = ()
     """Train only these layers, and not the embeddings; numbered from 0, or from -1 at the end.
     Empty: all."""
-    add_tokens: int = Field(default=0, ge=0)
-    """Add the N words of the training texts that save the most pieces to the vocabulary; each
-    starts as the mean of its pieces. 0: none."""
     from_scratch: bool = False
     """Start from random weights instead of the model's."""
     attention: Literal["auto", "packed", "padded", "causal", "bidirectional"] = "auto"

@@ -1,21 +1,18 @@
-"""The saved model: a folder that sentence-transformers and transformers load as it is."""
+"""The saved model: what the backend writes, the weights of heads, and how cse encodes with it."""
 
 from __future__ import annotations
 
 import json
 import os
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
-from torch import Tensor
-
+from cse_core.backend import TrainedModel
 from cse_core.errors import visible
-from cse_core.files import MANIFEST, atomic_folder
+from cse_core.files import HEADS, MANIFEST, atomic_folder
 from cse_core.parts import Adapter, Head
 from cse_core.suites import Role
-from cse_defaults.transformers.model_files import HEADS
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.run.checkpoint import Checkpoint, weights, write_tensors
 from cse_engine.runtime.distributed import rank_and_size
@@ -56,51 +53,72 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
     ``about`` holds facts for its card: what was trained on what, and what chose it. What cannot be
     seen in them is written as an escape.
     """
-    own: dict[str, Tensor] | None = Checkpoint(weights(assembly)).part("encoder.model")
+    trained = Checkpoint(weights(assembly)).part("encoder.model")
     if rank_and_size()[0]:
         return
     about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
     row, heads, slicer = composition.inference_parts
-    sentence_encoder = inference_encoder(assembly)
-    says = {
+    encoding = inference_encoder(assembly)
+    card = {
         **composition.says.model_dump(),
         **composition.inference.model_dump(include={"normalize", "truncate_dim"}),
         **_prompts(composition),
-        "max_length": sentence_encoder.max_length,
+        "max_length": encoding.max_length,
         "row": _part_record(row),
         "heads": [_part_record(head) for head in heads],
         "slice": None if slicer is None else _part_record(slicer),
     }
-    manifest: dict[str, Any] = {**says, "origin": composition.facts.origin, "about": about}
     with atomic_folder(folder) as beside:
-        model = sentence_encoder.encoder.model
+        model = encoding.encoder.model
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
-            adapter.save(model, beside / "adapter", public_name(str(model.name_or_path)))
-            model, own = adapter.merged(model), None
-        pooler = sentence_encoder.encoder.own_pooler or {}  # without it others draw the layer
-        own = (own or model.state_dict()) | {f"pooler.dense.{k}": v for k, v in pooler.items()}
-        model.save_pretrained(beside, state_dict=own)
-        config = json.loads((beside / "config.json").read_text(encoding="utf-8"))
-        for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):
-            config.pop(key, None)  # how it was run does not belong to it
-        _write_json(beside / "config.json", config)
-        tokenizer = sentence_encoder.tokenizer.hf
-        tokenizer.backend_tokenizer.no_truncation()  # the last texts' cut
-        tokenizer.save_pretrained(beside)
+            adapter.save(model, beside / "adapter", public_name(composition.model.name))
+            model = adapter.merged(model)
+            trained = model.state_dict()
         used = {planned.path: planned.name for planned in (row, *heads, slicer) if planned}
-        modules = {used[path]: part for path, part in assembly.modules() if path in used}
-        if modules:
-            tensors = {
-                f"{name}.{key}": value
-                for name, module in modules.items()
-                for key, value in module.state_dict().items()
-            }
+        tensors = {
+            f"{used[path]}.{key}": value
+            for path, module in assembly.modules()
+            if path in used
+            for key, value in module.state_dict().items()
+        }
+        why_not = assembly.models.backend_of(composition.model.name).save(
+            TrainedModel(
+                encoder=encoding.encoder,
+                model=model,
+                weights=trained,
+                tokenizer=encoding.tokenizer,
+                card=card,
+                pooling=row.spec.declared("sentence_transformers", row.options),
+                heads=encoding.heads,
+                other=_only_here(encoding, row, slicer),
+            ),
+            beside,
+        )
+        if tensors:
             write_tensors(beside / HEADS, tensors)
-        why_not = _write_sentence_transformers(sentence_encoder, beside, row, slicer, says)
-        manifest["why_not"] = why_not
-        _write_json(beside / MANIFEST, manifest)
+        manifest = {**card, "origin": composition.facts.origin, "about": about, "why_not": why_not}
+        text = json.dumps(manifest, indent=2) + "\n"
+        (beside / MANIFEST).write_text(text, encoding="utf-8")
         (beside / "README.md").write_text(_readme(why_not), encoding="utf-8")
+
+
+def _only_here(
+    encoding: SentenceEncoder, row: PlannedPart, slicer: PlannedPart | None
+) -> str | None:
+    """Say why sentence-transformers cannot express a model, one clause; None where it can."""
+    before, after = encoding.prompt("anchor")
+    if before or after:
+        text = f"{before.rstrip()} X{after}"
+        return f"texts are put into the prompt {text!r}, pooled by {row.use}"
+    if slicer is not None:
+        return f"texts are sliced by {slicer.use}"
+    if row.spec.declared("sentence_transformers", row.options) is None:
+        return f"rows are pooled by {row.use}"
+    for name, head in encoding.heads.items():
+        if cast(Head, head).sentence_transformers() is None:
+            return f"head {name} is not a single Dense layer"
+    return None
 
 
 def public_name(name: str) -> str:
@@ -131,75 +149,6 @@ def _prompts(composition: Composition) -> dict[str, Any]:
     first = composition.says.default_prompt_name
     name = first if first in names else next(iter(names), None)
     return {"prompts": prompts, "default_prompt_name": name if own else None}
-
-
-def _write_sentence_transformers(
-    sentence_encoder: SentenceEncoder,
-    folder: Path,
-    row: PlannedPart,
-    slicer: PlannedPart | None,
-    says: dict[str, Any],
-) -> str | None:
-    """Write sentence-transformers' files; return why not, where it cannot express the model."""
-    mode = row.spec.declared("sentence_transformers", row.options)
-    before, after = sentence_encoder.prompt("anchor")
-    if before or after:
-        return (
-            f"texts are put into the prompt {f'{before.rstrip()} X{after}'!r}, pooled by {row.use}"
-        )
-    if slicer is not None:
-        return f"texts are sliced by {slicer.use}"
-    if mode is None:
-        return f"rows are pooled by {row.use}"
-    dense = []
-    for name, head in sentence_encoder.heads.items():
-        equal = cast(Head, head).sentence_transformers()
-        if equal is None:
-            return f"head {name} is not a single Dense layer"
-        dense.append(equal)
-    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
-    flags["lasttoken"] = "lasttoken"
-    pooling = {
-        "word_embedding_dimension": sentence_encoder.encoder.hidden_size,
-        **{f"pooling_mode_{flag}": mode == name for name, flag in flags.items()},
-        "pooling_mode_mean_sqrt_len_tokens": False,
-        "include_prompt": getattr(row.options, "include_prompt", says["include_prompt"]),
-    }
-    _write_json(folder / "1_Pooling" / "config.json", pooling)
-    for place, (config, values) in enumerate(dense, start=2):
-        _write_json(folder / f"{place}_Dense" / "config.json", config)
-        write_tensors(folder / f"{place}_Dense" / "model.safetensors", values)
-    kinds = ["Transformer", "Pooling", *["Dense"] * len(dense)]
-    kinds += ["Normalize"] if sentence_encoder.normalize else []
-    modules = [
-        {
-            "idx": place,
-            "name": str(place),
-            "path": f"{place}_{kind}" if place else "",
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for place, kind in enumerate(kinds)
-    ]
-    if sentence_encoder.normalize:
-        (folder / f"{len(kinds) - 1}_Normalize").mkdir()
-    _write_json(folder / "modules.json", modules)
-    limits: dict[str, Any] = {"max_seq_length": sentence_encoder.max_length}
-    limits["do_lower_case"] = says["do_lower_case"]
-    encoder = sentence_encoder.encoder
-    takes = signature(type(encoder.model).__init__).parameters
-    if encoder.own_pooler is None and "add_pooling_layer" in takes:
-        limits["model_args"] = {"add_pooling_layer": False}  # it would be drawn, with a warning
-    _write_json(folder / "sentence_bert_config.json", limits)
-    names = ("prompts", "default_prompt_name", "truncate_dim")
-    settings = {name: says[name] for name in names}
-    settings["similarity_fn_name"] = says["similarity_fn_name"] or "cosine"
-    _write_json(folder / "config_sentence_transformers.json", settings)
-    return None
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def _readme(why_not: str | None) -> str:

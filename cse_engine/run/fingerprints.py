@@ -9,8 +9,8 @@ from cse_core.errors import CseError
 from cse_core.files import file_sum
 from cse_core.options import is_location
 from cse_core.registry.registry import Registry
-from cse_defaults.transformers.model_facts import find_model
 from cse_engine.compose.composition import Composition
+from cse_engine.compose.models import Models
 
 _READ = (".json", ".txt", ".model", ".safetensors", ".bin", ".jsonl", ".tsv", ".gz", ".zst")
 """Ends of the names of a model's files that are read."""
@@ -34,17 +34,12 @@ def fingerprints(run: Composition, registry: Registry) -> dict[str, str]:
 
 def _files(name: str, registry: Registry) -> Iterator[tuple[Path, str]]:
     """Yield the files that a name stands for, and how messages name each."""
-    from huggingface_hub import try_to_load_from_cache
-
     try:
-        place = find_model(name, registry)
+        place = Models(registry).local(name)
     except CseError:
         return  # a word, such as self
     if place is None:
-        cached = try_to_load_from_cache(name, "config.json")
-        if not isinstance(cached, str):
-            return
-        place = Path(cached).parent
+        return
     if place.is_file():
         yield place, place.name
     yield from _files_in(place)

@@ -8,7 +8,7 @@ from typing import Any
 import tomlkit
 
 from cse_core.options import Options
-from cse_engine.compose.composition import Composition, PlannedPart, PlannedView
+from cse_engine.compose.composition import Composition, PlannedView
 from cse_engine.compose.reading import CORE_TABLES, KINDS, model_document
 
 
@@ -25,7 +25,11 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     recipe["views"] = {view.name: _view(view) for view in composition.views}
     for kind in KINDS:
         recipe[kind] = [
-            {"use": part.qualified, "name": part.name, **_part(part, composition)}
+            {
+                "use": part.qualified,
+                "name": part.name,
+                **_values(part.options, part.path, expressions),
+            }
             for part in composition.of(kind)
         ]
     return {key: content for key, content in recipe.items() if content}
@@ -49,15 +53,6 @@ def dump_recipe(composition: Composition) -> str:
             content = array
         document.append(key, content)
     return tomlkit.dumps(document)
-
-
-def _part(part: PlannedPart, composition: Composition) -> dict[str, Any]:
-    values = _values(part.options, part.path, composition.expressions)
-    for held in composition.held_by(part):
-        lent = part.lends(type(held.options))
-        own = {n: v for n, v in _part(held, composition).items() if n not in lent}
-        values[held.option] = {"use": held.qualified, **own}
-    return values
 
 
 def _view(view: PlannedView) -> dict[str, str]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from cse_core.functional import derive_seed, hashed_uniform
 from cse_core.token_batch import TokenBatch, positions_of
+from cse_core.types import StepContext
 
 
 def generator(device: torch.device, *counters: int | str) -> torch.Generator:
@@ -38,7 +39,10 @@ class StepPosition:
     round: int
 
 
-def draws(seed: int, position: StepPosition, rank: int, *place: str | int) -> Draws:
+Position = StepPosition | StepContext
+
+
+def draws(seed: int, position: Position, rank: int, *place: str | int) -> Draws:
     """Return ``StepContext.generator`` of a position, in the process of a rank.
 
     ``place`` is what else tells draws of one name apart: an augmenter's path, view and chunk.
@@ -54,7 +58,7 @@ def draws(seed: int, position: StepPosition, rank: int, *place: str | int) -> Dr
     return fresh
 
 
-def uniform_draws(seed: int, position: StepPosition, first: int, *place: str) -> Uniform:
+def uniform_draws(seed: int, position: Position, first: int, *place: str) -> Uniform:
     """Return ``StepContext.uniform`` of a position, of rows whose owners count from ``first``."""
 
     def drawn(name: str, tokens: TokenBatch) -> Tensor:

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import call
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from cse_core.errors import CseError, raise_all
 from cse_core.functional import derive_seed
 from cse_core.parts import Augmenter, Branch, Part, RowPooler
+from cse_core.protocols import Corpus, Data, Encoder, Tokenizer
 from cse_core.records import Kind
-from cse_defaults.texts import Corpus
-from cse_defaults.transformers.architecture import embedding_layer, freeze_all_but
-from cse_defaults.transformers.encoder import PackedEncoder
-from cse_defaults.transformers.masked_lm import WithHead, load_masked_lm
-from cse_defaults.transformers.shortcuts import recompute_layers
-from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_core.texts import DataOptions
 from cse_engine.compose.checks import check_dimensions
 from cse_engine.compose.composition import Composition, PlannedPart
+from cse_engine.compose.models import Models
 from cse_engine.compose.settings import ModelOptions
-from cse_engine.step.dropout import DropoutSource, replace_dropout
+from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.part_calls import PartCalls
-from cse_engine.step.part_factory import PartFactory
+from cse_engine.step.part_factory import PartFactory, WithHead
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
 
@@ -60,6 +55,7 @@ class Assembly:
     parts: dict[str, Part]
     dropout: DropoutSource
     device: torch.device
+    models: Models
     inference_pool: RowPooler | None = None
     calls: PartCalls = field(default_factory=PartCalls)
 
@@ -83,56 +79,41 @@ class Assembly:
                 module.train()
 
 
-def freeze(model: PreTrainedModel, options: ModelOptions) -> None:
-    """Freeze what the options of a run say of its encoder."""
-    if options.train_layers:
-        freeze_all_but(model, options.train_layers)
-    if options.freeze_embeddings:
-        embedding_layer(model).requires_grad_(False)
-
-
 def build(
     composition: Composition,
     *,
     corpus: Corpus | None,
     device: torch.device,
-    resolve_model: Callable[[str], str],
+    models: Models,
+    read_texts: Callable[[DataOptions], Data],
     total_steps: int | None = None,
-    words: tuple[str, ...] = (),
     read: Callable[..., Any] = call,
 ) -> Assembly:
     """Make every part of a checked composition on its device.
 
-    ``resolve_model`` turns a model's name into a folder, which ``read`` loads; ``total_steps`` are
-    the optimiser steps of the first round; ``words`` become tokens of the run's own model.
+    ``models`` finds and loads models, which ``read`` calls; ``read_texts`` reads texts of parts;
+    ``total_steps`` are the optimiser steps of the first round.
     """
     train, model = composition.train, composition.model
     source = DropoutSource()
 
-    def load(name: str, seed: int = train.seed, **how: Any) -> tuple[PackedEncoder, TextTokenizer]:
-        loaded, own = read(PackedEncoder.load_with_tokenizer, resolve_model(name), seed=seed, **how)
-        loaded.to(device).use_dropout(source)
+    def load(name: str, seed: int, options: ModelOptions) -> tuple[Encoder, Tokenizer]:
+        loaded, own = read(models.load, name, options, seed=seed)
+        source.serve(loaded.to(device))
         return loaded, own
 
-    encoder, tokenizer = load(
-        model.name,
-        derive_seed(train.seed, "model"),
-        prompt=model.prompt or "",
-        from_scratch=model.from_scratch,
-        dropout=model.dropout,
-        attention=model.attention,
-        words=words,
-    )
+    encoder, tokenizer = load(model.name, derive_seed(train.seed, "model"), model)
     named: dict[int, SentenceEncoder] = {}
 
-    def load_named(name: str) -> tuple[PackedEncoder, TextTokenizer]:
+    def load_named(name: str) -> tuple[Encoder, Tokenizer]:
         """Load a second model, which encodes as its folder says where that was read."""
         says = composition.named.get(name)
-        loaded, own = load(name, prompt=says.model.prompt or "" if says else "")
+        prompt = says.model.prompt if says else None
+        loaded, own = load(name, train.seed, ModelOptions(prompt=prompt or ""))
         if says is not None:
             most = loaded.max_positions
             own.longest = longest = min(says.inference.max_length or most, most)
-            made = PartFactory(loaded, own, device, folder=Path(resolve_model(name)))
+            made = PartFactory(loaded, own, device, folder=models.weights(name), models=models)
             found = made.sentence_encoder(says.of("pool"), longest, says.inference)
             for head in found.heads.values():
                 head.requires_grad_(False)
@@ -141,19 +122,15 @@ def build(
 
     def load_headed(name: str | None) -> WithHead:
         """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
-        folder, added = (model.name, words) if name is None else (name, ())
         seed = derive_seed(train.seed, "masked-lm")
-        loaded, head, own = read(load_masked_lm, resolve_model(folder), seed=seed, words=added)
-        loaded.to(device).use_dropout(source)
+        loaded, head, own = read(models.load_masked_lm, name or model.name, seed=seed)
+        source.serve(loaded.to(device))
         return loaded, head.to(device), own
 
-    if model.gradient_checkpointing:
-        recompute_layers(encoder.model, source)
-    freeze(encoder.model, model)
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
-        folder=Path(resolve_model(model.name)), named=named, load_masked_lm=load_headed,
-        composition=composition,
+        folder=models.weights(model.name), named=named, load_masked_lm=load_headed,
+        models=models, read_texts=read_texts,
     )  # fmt: skip
     calls = PartCalls(device)
     for planned in composition.of("adapter"):
@@ -174,9 +151,9 @@ def build(
     for planned in composition.of("branch"):
         branch = cast(Branch, factory(planned, dimension, dict(online.heads)))
         branches[planned.name] = branch
-        cast(PackedEncoder, branch.encoder).use_dropout(source)
+        source.serve(branch.encoder)
         for head in branch.heads.values():
-            replace_dropout(head, source)
+            source.serve(head)
     encoders = {
         name: online
         if branch.encoder is encoder
@@ -186,7 +163,6 @@ def build(
 
     size = encoders[composition.views[0].branch].vector_size
     raise_all([*check_dimensions(composition, size)])
-    factory = replace(factory, branches={n: own.vector_size for n, own in encoders.items()})
     augmenters = [
         BoundAugmenter(
             planned,
@@ -210,6 +186,7 @@ def build(
         parts=factory.made,
         dropout=source,
         device=device,
+        models=models,
         inference_pool=inference_pool,
         calls=calls,
     )

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.profiler import record_function
 
+from cse_core.protocols import Encoder
+
 
 class DropoutSource:
     """The random bits of every dropout mask of a model.
@@ -54,6 +56,16 @@ class DropoutSource:
         """Draw a seed for something that has its own generator."""
         words: list[int] = self._words.random_raw(1).tolist()
         return words[0] >> 1
+
+    def serve(self, module: nn.Module) -> None:
+        """Let every dropout of a module draw from this source."""
+        replace_dropout(module, self)
+        if isinstance(module, Encoder):
+            module.use_dropout(self)
+
+    def drop(self, values: Tensor, p: float) -> Tensor:
+        """Drop values with probability ``p`` and scale the others up: :func:`dropout`."""
+        return dropout(values, p, self)
 
     def draw(self, shape: torch.Size) -> Tensor:
         """Draw an int16 for each value of ``shape``, uniformly."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ class GradientField:
     values: Tensor
 
     def at(self, tokens: TokenBatch) -> Tensor:
-        """Return ``[T, E]`` gradients of these tokens, zero where there is none."""
+        """Look up ``[T, E]`` gradients of tokens, zero where there is none."""
         if not len(self.keys):
             return self.values.new_zeros(len(tokens.ids), self.values.shape[1])
         keys = token_keys(tokens)
@@ -36,91 +36,77 @@ class GradientField:
 Spans = Sequence[tuple[View, TokenBatch, int, int]]
 """View, its tokens with batch rows as owners, and where they begin and end in a call."""
 Fields = Mapping[tuple[str, str], GradientField]
-"""Gradients by point and view."""
+"""Gradients by point (``word_embeddings``, ``input_embeddings``) and view."""
 
 
-def look_up(
-    fields: Mapping[str, Fields], modes: tuple[str, ...], point: str, view: View, tokens: TokenBatch
-) -> Tensor | None:
-    """Return ``[T, E]`` the gradient for tokens of a view, by the anchor's where it has none.
+def look_up(fields: Fields, point: str, view: View, tokens: TokenBatch) -> Tensor | None:
+    """Look up ``[T, E]`` the gradient for tokens of a view, by the anchor's where it has none.
 
-    ``fields`` are by mode (``fresh``, ``previous``), point (``word_embeddings``,
-    ``input_embeddings``) and view; the first of ``modes`` that has any counts. The tokens' owners
-    are batch rows.
+    The tokens' owners are batch rows.
     """
-    for mode in modes:
-        known = fields.get(mode, {})
-        if (point, view.name) in known:
-            return known[point, view.name].at(tokens)
-        if (point, "anchor") in known:
-            return known[point, "anchor"].at(replace(tokens, slot=tokens.slot % SLOTS_PER_TEXT))
+    if (point, view.name) in fields:
+        return fields[point, view.name].at(tokens)
+    if (point, "anchor") in fields:
+        return fields[point, "anchor"].at(replace(tokens, slot=tokens.slot % SLOTS_PER_TEXT))
     return None
 
 
-def backward_to_inputs(
-    roots: list[Tensor], seeds: list[Any], wanted: list[Tensor], inputs_only: bool
-) -> Sequence[Tensor | None]:
-    """Send gradients back from the roots, and return those of the tensors that are wanted.
-
-    ``seeds`` are the roots' gradients, None for a scalar; with ``inputs_only`` no weight gets one.
-    """
-    if not roots or (inputs_only and not wanted):
-        return [None] * len(wanted)
-    if inputs_only:
-        return torch.autograd.grad(roots, wanted, seeds, allow_unused=True)
-    for tensor in wanted:
-        tensor.retain_grad()
-    torch.autograd.backward(roots, seeds)
-    return [tensor.grad for tensor in wanted]
-
-
 class GradientCapture:
-    """Keeps tensors at points whose gradients are wanted; collects these after the backward."""
+    """Takes the gradients of the values at some points while a backward pass makes them."""
 
-    def __init__(self, points: frozenset[str]) -> None:
-        self.points = points
-        self.tensors: list[Tensor] = []
-        self._kept: list[tuple[str, Spans]] = []
-        self._found: dict[tuple[str, str], list[tuple[Tensor, Tensor]]] = {}
+    def __init__(self, points: Iterable[str] = ()) -> None:
+        self.points = frozenset(points)
+        self._inputs: list[Tensor] = []
+        self._pieces: dict[tuple[str, str], list[tuple[Tensor, Tensor]]] = {}
 
     def keep(self, point: str, values: Tensor, spans: Spans) -> Tensor:
-        """Keep ``[T, E]`` values of the views' tokens at a point; returns what to go on with."""
+        """Watch ``[T, E]`` values of the views' tokens at a point; returns what to go on with."""
         if point not in self.points or not torch.is_grad_enabled():
             return values
         if not values.requires_grad:
             values = values.detach().requires_grad_(True)
-        self.tensors.append(values)
-        self._kept.append((point, spans))
+        self._inputs.append(values)
+        values.register_hook(partial(self._take, point, spans))  # type: ignore[no-untyped-call]
         return values
 
-    def collect(self, gradients: Sequence[Tensor | None]) -> None:
-        """Take the gradients of what was kept since the last call, in that order."""
-        for gradient, (point, spans) in zip(gradients, self._kept, strict=True):
-            for view, tokens, start, stop in spans:
-                if gradient is not None:
-                    piece = token_keys(tokens), gradient[start:stop].detach()
-                    self._found.setdefault((point, view.name), []).append(piece)
-        self.tensors, self._kept = [], []
+    def _take(self, point: str, spans: Spans, gradient: Tensor) -> None:
+        for view, tokens, start, stop in spans:
+            piece = token_keys(tokens), gradient[start:stop].detach()
+            self._pieces.setdefault((point, view.name), []).append(piece)
+
+    def backward(
+        self, roots: Sequence[Tensor], seeds: Sequence[Tensor | None], inputs_only: bool
+    ) -> None:
+        """Send gradients back from the roots of what was encoded since the last call.
+
+        ``seeds`` are the roots' gradients, None for a scalar; with ``inputs_only`` no weight gets
+        one.
+        """
+        inputs, self._inputs = self._inputs, []
+        if roots and not inputs_only:
+            torch.autograd.backward(roots, seeds)
+        elif roots and inputs:  # whose own functions then do not run: one adds to a weight
+            torch.autograd.grad(roots, inputs, seeds, allow_unused=True)
 
     def fields(
         self, views: Iterable[str], sizes: Mapping[str, int], device: torch.device
     ) -> Fields:
-        """Return the field of each point and view, over all processes.
+        """Join the field of each point and view over all processes.
 
         Every process has the views in the same order; ``sizes`` has the dimension of the values at
         each point.
         """
         places = [(point, view) for point in sorted(self.points) for view in views]
-        own: list[Tensor] = []
+        columns: list[Tensor] = []
         for point, view in places:
             none = torch.zeros(0, sizes[point], device=device)
             nothing = [(none.new_zeros(0, dtype=torch.long), none)]
-            own += map(torch.cat, zip(*self._found.get((point, view), nothing), strict=True))
-        if own and distributed.rank_and_size()[1] > 1:
-            own[1::2] = [values.float() for values in own[1::2]]
-            own = distributed.gather(own, distributed.row_counts(own))
+            columns += map(torch.cat, zip(*self._pieces.get((point, view), nothing), strict=True))
+        if columns and distributed.rank_and_size()[1] > 1:
+            columns[1::2] = [values.float() for values in columns[1::2]]
+            columns = distributed.gather(columns, distributed.row_counts(columns))
         return {
             place: GradientField(keys[order], values[order])
-            for place, keys, values in zip(places, own[::2], own[1::2], strict=True)
+            for place, keys, values in zip(places, columns[::2], columns[1::2], strict=True)
             if len(order := torch.argsort(keys, stable=True))
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ from cse_core.capabilities import Role
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.parts import Loss
+from cse_core.protocols import Encoder
 from cse_core.records import TokenLossSpec
 from cse_core.types import (
     SENTENCE,
@@ -29,7 +30,6 @@ from cse_core.types import (
     StepContext,
     TokenSums,
 )
-from cse_defaults.transformers.encoder import PackedEncoder
 from cse_engine.compose.composition import PlannedPart
 from cse_engine.runtime.distributed import all_reduce_total, rank_and_size
 from cse_engine.step.assembly import Assembly
@@ -94,6 +94,22 @@ class Objective:
     batches: dict[str, Batch]
 
 
+class TileMeans:
+    """Logs for scalars of tiles their mean over the anchors."""
+
+    def __init__(self, log: Callable[[str, Any], None]) -> None:
+        self._log = log
+        self._tiles: dict[str, dict[int, tuple[Any, int]]] = {}
+
+    def log(self, some: slice, name: str, value: Tensor | float) -> None:
+        """Log a scalar of some anchors; a tile that is made again counts once."""
+        tiles, count = self._tiles.setdefault(name, {}), some.stop - some.start
+        self._log(name, value)  # which refuses what cannot be logged
+        tiles[some.start] = (value * count, count)
+        total, counts = map(sum, zip(*tiles.values(), strict=True))
+        self._log(name, total / counts)
+
+
 class Objectives:
     """Computes objectives from the vectors of a batch.
 
@@ -133,8 +149,8 @@ class Objectives:
 
         With ``count_negatives`` the negatives that each loss saw are counted among its parts.
         """
-        given = (vectors, roles, rows, corpus, ctx)
-        batches = {level: self._batch(level, *given) for level in self.levels}
+        columns: dict[str, Any] = {"rows": rows, "views": vectors, "roles": roles, "corpus": corpus}
+        batches = {level: self._batch(level, ctx, **columns) for level in self.levels}
         values: list[tuple[Tensor, Tensor]] = []
         parts: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
@@ -158,35 +174,18 @@ class Objectives:
         total, loss = (sum(each[1:], each[0]) if each else None for each in sides)
         return Objective(total, loss, weights, parts, batches)
 
-    def _batch(
-        self,
-        level: str,
-        vectors: Vectors,
-        roles: Mapping[str, Role],
-        rows: Tensor,
-        corpus: CorpusKeys,
-        ctx: StepContext,
-    ) -> Batch:
+    def _batch(self, level: str, ctx: StepContext, **columns: Any) -> Batch:
         targets = align(
             {
                 name: levels[level]
-                for name, levels in vectors.items()
-                if level in levels and roles[name] in ALIGNED_ROLES
+                for name, levels in columns["views"].items()
+                if level in levels and columns["roles"][name] in ALIGNED_ROLES
             }
         )
         anchors = targets.pop("anchor")
-        batch = Batch(
-            rows=rows,
-            level=level,
-            anchors=anchors.vectors,
-            owner=anchors.owner,
-            slot=anchors.slot,
-            targets={name: Positives(view.vectors.unsqueeze(1)) for name, view in targets.items()},
-            stored={},
-            views=vectors,
-            roles=roles,
-            corpus=corpus,
-        )
+        positives = {n: Positives(rows.vectors.unsqueeze(1)) for n, rows in targets.items()}
+        columns |= {"owner": anchors.owner, "slot": anchors.slot, "targets": positives}
+        batch = Batch(level=level, anchors=anchors.vectors, stored={}, **columns)
         calls = self.assembly.calls
         calls.note("encoder", level, batch.anchors)
         found: dict[str, Positives] = {}
@@ -243,20 +242,12 @@ class Objectives:
         ctx: StepContext,
     ) -> Negatives:
         """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores."""
-        logged: dict[str, dict[int, tuple[Any, int]]] = {}
-
-        # What a store logs of each tile becomes the mean over the anchors.
-        def log(some: slice, name: str, value: Tensor | float) -> None:
-            known, count = logged.setdefault(name, {}), some.stop - some.start
-            ctx.log(name, value)  # which refuses what cannot be logged
-            known[some.start] = (value * count, count)
-            total, counts = map(sum, zip(*known.values(), strict=True))
-            ctx.log(name, total / counts)
+        means = TileMeans(ctx.log)
 
         def make(some: slice) -> Negatives:
             negatives = negatives_for_loss(batch, options, stores, some, seen_by)
             tile = some_anchors(seen_by, some)
-            noted = ctx if some == ALL else replace(ctx, log=partial(log, some))
+            noted = ctx if some == ALL else ctx.replace(log=partial(means.log, some))
             for store in stores:
                 part = self.assembly.parts[f"negatives.{store}"]
                 negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)
@@ -266,32 +257,30 @@ class Objectives:
 
 
 def _of_sizes(
-    options: LossOptions,
-    calls: PartCalls,
-    loss: Loss,
-    batch: Batch,
-    targets: Positives,
-    negatives: Negatives,
-    ctx: StepContext,
+    options: LossOptions, calls: PartCalls, loss: Loss, batch: Batch, *given: Any
 ) -> LossOutput:
-    """Return a loss, or its sum over the sizes that its options name (Matryoshka)."""
+    """Compute a loss, or its sum over the sizes that its options name (Matryoshka).
+
+    Given are its positives, its negatives and the context.
+    """
     if not options.dimensions:
-        whole: LossOutput = calls(loss, "__call__", batch, targets, negatives, ctx)
+        whole: LossOutput = calls(loss, "__call__", batch, *given)
         return whole
+    targets, negatives, ctx = given
     weights = options.dimension_weights or (1.0,) * len(options.dimensions)
     values: list[Tensor] = []
     parts: dict[str, Tensor] = {}
     for size, weight in zip(options.dimensions, weights, strict=True):
         first = itemgetter((..., slice(size)))  # the first numbers of each vector
-        others = (with_vectors(each, first) for each in (targets, negatives))
-        found: LossOutput = calls(loss, "__call__", batch_with_vectors(batch, first), *others, ctx)
+        others = (with_vectors(targets, first), with_vectors(negatives, first), ctx)
+        found: LossOutput = calls(loss, "__call__", batch_with_vectors(batch, first), *others)
         values.append(found.value * weight)
         parts |= {f"{size}": found.value, **{f"{size}.{n}": v for n, v in found.parts.items()}}
     return LossOutput(torch.stack(values).sum(), parts)
 
 
 @contextmanager
-def _without_encoding(loss: PlannedPart, encoder: PackedEncoder) -> Iterator[None]:
+def _without_encoding(loss: PlannedPart, encoder: Encoder) -> Iterator[None]:
     """Refuse a loss that calls the encoder itself, with gradient, over several processes.
 
     Each process computes the whole loss, and the gradients of the encoder are summed: what a loss

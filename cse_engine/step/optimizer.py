@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.schedule import Schedule
-from cse_defaults.transformers.architecture import layer_depths
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.step.assembly import Assembly
 
@@ -26,11 +25,11 @@ class Optimizer:
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
-        above = layer_depths(assembly.online.encoder.model) if options.layer_decay < 1 else {}
+        above = assembly.online.encoder.depths() if options.layer_decay < 1 else {}
         groups: dict[tuple[int, bool], dict[str, Any]] = {}
         for name, parameter in self.named.items():
             own = name.startswith("encoder.")
-            depth = above.get(name.removeprefix("encoder.model."), 0) if own else -1
+            depth = above.get(name.removeprefix("encoder."), 0) if own else -1
             bare = parameter.ndim < 2 or name.endswith("bias")
             rate = options.lr * options.layer_decay**depth if own else head_lr
             decay = 0.0 if bare else options.weight_decay
@@ -97,3 +96,16 @@ def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:
             if parameter.requires_grad and parameter not in seen:
                 seen.add(parameter)
                 yield f"{path}.{name}", parameter
+
+
+def count_trained(encoder: nn.Module) -> tuple[int, int]:
+    """Return how many weights train, and how many there are."""
+    sizes = [(each.numel(), each.requires_grad) for each in encoder.parameters()]
+    return sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
+
+
+def count_own(part: object, encoder: nn.Module) -> int:
+    """Return how many weights a part trains beside those of the encoder."""
+    shared = {id(parameter) for parameter in encoder.parameters()}
+    every = part.parameters() if isinstance(part, nn.Module) else ()
+    return sum(each.numel() for each in every if each.requires_grad and id(each) not in shared)

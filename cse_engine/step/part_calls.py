@@ -1,13 +1,16 @@
 """Calls of parts: what comes back keeps the contract, or the part is named.
 
-Types, shapes and writes into what a part was given are looked at in every call, which costs
-microseconds. Whether numbers are finite is noted on the device and read when metrics are written.
+Types and shapes are looked at in every call, which costs microseconds. Whether numbers are finite
+is noted on the device and read when metrics are written. What costs more, or helps authors alone,
+is looked at in the first step of a run.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -16,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core.errors import PartError, describe
-from cse_core.parts import Head, Part
+from cse_core.parts import Augmenter, Head, Loss, Part, Transform
 from cse_core.types import (
     Batch,
     Embeddings,
@@ -24,8 +27,8 @@ from cse_core.types import (
     Negatives,
     Positives,
     Round,
+    StepContext,
     TokenBatch,
-    TokenStates,
     TokenSums,
     View,
 )
@@ -40,30 +43,35 @@ CORE_NAMES = re.compile(r"step|round|lr|loss|gradient_norm|\w+_per_second|batch\
 
 
 class PartCalls:
-    """Calls parts, and sees that they keep their contract; ``look`` sees each call of a step.
+    """Calls parts, and sees that they keep their contract.
 
-    Without ``device`` it does not see where tensors are.
+    Attributes:
+        look: Sees each call of a step: the part, its method, its arguments and its result.
+        always: Whether every step is checked like the first one (``--check-parts``).
     """
 
     def __init__(self, device: torch.device | None = None) -> None:
         self.look: Callable[[Part, str, tuple[Any, ...], Any], None] | None = None
-        self._type = device and device.type
+        self.always = False
+        self._first = True
+        self._device = device
         self._calling: tuple[Any, str] = (None, "")
         self._made: list[tuple[str, str]] = []
         self._flags: list[Tensor] = []
         self._steps: list[tuple[int, list[tuple[str, str]], Tensor]] = []
 
     def __call__(self, part: Any, method: str, *given: Any) -> Any:
-        """Return what a part's method returns.
+        """Call a part's method.
 
-        What the contract does not promise, and writing to what was given, raise a ``PartError``.
+        Raises:
+            PartError: If it does not keep the contract.
         """
-        came = self._checked(part, method, getattr(part, method), given)
-        for tensor in _numbers(came):
+        result = self._run(part, method, getattr(part, method), given)
+        for tensor in _numbers(result):
             self.note(part.path, method, tensor)
         if self.look is not None:
-            self.look(part, method, given, came)
-        return came
+            self.look(part, method, given, result)
+        return result
 
     def watch(self, part: Any) -> None:
         """See what a part returns where others than the step call it."""
@@ -74,44 +82,34 @@ class PartCalls:
                 setattr(part, method, self._watched(part, method, function))
 
     def _watched(self, part: Any, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given: self._checked(part, method, function, given)
+        return lambda *given: self._run(part, method, function, given)
 
-    def _checked(
+    def _run(
         self, part: Any, method: str, function: Callable[..., Any], given: tuple[Any, ...]
     ) -> Any:
-        read = list(_read(given))
-        versions = [tensor._version for tensor in read]
-        graded, before = torch.is_grad_enabled(), self._calling
-        self._calling = (part, method)
+        before, self._calling = self._calling, (part, method)
+        thorough = self.always or self._first
         try:
-            came = function(*given)
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise
-            raise PartError(part, method, f"takes other arguments: {error}") from error
+            result, wrong = _watched(function, given) if thorough else (function(*given), None)
         finally:
             self._calling = before
-        if torch.is_grad_enabled() is not graded:
-            torch.set_grad_enabled(graded)
-            raise PartError(part, method, "left gradients switched on or off")
-        if [tensor._version for tensor in read] != versions:
-            raise PartError(part, method, "wrote into a tensor that it was given; return a new one")
-        self._see(part, method, given, came)
-        return came
+        if wrong:
+            raise PartError(part, method, wrong)
+        self._see(part, method, given, result)
+        return result
 
-    def _see(self, part: Any, method: str, given: tuple[Any, ...], came: Any) -> None:
+    def _see(self, part: Any, method: str, given: tuple[Any, ...], result: Any) -> None:
         """Refuse what the contract does not promise."""
-        called = {Batch: "loss", dict: "transform"} if method == "__call__" else {}
-        words, kinds, promise = _PROMISES[called.get(type(given[0] if given else None), method)]
-        wrong = None if isinstance(came, kinds) else f"promised {words}, returned {_kind(came)}"
+        kinds = (Augmenter, Transform, Loss) if method == "__call__" else ()
+        key = next((kind.__name__ for kind in kinds if isinstance(part, kind)), method)
+        words, types, promise = _PROMISES[key]
+        wrong = None if isinstance(result, types) else f"promised {words}, returned {_kind(result)}"
         try:
-            wrong = wrong or promise(part, came, *given)
-            for value in () if wrong else _numbers(came):
-                here = self._type in (None, value.device.type) or not value.is_floating_point()
-                if value.is_complex() or not here:  # indices may lie on the CPU
-                    wrong = f"promised real numbers on {self._type}, returned {_kind(value)}"
+            wrong = wrong or (promise and promise(result, *given))
+            if self.always or self._first:
+                wrong = wrong or _misuse(part, method, given, result, self._device)
         except Exception as error:  # something in it cannot be looked at
-            wrong = f"promised {words}, returned {_kind(came)} that is none: {describe(error)}"
+            wrong = f"promised {words}, returned {_kind(result)} that is none: {describe(error)}"
         if wrong:
             raise PartError(part, method, wrong)
 
@@ -137,207 +135,189 @@ class PartCalls:
         """Keep what was noted in a step, whose number this is."""
         if self._flags:
             self._steps.append((step, self._made, torch.stack(self._flags)))
-        self._made, self._flags = [], []
+        self._made, self._flags, self._first = [], [], False
 
     def first_bad(self) -> Bad | None:
-        """Return what was the first to make a number that is not finite since the last call."""
+        """Take what was the first to make a number that is not finite since the last call."""
         steps, self._steps = self._steps, []
         if not steps or not bool(torch.cat([flags for _, _, flags in steps]).any()):
             return None
-        step, made, flags = next(found for found in steps if bool(found[2].any()))
+        step, made, flags = next(noted for noted in steps if bool(noted[2].any()))
         return step, *made[int(flags.nonzero()[0])]
 
 
-def _views(part: Part, came: list[View], rows: Tensor, *_: Any) -> str | None:
-    for view in came:
+def _differ(*tensors: tuple[str, Tensor, Sequence[Any]], of: str = "") -> str | None:
+    """Describe the first of some tensors that has another shape; a letter is any number."""
+    for name, value, shape in tensors:
+        sizes = zip(value.shape, shape, strict=False)
+        same = all(isinstance(want, str) or size == want for size, want in sizes)
+        if not same or value.dim() != len(shape):
+            dimensions = f"[{', '.join(map(str, shape))}]" if len(shape) else ""
+            return f"promised {f'{name} {dimensions}'.strip()}, returned {_kind(value)}{of}"
+    return None
+
+
+def _views(result: list[View], rows: Tensor, *_: Any) -> str | None:
+    for view in result:
         count = len(rows if view.owner is None else view.owner)
-        found = view.tokens.rows if view.tokens is not None else len(view.texts or ())
-        if found != count:
-            return f"promised {count} texts, returned {found} as {view.name}"
+        texts = view.tokens.rows if view.tokens is not None else len(view.texts or ())
+        if texts != count:
+            return f"promised {count} texts, returned {texts} as {view.name}"
     return None
 
 
-def _ordered(part: Part, came: Tensor | None, rows: Any, *_: Any) -> str | None:
-    if came is None or torch.equal(came.sort().values, torch.arange(len(rows))):
+def _ordered(result: Tensor | None, rows: Any, *_: Any) -> str | None:
+    if result is None or torch.equal(result.sort().values, torch.arange(len(rows))):
         return None
-    return f"promised each of {len(rows)} rows once, returned {_kind(came)}"
+    return f"promised each of {len(rows)} rows once, returned {_kind(result)}"
 
 
-def _changed(part: Part, came: Any, x: Any, *_: Any) -> str | None:
-    """Check what an augmenter made of texts, tokens or embeddings."""
+def _augmented(result: Any, x: Any, *_: Any) -> str | None:
+    promised, fits = f"{len(x)} texts" if isinstance(x, list) else _kind(x), False
     if isinstance(x, Tensor):
-        if came.shape != x.shape or not came.is_floating_point():
-            return f"promised {_kind(x)}, returned {_kind(came)}"
+        fits = result.shape == x.shape and result.is_floating_point()
     elif isinstance(x, TokenBatch):
-        if not torch.equal(came.owner, x.owner):
-            return "promised tokens of the same rows in the same order, returned " + _kind(came)
-    elif not (isinstance(came, list) and len(came) == len(x)):
-        return f"promised {len(x)} texts, returned {_kind(came)}"
-    elif not all(isinstance(text, str) for text in came):
-        return "promised texts, returned a list that holds something else"
+        promised = "tokens of the same rows in the same order"
+        fits = torch.equal(result.owner, x.owner)
+    elif isinstance(result, list) and len(result) == len(x):
+        promised, fits = "texts", all(isinstance(text, str) for text in result)
+    return None if fits else f"promised {promised}, returned {_kind(result)}"
+
+
+def _transformed(result: Mapping[str, Embeddings], views: Any, *_: Any) -> str | None:
+    for name, rows in result.items():
+        if wrong := _differ(("", rows.vectors, views[name].vectors.shape), of=f" as {name}"):
+            return wrong
     return None
 
 
-def _transformed(
-    part: Part, came: Mapping[str, Embeddings], views: Mapping[str, Embeddings], *_: Any
-) -> str | None:
-    for name, changed in came.items():
-        wanted = list(views[name].vectors.shape) if name in views else "no view"
-        if wanted != list(changed.vectors.shape):
-            return f"promised {wanted}, returned {_kind(changed.vectors)} as {name}"
-    return None
-
-
-def _mined(part: Part, came: Mapping[str, Positives], batch: Batch, *_: Any) -> str | None:
+def _mined(result: Mapping[str, Positives], batch: Batch, *_: Any) -> str | None:
     count, dimension = batch.anchors.shape
-    for name, group in came.items():
-        shape = tuple(group.vectors.shape)
-        if len(shape) != 3 or (shape[0], shape[2]) != (count, dimension):
-            return f"promised vectors [{count}, P, {dimension}], returned {list(shape)} as {name}"
-        if group.weights is not None and group.weights.shape != shape[:2]:
-            found = list(group.weights.shape)
-            return f"promised weights {list(shape[:2])}, returned {found} as {name}"
+    for name, group in result.items():
+        shapes: list[Any] = [("vectors", group.vectors, (count, "P", dimension))]
+        if group.weights is not None:
+            shapes.append(("weights", group.weights, group.vectors.shape[:2]))
+        if wrong := _differ(*shapes, of=f" as {name}"):
+            return wrong
     return None
 
 
-def _candidates(part: Part, came: Negatives | None, batch: Batch, *_: Any) -> str | None:
-    if came is None:
+def _candidates(result: Negatives | None, batch: Batch, *_: Any) -> str | None:
+    if result is None:
         return None
-    if came.vectors.dim() != 2:
-        return f"promised vectors [N, D], returned {_kind(came.vectors)}"
-    return _columns(came, len(batch.anchors))
+    return _differ(("vectors", result.vectors, ("N", "D"))) or _weighed(result, result, batch)
 
 
-def _columns(came: Negatives, anchors: int) -> str | None:
-    count = len(came.vectors)
-    for name, shape in (("row", (count,)), ("age", (count,)), ("mask", (anchors, count)),
-                        ("log_weights", (anchors, count))):  # fmt: skip
-        found = getattr(came, name)
-        if found.shape != shape:
-            return f"promised {name} {list(shape)}, returned {_kind(found)}"
-    if came.mask.dtype is not torch.bool:
-        return f"promised a mask of bool, returned {came.mask.dtype}"
-    return None
+def _weighed(result: Negatives, given: Negatives, batch: Batch, *_: Any) -> str | None:
+    if result.mask.dtype is not torch.bool:
+        return f"promised a mask of bool, returned {result.mask.dtype}"
+    count = len(given.vectors)
+    columns = [(name, getattr(result, name), (count,)) for name in ("row", "age")]
+    pairs = [(n, getattr(result, n), (len(batch.anchors), count)) for n in ("mask", "log_weights")]
+    return _differ(("vectors", result.vectors, given.vectors.shape), *columns, *pairs)
 
 
-def _weighed(part: Part, came: Negatives, given: Negatives, batch: Batch, *_: Any) -> str | None:
-    if came.vectors.shape != given.vectors.shape:
-        return f"promised the {len(given)} negatives that it was given, returned {_kind(came)}"
-    return _columns(came, len(batch.anchors))
+def _scalars(result: LossOutput | TokenSums, *_: Any) -> str | None:
+    values = [value for name, value in vars(result).items() if name != "parts"]
+    return _differ(*(("a scalar tensor", v, ()) for v in (*values, *result.parts.values())))
 
 
-def _lost(part: Part, came: LossOutput, batch: Batch, *_: Any) -> str | None:
-    for value in (came.value, *came.parts.values()):
-        if value.shape != ():
-            return f"promised a scalar tensor, returned {_kind(value)}"
-    if torch.is_grad_enabled() and batch.anchors.requires_grad and not came.value.requires_grad:
-        return "returned a value without gradient: nothing would learn from it"
-    return None
+def _measured(result: Mapping[str, float], *_: Any) -> str | None:
+    wrong = next((name for name, value in result.items() if not isinstance(value, Real)), None)
+    return wrong and f"promised a number as {wrong}, returned {_kind(result[wrong])}"
 
 
-def _summed(part: Part, came: TokenSums, views: Mapping[str, TokenStates], *_: Any) -> str | None:
-    for value in (came.total, came.count, *came.parts.values()):
-        if value.shape != ():
-            return f"promised scalar tensors, returned {_kind(value)}"
-    learns = torch.is_grad_enabled() and any(len(v.states) for v in views.values())
-    if learns and not came.total.requires_grad:
-        return "returned a total without gradient: nothing would learn from it"
-    return "returned a count with gradient; detach it" if came.count.requires_grad else None
-
-
-def _committed(part: Part, came: Any, *_: Any) -> str | None:
-    """Check that nothing that a part keeps holds the graph of a step."""
-    for name, value in vars(part).items():
-        if isinstance(value, Tensor) and value.grad_fn is not None:
-            return f"keeps the graph of a step alive in {name}; detach what is kept"
-    return None
-
-
-def _pooled(part: Part, came: Tensor, given: Any, *_: Any) -> str | None:
-    """Check what a pooler made of states, or a head of vectors; the encoder sees the shape."""
-    learns = torch.is_grad_enabled() and getattr(given, "last", given).requires_grad
-    if learns and not came.requires_grad:
-        return "returned vectors without gradient: nothing would learn from them"
-    return None
-
-
-def _wrapped(part: Part, came: None, model: nn.Module) -> str | None:
-    trained = any(parameter.requires_grad for parameter in model.parameters())
-    return None if trained else "left no weight of the encoder to train"
-
-
-def _measured(part: Part, came: Mapping[str, float], *_: Any) -> str | None:
-    wrong = [name for name, value in came.items() if not isinstance(value, Real)]
-    return f"promised a number as {wrong[0]}, returned {_kind(came[wrong[0]])}" if wrong else None
-
-
-def _nothing_more(*_: Any) -> None:
-    return None
-
-
-_PROMISES: dict[str, tuple[str, Any, Callable[..., str | None]]] = {
+_PROMISES: dict[str, tuple[str, Any, Callable[..., str | None] | None]] = {
     "views": ("a list of View", list, _views),
-    "__call__": ("it changed", object, _changed),
     "order": ("the order of the rows or None", Tensor | None, _ordered),
-    "transform": ("Embeddings by view", Mapping, _transformed),
-    "loss": ("a LossOutput", LossOutput, _lost),
-    "sums": ("TokenSums", TokenSums, _summed),
+    "Augmenter": ("it changed", object, _augmented),
+    "Transform": ("Embeddings by view", Mapping, _transformed),
+    "Loss": ("a LossOutput", LossOutput, _scalars),
+    "sums": ("TokenSums", TokenSums, _scalars),
     "mine": ("groups of Positives by name", Mapping, _mined),
     "candidates": ("Negatives or None", Negatives | None, _candidates),
     "weigh": ("Negatives", Negatives, _weighed),
-    "after_step": ("nothing", object, _committed),
-    "wrap": ("nothing", object, _wrapped),
-    "forward": ("vectors [N, D]", Tensor, _pooled),
-    "pool": ("vectors [N, D]", Tensor, _pooled),
-    "prompt": ("two texts", tuple, _nothing_more),
-    "content": ("a TokenBatch", TokenBatch, _nothing_more),
-    "slices": ("a TokenBatch", TokenBatch, _nothing_more),
-    "reads": ("tokens [R] or None", Tensor | None, _nothing_more),
-    "join": ("Embeddings", Embeddings, _nothing_more),
-    "next_round": ("a Round or None", Round | None, _nothing_more),
+    "after_step": ("nothing", object, None),
+    "wrap": ("nothing", object, None),
+    "forward": ("vectors [N, D]", Tensor, None),
+    "pool": ("vectors [N, D]", Tensor, None),
+    "prompt": ("two texts", tuple, None),
+    "content": ("a TokenBatch", TokenBatch, None),
+    "slices": ("a TokenBatch", TokenBatch, None),
+    "reads": ("tokens [R] or None", Tensor | None, None),
+    "join": ("Embeddings", Embeddings, None),
+    "next_round": ("a Round or None", Round | None, None),
     "compute": ("numbers by name", Mapping, _measured),
 }
-"""What a method returns, in words and as a type, and what else is wrong with it."""
+"""What a method returns, in words and as a type, and what else is wrong with it; ``__call__`` goes
+by the part's kind."""
 _BESIDE_STEPS = ("pool", "prompt", "content", "reads", "slices", "join", "next_round", "compute")
 
 
+def _watched(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
+    """Call a part's method; return its result, and what else it did that it must not do."""
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        return None, f"takes other arguments: {error}"
+    read = [tensor for value in given for tensor in _tensors(value)]
+    versions, graded = [tensor._version for tensor in read], torch.is_grad_enabled()
+    result = function(*given)
+    if torch.is_grad_enabled() is not graded:
+        torch.set_grad_enabled(graded)
+        return result, "left gradients switched on or off"
+    if [tensor._version for tensor in read] != versions:
+        return result, "wrote into a tensor that it was given; return a new one"
+    return result, None
+
+
+def _misuse(
+    part: Any, method: str, given: tuple[Any, ...], result: Any, device: torch.device | None
+) -> str | None:
+    """Describe what a result, or what a part keeps, does to the step; None where all is well."""
+    for value in _numbers(result):
+        # Indices may lie on the CPU.
+        away = device and value.is_floating_point() and value.device.type != device.type
+        if value.is_complex() or away:
+            return f"promised real numbers on {device and device.type}, returned {_kind(value)}"
+    if method == "wrap" and not any(weight.requires_grad for weight in given[0].parameters()):
+        return "left no weight of the encoder to train"
+    if method == "after_step":
+        attached = (n for n, v in vars(part).items() if isinstance(v, Tensor) and v.grad_fn)
+        if name := next(attached, None):
+            return f"keeps the graph of a step alive in {name}; detach what is kept"
+    if isinstance(result, TokenSums) and result.count.requires_grad:
+        return "returned a count with gradient; detach it"
+    if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
+        made = getattr(result, "value", getattr(result, "total", result))
+        read = _tensors(getattr(given[0], "anchors", given[0]))
+        if (
+            torch.is_grad_enabled()
+            and not made.requires_grad
+            and any(x.requires_grad for x in read)
+        ):
+            what = "vectors" if made is result else "a value"
+            return f"returned {what} without gradient: nothing would learn from it"
+    return None
+
+
 def _kind(value: Any) -> str:
-    """Return what a value is, in a few words."""
+    """Describe a value in a few words."""
     if isinstance(value, Tensor):
         return f"{list(value.shape)} of {str(value.dtype).removeprefix('torch.')} on {value.device}"
     size = f" of {len(value)}" if isinstance(value, list | tuple | Negatives) else ""
     return "None" if value is None else f"{type(value).__name__}{size}"
 
 
-def _read(given: tuple[Any, ...]) -> Iterator[Tensor]:
-    """Yield the tensors among arguments that a part must not write to."""
-    for value in given:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, Batch):
-            yield value.anchors
-            yield from (group.vectors for group in value.targets.values())
-        elif isinstance(value, Negatives):
-            # Of a large batch mask and weights are there if something has read them.
-            read = (vars(value).get(name) for name in ("vectors", "mask", "log_weights"))
-            yield from (tensor for tensor in read if tensor is not None)
-        elif isinstance(value, TokenBatch):
-            yield value.ids
-        elif isinstance(value, Mapping):
-            yield from (v.states for v in value.values() if isinstance(v, TokenStates))
-            yield from (v.vectors for v in value.values() if isinstance(v, Embeddings))
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors of a value of the contract, as far as they were made."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping) or is_dataclass(value) and not isinstance(value, StepContext):
+        for item in (value if isinstance(value, Mapping) else vars(value)).values():
+            yield from _tensors(item)
 
 
-def _numbers(came: Any) -> Iterator[Tensor]:
+def _numbers(result: Any) -> Iterator[Tensor]:
     """Yield the tensors of a result that must be finite."""
-    if isinstance(came, Tensor):
-        yield came
-    elif isinstance(came, LossOutput):
-        yield from (came.value, *came.parts.values())
-    elif isinstance(came, TokenSums):
-        yield from (came.total, came.count, *came.parts.values())
-    elif isinstance(came, Negatives):
-        yield came.vectors
-    elif isinstance(came, Mapping):  # groups of positives, or a metric's numbers
-        held = (each for each in came.values() if isinstance(each, Positives | Embeddings))
-        yield from (each.vectors for each in held)
+    return _tensors(result.vectors if isinstance(result, Negatives) else result)

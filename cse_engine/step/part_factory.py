@@ -9,32 +9,28 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from cse_core.errors import CseError, PartError, describe
 from cse_core.loading import load_factory
-from cse_core.options import PoolerOptions
+from cse_core.model_card import AGAIN
 from cse_core.parts import Part, RowPooler, Setup, SlicePooler
+from cse_core.protocols import Corpus, Data, Encoder, MaskedHead, Tokenizer
 from cse_core.records import HeadSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.texts import DataOptions
-from cse_defaults.texts import Corpus, load_corpus
-from cse_defaults.transformers.declared import AGAIN, is_as_saved
-from cse_defaults.transformers.encoder import PackedEncoder
-from cse_defaults.transformers.masked_lm import WithHead
-from cse_defaults.transformers.model_files import HEADS, model_folder
-from cse_defaults.transformers.pretrained import check_finite
-from cse_defaults.transformers.tokenizer import TextTokenizer
-from cse_engine.compose.composition import Composition, PlannedPart
+from cse_core.weights import check_finite
+from cse_engine.compose.composition import PlannedPart
+from cse_engine.compose.models import Models
 from cse_engine.compose.settings import InferenceOptions
 from cse_engine.runtime.seeds import generator
-from cse_engine.step.dropout import DropoutSource, replace_dropout
+from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
+WithHead = tuple[Encoder, MaskedHead, Tokenizer]
 
-def _no_second_encoder(name: str | None) -> Any:
+
+def _no_second_encoder(name: Any) -> Any:
     raise RuntimeError(f"a part asked for encoder {name!r} outside training")
 
 
@@ -44,24 +40,23 @@ class PartFactory:
 
     ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
     of the model, which has weights for poolers and heads that begin with those. ``named`` are the
-    models that ``load_encoder`` loaded, by ``id(encoder)``; ``composition`` says which parts a part
-    holds.
+    models that ``load_encoder`` loaded, by ``id(encoder)``.
     """
 
-    encoder: PackedEncoder
-    tokenizer: TextTokenizer
+    encoder: Encoder
+    tokenizer: Tokenizer
     device: torch.device
     seed: int = 0
     corpus: Corpus | None = None
     total_steps: int | None = None
-    load_encoder: Callable[[str], tuple[PackedEncoder, TextTokenizer]] = _no_second_encoder
+    load_encoder: Callable[[str], tuple[Encoder, Tokenizer]] = _no_second_encoder
     load_masked_lm: Callable[[str | None], WithHead] = _no_second_encoder
-    branches: Mapping[str, int] = field(default_factory=dict)
+    read_texts: Callable[[DataOptions], Data] = _no_second_encoder
     dropout: DropoutSource | None = None
     made: dict[str, Part] = field(default_factory=dict)
     folder: Path | None = None
+    models: Models | None = None
     named: dict[int, SentenceEncoder] = field(default_factory=dict)
-    composition: Composition | None = None
 
     def sentence_encoder(
         self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
@@ -116,8 +111,10 @@ class PartFactory:
             sentences = self.named.pop(id(encoder), None)
             if pooling is not None or sentences is None:
                 wide = replace(setup, dimension=encoder.hidden_size)
-                make = load_factory(f"cse_defaults.basics.poolers:{(pooling or 'mean').title()}")
-                pooler, longest = make(PoolerOptions(), wide), encoder.max_positions
+                assert self.models is not None, "poolers are found by name"
+                record = self.models.registry.find("pool", pooling or "mean").spec
+                pooler = load_factory(record.factory)(record.options_class(), wide)
+                longest = encoder.max_positions
                 sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
 
             def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
@@ -126,7 +123,6 @@ class PartFactory:
 
             return encode
 
-        held = self.composition.held_by(choice) if self.composition is not None else ()
         setup = Setup(
             name=choice.name,
             dimension=dimension,
@@ -145,18 +141,16 @@ class PartFactory:
             ),
             load_encoder=load_encoder,
             text_encoder=text_encoder,
-            load_texts=lambda file: load_corpus(DataOptions(path=(file,))),
+            load_texts=lambda file: self.read_texts(DataOptions(path=(file,))).corpus(),
             load_masked_lm=partial(named, self.load_masked_lm),
-            branches=self.branches,
-            parts={each.option: self(each, dimension, heads) for each in held},
         )
         part = make_part(choice, setup)
         if isinstance(part, nn.Module):
             if self.dropout is not None:
-                replace_dropout(part, self.dropout)
+                self.dropout.serve(part)
             if getattr(choice.options, "weights", None) == "model":
-                assert self.folder is not None, "the weights of a model lie in its folder"
-                load_weights(part, choice.name, self.folder)
+                assert self.folder and self.models, "the weights of a model lie in its folder"
+                load_weights(part, choice.name, self.folder, self.models)
         self.made[choice.path] = part
         return part
 
@@ -171,24 +165,11 @@ def _dimension(part: Any, given: int) -> int:
     return found
 
 
-def load_weights(part: nn.Module, name: str, folder: Path) -> None:
+def load_weights(part: nn.Module, name: str, folder: Path, models: Models) -> None:
     """Give a pooler or head the weights that a model's folder has for it."""
-    dense, encoder = folder / name, model_folder(folder, str(folder))
-    file, start, to = dense / "model.safetensors", "linear.", "stages.0."
-    if is_as_saved(encoder, str(folder)) or not dense.is_dir():
-        file, start, to = encoder / HEADS, f"{name}.", ""
-    if (dense / "pytorch_model.bin").exists() and not file.exists():
-        what = f"the weights of its head {name} are pickled, and pickles are never loaded"
-        hint = "save it with a newer sentence-transformers, which writes model.safetensors"
-        raise CseError(what, where="model.name", value=str(folder), hint=hint)
-    if file.exists() and not file.is_file():
-        raise CseError("is not a regular file", where="model.name", value=str(file))
+    state = models.head_weights(folder, name)
     try:
-        held = load_file(file) if file.exists() else {}
-        state = {to + k[len(start) :]: v for k, v in held.items() if k.startswith(start)}
         part.load_state_dict(state)
-    except (OSError, SafetensorError):
-        raise CseError("cannot be read", where="model.name", value=str(file), hint=AGAIN) from None
     except RuntimeError:
         what = f"the weights of its pooler or head {name} are missing or do not fit"
         raise CseError(what, where="model.name", value=str(folder), hint=AGAIN) from None
@@ -227,7 +208,7 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
     states = [name for name in part.remembers if hasattr(getattr(part, name, None), "state_dict")]
     if len(states) > 1:
         return f"remembers {' and '.join(states)}: only one may have a state_dict"
-    trained = {*_trainable(setup.encoder, *setup.heads.values(), *setup.parts.values())}
+    trained = {*_trainable(setup.encoder, *setup.heads.values())}
     for name, value in vars(part).items():
         frozen = isinstance(value, nn.Module) and not value.training  # such as a teacher
         if not frozen and not trained.issuperset(_trainable(value)):

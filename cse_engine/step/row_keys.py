@@ -122,6 +122,7 @@ class Gathering:
     """
 
     def __init__(self, batch: int, row_each: bool, on_device: KeysOnDevice) -> None:
+        self.on_device = on_device
         self.rank, self.size = distributed.rank_and_size()
         shares = [distributed.share(batch, rank, self.size) for rank in range(self.size)]
         self._counts = [stop - start for start, stop in shares] if row_each else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,13 @@ from torch.nn.functional import normalize
 
 from cse_core.errors import PartError
 from cse_core.parts import Branch, RowPooler, SlicePooler
+from cse_core.protocols import Encoder, Tokenizer
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
-from cse_defaults.transformers.encoder import InputHook, PackedEncoder
-from cse_defaults.transformers.tokenizer import TextTokenizer, TokenTable, shared_table
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.runtime.sharing import gather_rows
+from cse_engine.step.token_table import TokenTable, shared_table, token_table
+
+InputHook = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class SentenceEncoder:
         truncate_dim: How many numbers of a vector it then keeps; None all.
     """
 
-    encoder: PackedEncoder
-    tokenizer: TextTokenizer
+    encoder: Encoder
+    tokenizer: Tokenizer
     pooler: RowPooler
     heads: Mapping[str, nn.Module]
     max_length: int
@@ -61,10 +63,13 @@ class SentenceEncoder:
             if name not in self.online_only and (branch.tokenizer is None or name in branch.heads)
         }
         own |= {name: head for name, head in branch.heads.items() if name not in self.heads}
-        tokenizer = cast(TextTokenizer, branch.tokenizer or self.tokenizer)
-        encoder = cast(PackedEncoder, branch.encoder)
-        pooler = branch.pooler or self.pooler
-        return replace(self, encoder=encoder, pooler=pooler, heads=own, tokenizer=tokenizer)
+        return replace(
+            self,
+            encoder=branch.encoder,
+            pooler=branch.pooler or self.pooler,
+            heads=own,
+            tokenizer=branch.tokenizer or self.tokenizer,
+        )
 
     @property
     def dimension(self) -> int:
@@ -222,7 +227,7 @@ class SentenceEncoder:
         """Return texts as content tokens, at most ``longest`` of each, for :meth:`encode_table`."""
         if shared:
             return shared_table(self.tokenizer, texts, longest)
-        return self.tokenizer.table(texts, longest)
+        return token_table(self.tokenizer, texts, longest)
 
     @torch.no_grad()
     def encode_table(

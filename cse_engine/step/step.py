@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.profiler import record_function
 
+from cse_core.capabilities import Need
 from cse_core.parts import TokenLoss
 from cse_core.types import INPUT, SENTENCE, CorpusKeys
 from cse_engine.compose.settings import TrainOptions
@@ -27,10 +28,9 @@ from cse_engine.runtime.device import Precision
 from cse_engine.runtime.distributed import sum_gradients
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import Assembly
-from cse_engine.step.encoding import Levels
 from cse_engine.step.input_gradients import Fields, GradientCapture
 from cse_engine.step.objective import Objective, Objectives
-from cse_engine.step.passes import RoundSetup, StepPasses
+from cse_engine.step.passes import Encoded, Passes
 from cse_engine.step.tiles import batch_with_vectors
 from cse_engine.step.training_rows import TrainingRows
 from cse_engine.step.views import PreparedView, ViewBuilder
@@ -70,18 +70,16 @@ class Engine:
         losses: tuple[str, ...] | None,
         train: TrainOptions,
     ) -> None:
-        self.assembly = assembly
-        self.device = assembly.device
+        self.assembly, self.device = assembly, assembly.device
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or any(
-            (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
+            (Need("level", INPUT),) in part.requires for part in assembly.composition.parts
         )
         token_losses = self.objectives.token_losses
-        self.setup = RoundSetup(self.builder, train, precision, input_level, token_losses)
+        self.passes = Passes(self.builder, train, precision, input_level, token_losses)
         self.previous: Fields = {}
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
-        self.fresh_points, self.previous_points = self._points("fresh"), self._points("previous")
         self.input_sizes = {
             "word_embeddings": assembly.online.encoder.embedding_size,
             "input_embeddings": assembly.online.encoder.hidden_size,
@@ -102,26 +100,34 @@ class Engine:
         ``update`` clips, moves the weights and the learning rate, and returns the gradient's norm.
         """
         logged: dict[str, Tensor | float] = {}
+        gradients: dict[str | None, Fields] = {"previous": self.previous}
         with record_function("cse.views"):
-            work = StepPasses(self.setup, index, position, logged, {"previous": self.previous})
+            batch = self.passes.prepare(index, position, logged)
+        probe = None
         if self.off:
+            # The augmenters that ask for this step's gradient are off, and nothing is logged.
             with record_function("cse.input_gradients"):
-                fresh = self._fresh_gradients(work)
-            work.fields = {"previous": self.previous, "fresh": fresh}
-        capture = GradientCapture(self.previous_points)
+                capture = self._capture("fresh")
+                probe = self.passes.encode(
+                    batch, capture=capture, gradients=gradients, off=self.off
+                )
+                self.passes.backward(probe, self._objective(probe))
+                gradients["fresh"] = self._fields(probe)
+        capture = self._capture("previous")
         with record_function("cse.encode"):
-            vectors = work.encode(capture)
-        objective = self._objective(vectors, work, count_negatives=count_negatives)
+            encoded = self.passes.encode(
+                batch, probe, logged=logged, capture=capture, gradients=gradients
+            )
+        objective = self._objective(encoded, count_negatives=count_negatives)
         with record_function("cse.backward"):
             if objective.value is not None:
-                work.backward(objective.value, capture, objective.weights)
+                self.passes.backward(encoded, objective)
                 self._sum_gradients()
-            fields = capture.fields(work.views, self.input_sizes, self.device)
+            self.previous = self._fields(encoded)
         with record_function("cse.update"):
             norm = update() if objective.value is not None else None
-        self.previous = fields
         with record_function("cse.commit"):
-            self._commit(objective, work)
+            self._commit(objective, encoded)
         value, calls = objective.loss, self.assembly.calls
         for what, number in (("the sum of the losses", value), ("the gradient", norm)):
             if number is not None:
@@ -132,28 +138,26 @@ class Engine:
             parts=objective.parts,
             norm=norm,
             rows=len(index),
-            tokens=work.tokens,
+            tokens=sum(len(prepared.tokens.ids) for prepared in batch.views.values()),
             anchors=objective.batches[SENTENCE].anchors.detach(),
-            views=work.views,
+            views=batch.views,
             logged=logged,
         )
 
-    def _objective(
-        self, vectors: Levels, work: StepPasses, *, count_negatives: bool = False
-    ) -> Objective:
+    def _objective(self, encoded: Encoded, *, count_negatives: bool = False) -> Objective:
         with record_function("cse.objective"), torch.autocast(self.device.type, enabled=False):
             return self.objectives(
-                vectors,
-                work.roles,
-                work.rows.to(self.device, non_blocking=True),
+                encoded.levels,
+                encoded.batch.roles,
+                encoded.ctx.rows.to(self.device, non_blocking=True),
                 self.keys,
-                work.context(),
-                work.terms,
+                encoded.ctx,
+                encoded.terms,
                 count_negatives=count_negatives,
             )
 
-    def _commit(self, objective: Objective, work: StepPasses) -> None:
-        ctx, parts = work.context(), self.assembly.parts
+    def _commit(self, objective: Objective, encoded: Encoded) -> None:
+        ctx, parts = encoded.ctx, self.assembly.parts
         # Nothing that a part stores is to keep a graph.
         batches = {
             level: batch_with_vectors(batch, Tensor.detach)
@@ -175,14 +179,8 @@ class Engine:
             (objective if whole else encoding).extend(module.parameters())
         sum_gradients(encoding, objective)
 
-    def _points(self, mode: str) -> frozenset[str]:
-        return frozenset(a.point for a in self.assembly.augmenters if a.gradient == mode)
+    def _capture(self, mode: str) -> GradientCapture:
+        return GradientCapture(a.point for a in self.assembly.augmenters if a.gradient == mode)
 
-    def _fresh_gradients(self, work: StepPasses) -> Fields:
-        """Run the objective once, unlogged, with the augmenters off that ask for its gradient."""
-        probe, capture = work.gradient_probe(self.off), GradientCapture(self.fresh_points)
-        objective = self._objective(probe.encode(capture), probe)
-        if objective.value is not None:
-            probe.backward(objective.value, capture, objective.weights)
-        work.reuse_encodings_from(probe)
-        return capture.fields(probe.views, self.input_sizes, self.device)
+    def _fields(self, encoded: Encoded) -> Fields:
+        return encoded.capture.fields(encoded.batch.views, self.input_sizes, self.device)

@@ -8,18 +8,17 @@ for its own anchors. Another loss that reads ``mask`` or ``log_weights`` gets th
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from torch import Tensor
 
-from cse_core.types import Batch, Negatives, Tiles
+from cse_core.types import Batch, Embeddings, Negatives, Positives, Tiles
 from cse_engine.runtime.distributed import all_reduce_total, gather, rank_and_size, share
 
-Held = TypeVar("Held")
+Group = TypeVar("Group", Positives, Negatives, Embeddings)
 PAIRS = 2**22
 """Pairs of an anchor and a negative of which mask and weights are made at once."""
 ALL = slice(None)
@@ -28,30 +27,26 @@ Make = Callable[[slice], Negatives]
 
 
 class TiledNegatives(Negatives):
-    """Negatives with ``tiles``; mask and weights are whole where something reads them."""
+    """Negatives with ``tiles``, whose mask and weights are made when they are first read."""
+
+    def __init__(self, **columns: Any) -> None:
+        for name, value in columns.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def mask(self) -> Tensor:
-        """Return ``[A, N]``, of all anchors."""
+        """Make ``[A, N]``, of all anchors."""
         return self._whole.mask
 
     @cached_property
     def log_weights(self) -> Tensor:
-        """Return ``[A, N]``, of all anchors."""
+        """Make ``[A, N]``, of all anchors."""
         return self._whole.log_weights
 
     @cached_property
     def _whole(self) -> Negatives:
         assert self.tiles is not None
         return self.tiles.of(ALL)
-
-    @staticmethod
-    def make(columns: Negatives, tiles: Tiles) -> TiledNegatives:
-        """Return the columns of some negatives, without their mask and weights."""
-        made = object.__new__(TiledNegatives)
-        known = {n: v for n, v in vars(columns).items() if n not in ("mask", "log_weights")}
-        vars(made).update(known, tiles=tiles)
-        return made
 
 
 def in_tiles(batch: Batch, most: int, make: Make) -> Negatives:
@@ -80,7 +75,8 @@ def in_tiles(batch: Batch, most: int, make: Make) -> Negatives:
         gathered=lambda found: found if size == 1 else gather([found], counts)[0],
         summed=lambda found: found if size == 1 else all_reduce_total(found),
     )
-    return TiledNegatives.make(columns, tiles)
+    made = {name: v for name, v in vars(columns).items() if name not in ("mask", "log_weights")}
+    return TiledNegatives(**made, tiles=tiles)
 
 
 def _slices(start: int, stop: int, rows: int) -> Iterator[slice]:
@@ -119,17 +115,18 @@ def seen_by_some(negatives: Negatives, some: slice | Tensor) -> Negatives:
     return replace(negatives, mask=negatives.mask[some], log_weights=negatives.log_weights[some])
 
 
-def with_vectors(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
-    """Return the same with its vectors changed; negatives in tiles stay so."""
-    made = copy.copy(held)
-    vars(made)["vectors"] = change(vars(held)["vectors"])
-    return made
+def with_vectors(group: Group, change: Callable[[Tensor], Tensor]) -> Group:
+    """Change the vectors of a group; negatives in tiles stay so."""
+    vectors = change(group.vectors)
+    if isinstance(group, TiledNegatives):
+        return cast(Group, TiledNegatives(**{**vars(group), "vectors": vectors}))
+    return replace(group, vectors=vectors)
 
 
 def batch_with_vectors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
     """Return a batch with all vectors changed: of anchors, positives, candidates and views."""
 
-    def changed(groups: Mapping[str, Held]) -> dict[str, Held]:
+    def changed(groups: Mapping[str, Group]) -> dict[str, Group]:
         return {name: with_vectors(group, change) for name, group in groups.items()}
 
     return replace(

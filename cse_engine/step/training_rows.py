@@ -4,75 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import pairwise
-from typing import Any, cast
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.protocols import Tokenizer
+from cse_core.protocols import Corpus, Tokenizer
 from cse_core.records import ColumnType
 from cse_core.reporter import Reporter
 from cse_core.types import CorpusKeys, TokenBatch
-from cse_defaults.texts import Corpus, TextColumn
-from cse_defaults.texts.columns import read_values
-from cse_defaults.texts.tables import numbers_of, text_table
-from cse_defaults.transformers.tokenizer import AT_ONCE, TextTokenizer, TokenTable
 from cse_engine.runtime.seeds import generator
+from cse_engine.step.token_table import TokenTable, token_table
 
 MOST_AHEAD = 1_000_000
 """Rows up to which whole columns are tokenised before the first step: a minute on two cores."""
 _ROUND = 2**40
 """Where the row numbers of a round that brings its own texts begin."""
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
-TableMaker = Callable[[Sequence[str], TextTokenizer, int, Reporter], TokenTable]
+TableMaker = Callable[[Sequence[str], Tokenizer, int, Reporter], TokenTable]
 """Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
-
-
-def split_texts(
-    corpus: Corpus, tokenizer: TextTokenizer, tokens: int, columns: Sequence[str] = ()
-) -> Corpus:
-    """Return a corpus of the pieces of its texts, which keep their document and title.
-
-    A piece has so many tokens, special ones not counted; the last of a text has those left. A cut
-    may stand inside a word; the rest of the word is then read as a word of its own. Further
-    ``columns`` that the run encodes are refused, since only texts are cut.
-    """
-    if columns:
-        raise CseError(
-            f"texts are split, but column {columns[0]}, which this run also encodes, is not",
-            where="data.split_tokens",
-            value=tokens,
-            hint="--set data.split_tokens=none, or a recipe with one column",
-        )
-    pieces: list[str] = []
-    parents: list[int] = []
-    whole = corpus.column("text")
-    for start in range(0, len(whole), AT_ONCE):
-        texts = list(whole[start : start + AT_ONCE])
-        rows = tokenizer.hf(texts, add_special_tokens=False, verbose=False).encodings
-        for place, (text, row) in enumerate(zip(texts, rows, strict=True), start):
-            cuts = [0, *(begin for begin, _ in row.offsets[tokens::tokens]), len(text)]
-            kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
-            pieces += kept
-            parents += [place] * len(kept)
-    columns_kept = {"text": pieces} | {
-        name: corpus.column(name).take(parents)
-        for name in ("document", "title")
-        if name in corpus.names
-    }
-    said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
-    return Corpus(
-        text_table(columns_kept),
-        None if corpus.documents is None else corpus.documents[parents],
-        replace(corpus.report, messages=(*corpus.report.messages, said)),
-        corpus.held_out,
-    )
 
 
 class TrainingRows:
@@ -107,7 +61,9 @@ class TrainingRows:
         self._base = base
         self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
         self._values: dict[str, Tensor] = {}
-        self.make_table: TableMaker = lambda texts, tokenizer, most, _: tokenizer.table(texts, most)
+        self.make_table: TableMaker = lambda texts, tokenizer, most, _: token_table(
+            tokenizer, texts, most
+        )
         self.make_vectors: Callable[[TokenTable, Any, Callable[[], Tensor]], Tensor]
         self.make_vectors = lambda table, encoder, make: make()
         if base is not None:
@@ -140,7 +96,7 @@ class TrainingRows:
         return tuple(dict.fromkeys([*self.pairs, *own]))
 
     def tokenise(
-        self, column: str, tokenizer: TextTokenizer, reporter: Reporter | None = None
+        self, column: str, tokenizer: Tokenizer, reporter: Reporter | None = None
     ) -> tuple[TokenTable, Tensor]:
         """Return the tokens of a column's different texts, made or read once.
 
@@ -153,10 +109,9 @@ class TrainingRows:
 
     def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
         """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
-        made = cast(TextTokenizer, tokenizer)
         if not self.ahead and (id(tokenizer), column) not in self._tables:
-            return made.content(self.texts(column, index), made.longest or self.longest)
-        table, place = self.tokenise(column, made)
+            return tokenizer.content(self.texts(column, index), tokenizer.longest or self.longest)
+        table, place = self.tokenise(column, tokenizer)
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:
@@ -175,7 +130,7 @@ class TrainingRows:
                 found = self.corpus.values(source[0], kind)[source[1]]
             else:
                 where = f"round {self.number}"
-                found = read_values(list(map(str, source)), kind, column=column, where=where)
+                found = _numbers(source, kind, column, where)
             made = torch.from_numpy(found)
             self._values[column] = made.float() if made.is_floating_point() else made
         return self._values[column]
@@ -195,7 +150,7 @@ class TrainingRows:
         return ("text", values) if isinstance(values, np.ndarray) else values
 
     def _new_table(
-        self, column: str, tokenizer: TextTokenizer, reporter: Reporter
+        self, column: str, tokenizer: Tokenizer, reporter: Reporter
     ) -> tuple[TokenTable, Tensor]:
         source = self._source(column)
         if isinstance(source, tuple) and self.pairs is not None:
@@ -205,20 +160,13 @@ class TrainingRows:
             name, rows = source
             table, place = self._base.tokenise(name, tokenizer, reporter)
             return table, place[torch.from_numpy(rows.astype(np.int64))]
-        if isinstance(source, tuple):
-            values = self.corpus.column(column).arrow
-        else:
-            values = pa.chunked_array([pa.array(source, pa.large_string())])
-        texts, place = _distinct(values)
-        return self.make_table(texts, tokenizer, tokenizer.longest or self.longest, reporter), place
-
-
-def _distinct(column: pa.ChunkedArray) -> tuple[TextColumn, Tensor]:
-    """Return the different texts, by first appearance, and ``[rows]`` which of them a row has."""
-    encoded = column.dictionary_encode().unify_dictionaries()
-    which = [numbers_of(chunk.indices) for chunk in encoded.chunks]
-    place = np.concatenate(which, dtype=np.int64)
-    return TextColumn(pa.chunked_array([encoded.chunk(0).dictionary])), torch.from_numpy(place)
+        texts, which = (
+            self.corpus.column(column).distinct()
+            if isinstance(source, tuple)
+            else _distinct(source)
+        )
+        longest = tokenizer.longest or self.longest
+        return self.make_table(texts, tokenizer, longest, reporter), torch.from_numpy(which)
 
 
 @dataclass
@@ -260,6 +208,28 @@ class Batches:
                 found = torch.randperm(self.rows, generator=generator(*place))
             self._order = epoch, torch.arange(self.rows) if found is None else found
         return self._order[1][number * self.size : (number + 1) * self.size]
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """List the different texts by first appearance, and ``[rows]`` which of them a row has."""
+    places: dict[str, int] = {}
+    which = [places.setdefault(text, len(places)) for text in texts]
+    return list(places), np.array(which, dtype=np.int64)
+
+
+def _numbers(values: Sequence[Any], kind: ColumnType, column: str, where: str) -> NDArray[Any]:
+    """Read the values of a round as ``[rows]`` numbers, a label's its place among the sorted."""
+    if kind == "label":
+        return np.unique([str(value) for value in values], return_inverse=True)[1].astype(np.int64)
+    dtype = np.int64 if kind == "int" else np.float64
+    try:
+        numbers = np.array([dtype(value) for value in values], dtype)
+    except ValueError:
+        numbers = np.array([np.nan])
+    if not np.isfinite(numbers).all():
+        what = f"column {column} must hold {'integers' if kind == 'int' else 'finite numbers'}"
+        raise CseError(what, where=where, hint="correct the part that makes the round")
+    return numbers
 
 
 def _first_places(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from cse_core.errors import PartError
+from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
-from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View
-from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_core.types import SLOTS_PER_TEXT, TokenBatch, View
 from cse_engine.runtime import distributed
-from cse_engine.runtime.seeds import StepPosition, draws, uniform_draws
 from cse_engine.step.assembly import Assembly, BoundAugmenter
+from cse_engine.step.context import Context
 from cse_engine.step.row_keys import occurrences
 from cse_engine.step.sentence_encoder import SentenceEncoder
 from cse_engine.step.training_rows import TrainingRows
@@ -96,8 +96,8 @@ class ViewBuilder:
             for name in planned.views:
                 maker = views[name].made_by
                 if maker is not None:
-                    named = [need[0] for need in needs[maker] if len(need) == 1]
-                    columns = [need[7:] for need in named if need.startswith("column:")]
+                    alone = [need[0] for need in needs[maker] if len(need) == 1]
+                    columns = [need.name for need in alone if need.kind == "column"]
                 else:
                     columns = [] if self._of(name, "text") else [self.column(name)]
                 for column in columns:
@@ -108,7 +108,7 @@ class ViewBuilder:
             distributed.barrier()
 
     def build(
-        self, index: Tensor, rows: Tensor, first_owner: int, ctx: StepContext
+        self, index: Tensor, rows: Tensor, first_owner: int, ctx: Context
     ) -> dict[str, PreparedView]:
         """Return all views of this process's rows, by name.
 
@@ -126,7 +126,7 @@ class ViewBuilder:
         view: View,
         index: Tensor,
         first_owner: int,
-        ctx: StepContext,
+        ctx: Context,
         encoder: SentenceEncoder,
     ) -> PreparedView:
         """Return a view as the rows of a branch's encoder."""
@@ -134,7 +134,7 @@ class ViewBuilder:
         tokens = encoder.rows(self._content(view, index, ctx, encoder), view.name)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
-                drawing = self._drawing(ctx, augmenter, view, first_owner)
+                drawing = ctx.replace(place=(augmenter.planned.path, view.name), first=first_owner)
                 tokens = self.augment(augmenter, tokens, tokens, view, drawing)
         return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
 
@@ -144,7 +144,7 @@ class ViewBuilder:
         x: Any,
         tokens: TokenBatch | None,
         view: View,
-        ctx: StepContext,
+        ctx: Context,
         watch: bool = True,
     ) -> Any:
         """Return texts, tokens or ``[T, E]`` embeddings of a view as an augmenter changes them.
@@ -159,23 +159,11 @@ class ViewBuilder:
             self._same[path] = seen + 1 if _equal(changed, x) else -1
         return changed
 
-    def _drawing(
-        self, ctx: StepContext, augmenter: BoundAugmenter, view: View, first_owner: int = 0
-    ) -> StepContext:
-        seed, rank = self.assembly.composition.train.seed, distributed.rank_and_size()[0]
-        position = StepPosition(ctx.step, ctx.total_steps, ctx.epoch, ctx.round)
-        place = (augmenter.planned.path, view.name)
-        return replace(
-            ctx,
-            generator=draws(seed, position, rank, *place),
-            uniform=uniform_draws(seed, position, first_owner, *place),
-        )
-
     def unchanged(self) -> Mapping[str, int]:
         """Return how often each augmenter that never changed anything was called."""
         return {path: count for path, count in self._same.items() if count > 0}
 
-    def _views(self, rows: Tensor, ctx: StepContext) -> list[View]:
+    def _views(self, rows: Tensor, ctx: Context) -> list[View]:
         planned = {view.name: view for view in self.assembly.composition.views}
         views = [
             View(view.name, view.role, view.branch)
@@ -192,7 +180,7 @@ class ViewBuilder:
         return views
 
     def _content(
-        self, view: View, index: Tensor, ctx: StepContext, encoder: SentenceEncoder
+        self, view: View, index: Tensor, ctx: Context, encoder: SentenceEncoder
     ) -> TokenBatch:
         augmenters, tokenizer = self._of(view.name, "text"), self._tokenizer(view.name, encoder)
         texts = view.texts
@@ -205,11 +193,11 @@ class ViewBuilder:
                 return self.rows.content(column, index, tokenizer)
             texts = self.rows.texts(column, index)
         for augmenter in augmenters:
-            drawing = self._drawing(ctx, augmenter, view)
+            drawing = ctx.replace(place=(augmenter.planned.path, view.name))
             texts = self.augment(augmenter, list(texts), None, view, drawing)
         return tokenizer.content(texts, tokenizer.longest or self.rows.longest)
 
-    def _tokenizer(self, view: str, encoder: SentenceEncoder) -> TextTokenizer:
+    def _tokenizer(self, view: str, encoder: SentenceEncoder) -> Tokenizer:
         """Return a branch's tokenizer, the run's own with the prompt of a view that has one."""
         planned, own = self.assembly.composition.view(view), self.assembly.online.tokenizer
         if planned is None or encoder.tokenizer is not own:  # another model has prompts of its own

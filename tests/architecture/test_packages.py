@@ -5,33 +5,61 @@ import sys
 
 import pytest
 
-from docs.packages import CONTRACT, CORE, PACKAGES, ROOT, cycles, modules, package_imports
+from docs.packages import CONTRACT, DOORS, PACKAGES, ROOMS, ROOT, cycles, modules
 from tests.architecture.weight import BOUNDS
 
 MAX_MODULE_LINES = 500
-LIGHT = ("registry", "recipes", "data")
+LIGHT = ("cse_core.registry", "cse_engine.compose", "cse_defaults.texts")
 """Packages that import no torch, beside the contract's light half."""
-HEAVY_CONTRACT = {"types", "token_batch", "functional", "memory", "parts", "protocols"}
+HEAVY_CONTRACT = {
+    "types", "token_batch", "functional", "memory", "parts", "protocols", "weights",
+}  # fmt: skip
 COMMAND_LINE = (
     "terminal", "machine", "plugins", "options", "texts", "models", "cards", "training", "commands",
 )  # fmt: skip
 """Packages of the command line in their order: each imports only itself and earlier ones."""
-CARD = {"cse", "cse_core", "cse_cli", "docs", "plugins", "tests"}
+CARD = {"cse", *ROOMS, "cse_cli", "docs", "plugins", "tests"}
 """Folders at the top of the repository, beside hidden ones."""
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_imports_only_earlier_packages(package: str) -> None:
-    earlier = set(PACKAGES[: PACKAGES.index(package)])
+def imported(room: str) -> dict[str, set[str]]:
+    """List the modules outside a room that its modules import, by the room of each."""
+    others: dict[str, set[str]] = {}
+    for module in modules().values():
+        if module.name.partition(".")[0] == room:
+            for name in module.imports:
+                others.setdefault(name.partition(".")[0], set()).add(f"{module.name}: {name}")
+    others.pop(room, None)
+    return others
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_wall(room: str) -> None:
+    """Imports inside functions and for type checkers alone count too."""
+    beyond = {other: names for other, names in imported(room).items() if other not in DOORS[room]}
+    assert beyond == {}
+
+
+def test_a_default_plugin_imports_no_other() -> None:
+    defaults = ROOMS["cse_defaults"]
+    for module in modules().values():
+        if module.package in defaults:
+            others = {modules()[name].package for name in module.imports}.intersection(defaults)
+            assert others <= {module.package}, module.name
+
+
+@pytest.mark.parametrize("room", ["cse_core", "cse_engine"])
+def test_a_package_imports_only_earlier_packages_of_its_room(room: str) -> None:
+    order = ROOMS[room]
     upward = [
-        f"{module.path.relative_to(ROOT)}:{line} imports {other}"
+        f"{module.name}:{line} imports {other}"
         for module in modules().values()
-        if module.package == package
+        if module.package in order
         for other, line in module.imports.items()
-        if modules()[other].package not in earlier | {package}
+        if modules()[other].package in order
+        and order.index(modules()[other].package) > order.index(module.package)
     ]
-    assert not upward
-    assert package_imports()[package] <= earlier
+    assert upward == []
 
 
 def test_a_package_of_the_command_line_imports_only_those_above_it() -> None:
@@ -56,14 +84,14 @@ def test_no_modules_import_each_other() -> None:
     assert cycles() == []
 
 
-def test_the_root_of_the_core_is_the_contract() -> None:
-    assert {path.stem for path in (ROOT / CORE).glob("*.py")} == set(CONTRACT)
-    folders = {path.parent.name for path in (ROOT / CORE).glob("*/__init__.py")}
-    assert folders == set(PACKAGES) - {"contract"}
+def test_every_folder_of_an_inner_room_is_a_package_of_it() -> None:
+    for room, packages in ROOMS.items():
+        folders = {f"{room}.{path.parent.name}" for path in (ROOT / room).glob("*/__init__.py")}
+        assert folders | ({room} if room == CONTRACT else set()) == set(packages)
 
 
 def test_every_package_stays_within_its_bound() -> None:
-    sizes = {bound.name.strip(): (bound.size(), bound.bound) for bound in BOUNDS}
+    sizes = {bound.name: (bound.size(), bound.most) for bound in BOUNDS}
     assert {name: found for name, found in sizes.items() if found[0] > found[1]} == {}
 
 
@@ -99,7 +127,7 @@ def test_listings_and_plans_import_no_torch() -> None:
         module.name
         for module in modules().values()
         if module.package in LIGHT
-        or (module.package == "contract" and module.path.stem not in HEAVY_CONTRACT)
+        or (module.package == CONTRACT and module.path.stem not in HEAVY_CONTRACT)
     ]
     code = f"import sys, importlib\nfor name in {light}: importlib.import_module(name)\n"
     code += "print('torch' in sys.modules)"

@@ -74,11 +74,11 @@ class Bench:
     def __init__(self, given: Given, sizes: Sizes) -> None:
         from cse_testkit import complete
 
-        from cse_defaults.transformers.model_facts import resolve_model
+        from cse_engine.compose.models import Models
 
         silence()
         self.sizes, self.repeats = sizes, given.repeats
-        self.model = resolve_model("starter", registry())
+        self.model = str(Models(registry()).weights("starter"))
         self.columns = columns(given.texts, sizes.rows)
         self.plain = self.run(complete(registry(), []))
 
@@ -86,12 +86,12 @@ class Bench:
         from cse_testkit.tiny import data_file
 
         from cse_defaults.texts import Corpus
-        from cse_defaults.transformers.model_facts import model_facts
         from cse_engine.compose.compose import resolve
+        from cse_engine.compose.models import Models
 
         made = {name: self.columns[name] for name in needed.columns}
         corpus = Corpus.from_columns(made or {"text": self.columns["text"]}, name="rows")
-        known = model_facts(self.model, registry())
+        known = Models(registry()).facts(self.model)
         composition = resolve(
             registry(),
             kinds=needed.kinds,

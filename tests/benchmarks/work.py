@@ -160,6 +160,8 @@ def _own(work: Work) -> Watch:
 def watched(run: Composition, steps: int, device: str = "cpu") -> Watch:
     """Train as a recipe says for so many measured steps, after one that is not."""
     from cse_core.reporter import Reporter
+    from cse_defaults.texts import read_data
+    from cse_engine.run.prepare import prepare
     from cse_engine.run.run import train
 
     watch = Watch(device)
@@ -174,7 +176,8 @@ def watched(run: Composition, steps: int, device: str = "cpu") -> Watch:
                 raise _Made
 
     with tempfile.TemporaryDirectory() as out, contextlib.suppress(_Made):
-        train(run, registry(), out=Path(out) / "run", reporter=Watching())
+        made = prepare(run, registry(), reporter=Watching(), read_texts=read_data)
+        train(made, Path(out) / "run")
     return watch
 
 
@@ -269,6 +272,7 @@ def tokenising(work: Work) -> tuple[float, float]:
     """
     from cse_defaults.transformers.pretrained import load_tokenizer
     from cse_defaults.transformers.tokenizer import TextTokenizer
+    from cse_engine.step.token_table import token_table
 
     tokenizer = TextTokenizer(load_tokenizer(work.model))
     texts = Path(work.texts).read_text(encoding="utf-8").splitlines()
@@ -276,7 +280,7 @@ def tokenising(work: Work) -> tuple[float, float]:
     taken, tokens, padded = [], 0, 0
     for batch in batches:
         began = time.perf_counter()
-        table = tokenizer.table(batch, work.length)
+        table = token_table(tokenizer, batch, work.length)
         taken.append(time.perf_counter() - began)
         lengths = (table.offsets.diff() + tokenizer.special_count).clamp(max=work.length)
         tokens += int(lengths.sum())

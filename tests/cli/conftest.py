@@ -1,3 +1,3 @@
-from tests.core.conftest import encoder, folder
+from tests.conftest import encoder, folder
 
 __all__ = ["encoder", "folder"]

@@ -15,8 +15,6 @@ from cse_cli.options.paths import option_paths
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import say_outline
 from cse_cli.training.resolving import advice
-from tests.defaults.transformers.test_domain_words import base
-from tests.defaults.transformers.test_domain_words import texts as domain_texts
 from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.parts import compose, made_up_registry
 
@@ -201,34 +199,3 @@ def test_what_may_be_a_mistake_is_warned_of_and_what_is_plain_is_not() -> None:
         assert line in found
     for setting in NOT_WARNED:
         assert not list(advice(compose(None, setting), made_up_registry())), setting
-
-
-def test_the_plan_shows_the_words_and_refuses_what_would_not_train_them(
-    tmp_path: Path, cse: Cse
-) -> None:
-    folder, data = base(tmp_path / "base"), domain_texts(tmp_path)
-    flags = ("train", "--model", str(folder), "--data", str(data), "--dev", "none", "--dry-run",
-             "--model.max_length", "32")  # fmt: skip
-    said = cse(*flags, "--recipe", "mlm", "--model.add_tokens", "2")
-    line = next(line for line in said.out.splitlines() if line.startswith("vocabulary: "))
-    assert re.fullmatch(
-        r"vocabulary: adds 2 tokens, which save \d\d\.\d % of all pieces: plasmid \(p ##l ##a ##s "
-        r"##m ##i ##d, \d\d times\), ribosome \(rib ##o ##some, \d\d times\)",
-        line,
-    ), line
-    head = 32 * 32 + 32 + 2 * 32 + 77 + 2  # a dense layer, a norm, a bias for each token
-    assert f"loss.mlm trains {head:,} parameters of its own" in said.out
-    plan = json.loads(cse(*flags, "--model.add_tokens", "2", "--json").out)["added_tokens"]
-    assert plan["tokens"] == 2 and 0.2 < plan["saved"] < 0.9
-    assert "vocabulary:" not in cse(*flags).out
-    fewer = "adds 2 tokens, not 3 (no other word of several pieces occurs 5 times), which save"
-    assert fewer in cse(*flags, "--model.add_tokens", "3").out
-    data.write_text("the cat\nthe cat\nribosome\n")
-    none = "vocabulary: adds no tokens: no word of several pieces occurs 5 times"
-    assert none in cse(*flags, "--model.add_tokens", "2").out
-    for path, value in (("model.freeze_embeddings", "true"), ("model.train_layers", "[0]")):
-        said = cse(*flags, "--model.add_tokens", "2", f"--{path}", value)
-        what = f"model.add_tokens: {path} freezes the embeddings, so the new tokens would not be "
-        refused(said, what + "trained (got 2); leave one of the two out")
-    said = cse(*flags, "--model.add_tokens", "2", "--adapter", "lora")
-    refused(said, "model.add_tokens: adapter.lora freezes the embeddings, so the new tokens")

@@ -4,13 +4,13 @@ import pytest
 
 from cse_cli.plugins.directory import known_commands, known_parts
 from cse_cli.plugins.installed import Installed
-from cse_core.capabilities import flatten
+from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
-from cse_defaults.transformers.model_facts import model_facts
+from cse_engine.compose.models import Models
 from cse_engine.run.dev_sets import DEV, DEV_OF_ROWS
 from tests.core.registry.test_registry import NEGATION
 from tests.core.registry.test_registry import info as plugin
@@ -26,9 +26,9 @@ def test_the_list_is_what_the_distributions_bring() -> None:
     brought = set()
     for info in infos:
         for record in info.parts:
-            provides: tuple[str, ...] = ()
+            provides: tuple[Need, ...] = ()
             if isinstance(record, ComponentSpec):
-                provides = tuple(flatten(record.declared("provides", record.options_class())))
+                provides = record.provided(record.options_class())
             elif isinstance(record, SuiteSpec) and record.dev:
                 provides = (DEV_OF_ROWS if record.dev == "rows" else DEV,)
             # Studies are many, and no message asks for one that is not installed.
@@ -63,11 +63,11 @@ def test_parts_of_a_known_paper() -> None:
         (lambda: none.recipe("hicl"), "cse-hicl"),
         (lambda: none.source("starter"), "cse-starter"),
         (lambda: none.encoder("starter"), "cse-starter"),
-        (lambda: model_facts("starter", none), "cse-starter"),
+        (lambda: Models(none).facts("starter"), "cse-starter"),
     ):
         with pytest.raises(CseError, match=f"pip install {distribution}"):
             find()
-    token = "view:soft_negative"
+    token = Need("view", "soft_negative")
     none = Registry([], known=known_parts())
     some = Registry.from_plugins([plugin("cse-s:s", NEGATION)], known_parts())
     (found,) = none.providers_elsewhere(token)

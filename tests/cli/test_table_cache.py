@@ -20,8 +20,10 @@ from cse_cli.terminal.progress import SilentReporter
 from cse_cli.texts import table_cache as token_cache
 from cse_cli.texts.table_cache import kept_vectors, table_key, token_table, vectors_key
 from cse_defaults.transformers.pretrained import load_tokenizer
-from cse_defaults.transformers.tokenizer import TextTokenizer, TokenTable
+from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.step.sentence_encoder import SentenceEncoder
+from cse_engine.step.token_table import TokenTable
+from cse_engine.step.token_table import token_table as new_table
 from tests.fixtures.tiny import registry
 
 TEXTS = [f"anna paints the old boat {'near the garden ' * (i % 3)}{i}" for i in range(30)]
@@ -66,13 +68,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many texts each table had that was made."""
     counts: list[int] = []
-    plain = TextTokenizer.table
+    plain = token_cache.new_table
 
-    def table(self: TextTokenizer, texts: Sequence[str], *given: Any) -> TokenTable:
+    def table(tokenizer: TextTokenizer, texts: Sequence[str], *given: Any) -> TokenTable:
         counts.append(len(texts))
-        return plain(self, texts, *given)
+        return plain(tokenizer, texts, *given)
 
-    monkeypatch.setattr(TextTokenizer, "table", table)
+    monkeypatch.setattr(token_cache, "new_table", table)
     return counts
 
 
@@ -89,7 +91,7 @@ def files(folder: Path, pattern: str = "*.safetensors") -> list[Path]:
 def test_what_is_read_is_what_was_made(folder: Path, made: list[int]) -> None:
     for longest in (None, 4):
         tokenizer = starter_like()
-        expected = tokenizer.table(TEXTS, longest)
+        expected = new_table(tokenizer, TEXTS, longest)
         del made[:]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -116,7 +118,7 @@ def test_a_table_is_the_tokenizer_s_own_answer(monkeypatch: pytest.MonkeyPatch) 
         backend.enable_padding(length=9)
         tokenizer = TextTokenizer(PreTrainedTokenizerFast(tokenizer_object=backend))
         for longest in (None, 5):
-            table = tokenizer.table(texts, longest)
+            table = new_table(tokenizer, texts, longest)
             plain = tokenizer.hf(
                 texts, add_special_tokens=False, truncation=longest is not None, max_length=longest
             )
@@ -124,12 +126,12 @@ def test_a_table_is_the_tokenizer_s_own_answer(monkeypatch: pytest.MonkeyPatch) 
                 part = slice(int(table.offsets[place]), int(table.offsets[place + 1]))
                 assert table.ids[part].tolist() == row.ids
                 assert table.word[part].tolist() == [-1 if w is None else w for w in row.word_ids]
-    whole = starter_like().table(TEXTS, 5)
+    whole = new_table(starter_like(), TEXTS, 5)
     heard: list[int] = []
-    monkeypatch.setattr("cse_defaults.transformers.tokenizer.AT_ONCE", 7)
-    same(starter_like().table(TEXTS, 5, heard.append), whole)
+    monkeypatch.setattr("cse_engine.step.token_table.AT_ONCE", 7)
+    same(new_table(starter_like(), TEXTS, 5, heard.append), whole)
     assert heard == [7, 14, 21, 28, 30]
-    assert starter_like().table([], 5).offsets.tolist() == [0]
+    assert new_table(starter_like(), [], 5).offsets.tolist() == [0]
 
 
 def test_the_key_is_of_texts_tokenizer_and_cut() -> None:
@@ -212,7 +214,7 @@ def test_what_cannot_be_kept_is_told_once_and_used_all_the_same(
         heard = Heard()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            same(token_table(TEXTS, tokenizer, 8, heard), tokenizer.table(TEXTS, 8))
+            same(token_table(TEXTS, tokenizer, 8, heard), new_table(tokenizer, TEXTS, 8))
         assert files(folder, "*") == []
         (printed,) = heard.messages
         return printed
@@ -241,7 +243,7 @@ def test_vectors_of_an_encoder_that_stays_are_made_once(
             made.append(count)
             return encoder.encode_table(table, torch.device("cpu"))
 
-        table = encoder.tokenizer.table(TEXTS[:count])
+        table = new_table(encoder.tokenizer, TEXTS[:count])
         found = kept_vectors(heard, table, encoder, make)
         assert torch.equal(found, encoder.encode_table(table, torch.device("cpu")))
         return found
@@ -273,10 +275,10 @@ def test_vectors_of_an_encoder_that_stays_are_made_once(
 
 def test_the_key_of_vectors_is_of_all_that_they_depend_on() -> None:
     model = encoder_of()
-    table = model.tokenizer.table(TEXTS)
+    table = new_table(model.tokenizer, TEXTS)
     keys = [vectors_key(table, model)]
-    assert vectors_key(model.tokenizer.table(TEXTS), encoder_of()) == keys[0]
-    keys.append(vectors_key(model.tokenizer.table(TEXTS[::-1]), model))
+    assert vectors_key(new_table(model.tokenizer, TEXTS), encoder_of()) == keys[0]
+    keys.append(vectors_key(new_table(model.tokenizer, TEXTS[::-1]), model))
     for change in ({"max_length": 9}, {"normalize": True}, {"truncate_dim": 4}):
         keys.append(vectors_key(table, replace(model, **change)))
     for pooling in ("cls", "first-last"):

@@ -34,7 +34,7 @@ SECTIONS = {
     "cse_branches": ("A branch", "every = 2"),
     "cse_adapters": ("An adapter", 'name = "biases"'),
     "cse_metrics": ("A metric", 'use = "cse-norms/norms"'),
-    "cse_encoders": ("An encoder", "max_length"),
+    "cse_models": ("An encoder", "max_length"),
     "cse_datasets": ("A data set", 'path = ["weather"]'),
     "cse_views": ("A view or a schedule", 'weight = "square(0.1,1)"'),
     "cse_schedules": ("A view or a schedule", 'target = "again"'),

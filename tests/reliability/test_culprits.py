@@ -19,6 +19,7 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--aug no-text", 1, ("aug.no-text", "promised texts")),
     ("--aug drops-row", 1, ("aug.drops-row", "same rows")),
     ("--aug writes", 1, ("aug.writes", "wrote into a tensor")),
+    ("--check-parts --aug writes-late", 1, ("aug.writes-late", "wrote into a tensor")),
     ("--aug reshapes", 1, ("aug.reshapes", "promised [")),
     ("--aug not-a-number", 2, ("aug.not-a-number", f"{NOT_FINITE} 3", "not-finite-step-3.json")),
     ("--pool cls --pool +wide-head", 1, ("pool.wide-head", "forward promised [")),
@@ -142,6 +143,7 @@ def test_what_hides_a_run_that_learns_nothing_or_scatters_it(
     words = "train --data ok.txt --model ./tiny --dev none --train.batch_size 8 --train.max_steps 3"
     zeros = cse(*f"{words} --pool cls --pool +bent --pool.bent.how zeros --out zeros".split())
     assert zeros.code == 2 and "encoder: had no gradient in the first 3 steps" in zeros.errors[-1]
+    assert cse(*f"{words} --aug writes-late --out late".split()).code == 0, "seen in the first step"
     moves = cse(*f"{words} --loss wrong --loss.wrong.how moves --out moves".split())
     assert moves.code == 0 and "model: moves/model" in moves.out
     assert (tmp_path / "moves/model/README.md").is_file() and not Path("/moves").exists()

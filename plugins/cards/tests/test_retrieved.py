@@ -73,7 +73,7 @@ def test_the_table_holds_the_nearest_other_texts() -> None:
 
 
 def drawn_texts(part: Retrieved, rows: list[int], step: int) -> tuple[list[str], Tensor]:
-    ctx = replace(make_context(step=step), rows=torch.tensor(rows))
+    ctx = make_context(step=step).replace(rows=torch.tensor(rows))
     (view,) = part.views(torch.tensor(rows), ctx)
     assert view.texts is not None and view.owner is not None
     return list(view.texts), view.owner
@@ -177,7 +177,7 @@ def test_each_round_is_searched_by_the_model_as_it_is_then() -> None:
     begun(store, ["text 4", "text 0", "text 1"], 2, first)
     assert store.near.squeeze(1).tolist()[1:] == [2, 1]
     rows = torch.tensor([2 * 2**40 + 1])
-    (view,) = store.views(rows, replace(make_context(), rows=rows))
+    (view,) = store.views(rows, make_context().replace(rows=rows))
     assert view.texts == ["text 1"]
 
 

@@ -19,7 +19,7 @@ def context(step: int = 0) -> StepContext:
         row = tokens.row_of_token()
         return hashed_uniform(step + 11, tokens.owner[row], tokens.positions)
 
-    return replace(make_context(), uniform=uniform)
+    return make_context().replace(uniform=uniform)
 
 
 def deleted(tokens: TokenBatch, step: int = 0, probability: float = 0.6) -> TokenBatch:

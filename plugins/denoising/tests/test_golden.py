@@ -1,6 +1,5 @@
 """Sentence-transformers' own code gave these numbers; the loss gives the same."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,7 +113,7 @@ class Case:
             tokens=noisy, states=states, vectors=vectors, place=torch.arange(noisy.rows),
             labelled=torch.zeros(0, dtype=torch.long),
         )  # fmt: skip
-        ctx = replace(make_context(), tokens=lambda column: content)
+        ctx = make_context().replace(tokens=lambda column: content)
         found = self.loss.sums({"anchor": view}, ctx)
         return found.total / found.count, vectors
 

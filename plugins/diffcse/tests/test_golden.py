@@ -104,7 +104,7 @@ class Case:
             where = masked[int(view == "positive")]
             return torch.where(where, 0.0, 0.9) if word == "which" else torch.zeros(len(where))
 
-        return replace(make_context(), uniform=uniform)
+        return make_context().replace(uniform=uniform)
 
     def of_padding(self, condition: Tensor) -> Tensor:
         """Return the cross entropies of the padding, which has label 0, summed."""

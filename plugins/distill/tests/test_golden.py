@@ -1,7 +1,6 @@
 """sentence-transformers' own code gave these numbers; the losses give the same."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -53,7 +52,7 @@ def listed(case: Mapping[str, Any]) -> tuple[Batch, tuple[str, ...]]:
 def with_scores(batch: Batch, columns: Sequence[str], scores: Tensor) -> StepContext:
     """Return a context whose columns have scores in float64."""
     values = dict(zip(columns, scores.unbind(dim=1), strict=True))
-    return replace(make_context(batch), values=values.__getitem__)
+    return make_context(batch).replace(values=values.__getitem__)
 
 
 def test_margins() -> None:

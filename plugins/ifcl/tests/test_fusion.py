@@ -66,7 +66,7 @@ def rows_of(*texts: str) -> TokenBatch:
 
 
 def context(rows: list[int]) -> StepContext:
-    return replace(make_context(), rows=torch.tensor(rows))
+    return make_context().replace(rows=torch.tensor(rows))
 
 
 def word(encoder: PackedEncoder, text: str) -> Tensor:
@@ -164,7 +164,7 @@ def test_rounds_of_pairs_take_the_texts_of_the_step(encoder: PackedEncoder) -> N
     part = fusion(encoder, at="word_embeddings", epsilon=0.0)
     tokens = rows_of("emil repairs")
     ctx = make_context(round=1, texts={"fraternal": ["the clock"]})
-    ctx = replace(ctx, rows=torch.tensor([2**40]))
+    ctx = ctx.replace(rows=torch.tensor([2**40]))
     fused = part(words(encoder, tokens), tokens, VIEW, ctx)
     assert torch.allclose(fused[1], word(encoder, "the"))
     assert torch.allclose(fused[2], word(encoder, "clock"))

@@ -1,3 +1,3 @@
-from tests.core.conftest import encoder
+from tests.conftest import encoder
 
 __all__ = ["encoder"]

@@ -7,7 +7,7 @@ from cse_core.records import EncoderSpec, SourceSpec
 
 
 @hookimpl
-def cse_encoders() -> list[EncoderSpec]:
+def cse_models() -> list[EncoderSpec]:
     """Return the embedded encoder."""
     return [
         EncoderSpec(

@@ -16,7 +16,6 @@ from cse_cli.api import load_texts
 from cse_core.capabilities import Role
 from cse_core.functional import derive_seed
 from cse_core.loading import load_factory
-from cse_core.options import LossOptions, parts_held
 from cse_core.parts import Setup
 from cse_core.protocols import Encoder, Tokenizer
 from cse_core.records import Kind
@@ -150,7 +149,7 @@ def make_context(
         texts: Texts of the batch by column.
         values: Numbers of the batch by column.
         log: Receives what is logged.
-        changes: Other fields of ``cse_core.types.StepContext``.
+        changes: Other attributes and methods of ``cse_core.types.StepContext``.
     """
 
     def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
@@ -165,13 +164,15 @@ def make_context(
         return seeded(seed, 0, step, "part", name, who, device=device)
 
     logged: dict[str, Tensor | float] = {} if log is None else log
-    ctx = StepContext(
+    plain = StepContext(
         step=step,
         total_steps=10,
         epoch=0,
         round=0,
         rows=torch.arange(4) if batch is None else batch.rows,
         device=CPU,
+    )
+    fake: dict[str, Any] = dict(
         generator=draws,
         uniform=lambda name, tokens: torch.rand(len(tokens.ids), generator=draws(name)),
         vectors=of_batch,
@@ -183,7 +184,7 @@ def make_context(
         negatives=lambda *given: _context_of_a_run().negatives(*given),
         log=logged.__setitem__,
     )
-    return dataclasses.replace(ctx, **changes)
+    return plain.replace(**{**fake, **changes})
 
 
 @cache
@@ -255,8 +256,6 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         text_encoder=_text_encoder,
         load_texts=load_texts,
         load_masked_lm=_no_masked_lm,
-        branches={"online": dimension},
-        parts={},
     )
     return dataclasses.replace(setup, **changes)
 
@@ -272,12 +271,7 @@ def make_part(kind: Kind, name: str, *, dimension: int = 8, **options: Any) -> A
     """
     spec = installed_registry().find(kind, name).spec
     typed = spec.options_class(**options)
-    lent = {n: getattr(typed, n) for n in LossOptions.model_fields if kind == "loss"}
-    held = {
-        option: make_part(of, ref.use, dimension=dimension, **{**(ref.model_extra or {}), **lent})
-        for option, (of, ref) in parts_held(typed).items()
-    }
-    setup = make_setup(name, dimension=dimension, parts=held)
+    setup = make_setup(name, dimension=dimension)
     part: Any = load_factory(spec.factory)(typed, setup)
     part.name, part.path = name, f"{kind}.{name}"
     if isinstance(part, nn.Module):

@@ -27,8 +27,9 @@ def behind_the_doors(package: str) -> dict[str, str]:
         Each module with the file and line that imports it first.
     """
     points = (*entry_points(group="cse"), *entry_points(group="cse.commands"))
-    plugins = {point.module.partition(".")[0] for point in points} - {package, "cse_core"}
-    ours, allowed = {"cse_core", "cse_cli", "cse", *plugins}, doors()
+    plugins = {point.module.partition(".")[0] for point in points} - {package, "cse_defaults"}
+    ours = {"cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse", *plugins}
+    allowed = doors()
     found: dict[str, str] = {}
     spec = find_spec(package)
     for folder in spec.submodule_search_locations or () if spec is not None else ():

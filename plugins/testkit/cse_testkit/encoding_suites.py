@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -136,7 +135,7 @@ class TokenLossSuite(PartSuite):
         views, ctx = call.arguments
         none = {name: _no_rows(view) for name, view in views.items()}
         content = tiny_tokenizer().content([])
-        ctx = replace(ctx, texts=lambda _: [], values=lambda _: [], tokens=lambda _: content)
+        ctx = ctx.replace(texts=lambda _: [], values=lambda _: [], tokens=lambda _: content)
         found = self.trial().part.sums(none, ctx)
         assert not float(found.total.detach()), f"the total of no rows is {float(found.total)}"
         assert not float(found.count), f"the count of no rows is {float(found.count)}"

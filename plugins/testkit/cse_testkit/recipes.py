@@ -71,7 +71,7 @@ OF_THE_RUN = frozenset(
         *("train.report", "train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
         *("model.gradient_checkpointing", "model.prompt", "data.held_out", "train.select_start"),
-        *("inference.normalize", "inference.truncate_dim", "model.add_tokens"),
+        *("inference.normalize", "inference.truncate_dim"),
     }
 )
 """Settings of a run, a machine or the start, which no paper gives; a table may name one anyway."""
@@ -147,8 +147,8 @@ class RecipeSuite(Suite):
             return self.declared()
         run = self.resolved(self.encoders()[-1])
         wanted = [view.column for view in run.views if view.column is not None]
-        needs = (each[0] for part in run.parts for each in part.requires)
-        wanted += [need.partition(":")[2] for need in needs if need.startswith("column:")]
+        needs = (alternatives[0] for part in run.parts for alternatives in part.requires)
+        wanted += [need.name for need in needs if need.kind == "column"]
         rounds = any(getattr(part.spec, "rounds", False) for part in run.parts)
         if rounds or run.data.unit != "sentence":
             wanted += ["document", "title"]

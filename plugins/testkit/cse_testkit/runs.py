@@ -114,7 +114,9 @@ class Rig:
         *,
         watch: bool | str = False,
     ) -> None:
-        self.session = Session(made_of, plugins=plugins or plugins_of(), models=MODELS)
+        self.session = Session(
+            made_of, plugins=plugins or plugins_of(), models=MODELS, check_parts=True
+        )
         self.watch = Watch()
         if watch:
             seen = [part for path, part in self.session.parts.items() if watch in (True, path)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -25,7 +25,7 @@ PURE = ("views", "__call__", "mine", "candidates", "weigh", "pool", "slices", "j
 GIVEN = ("sums", "after_step", "content", "reads", "forward", "next_round")
 """Further ones, which may return something else when they are called twice, as by dropout."""
 _BY_IDENTITY = (
-    *(Encoder, Setup, BaseModel, ModuleType, type),
+    *(Encoder, Setup, StepContext, BaseModel, ModuleType, type),
     *(FunctionType, MethodType, BuiltinFunctionType),
 )
 """What parts share and must not own, and functions."""
@@ -237,4 +237,4 @@ def _with_generator(
             drawn.manual_seed(derive_seed(seed, drawn.initial_seed()))
         return drawn
 
-    return replace(argument, generator=generator)
+    return argument.replace(generator=generator)

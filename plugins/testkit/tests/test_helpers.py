@@ -29,7 +29,7 @@ from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.records import Kind
 from cse_defaults.transformers.encoder import PackedEncoder
-from cse_defaults.transformers.model_facts import model_facts
+from cse_engine.compose.models import Models
 from cse_engine.step import negatives as core
 from plugins.testkit.tests.wrong_parts import made_registry
 
@@ -47,7 +47,7 @@ def test_a_tiny_encoder_is_a_real_one(family: Any, tmp_path: Path) -> None:
     batch = tokenizer(["Anna paints the boat.", "x"], padding=True, return_tensors="pt")
     batch.pop("token_type_ids", None)
     assert model(**batch).last_hidden_state.shape[-1] == 32
-    facts = model_facts(str(folder), installed_registry())
+    facts = Models(installed_registry()).facts(str(folder))
     assert (facts.family, facts.hidden, facts.positions) == (family, 32, 512)
     assert (facts.cased, facts.mask_token) == (False, True)
     encoder = PackedEncoder.load(folder, seed=0)

@@ -8,10 +8,14 @@ import datasets
 import pyarrow as pa
 import pyarrow.feather
 import pytest
+from cse_testkit import tiny_corpus
+from cse_testkit.batches import tiny_tokenizer
 
 import cse
 from cse_cli.plugins.installed import Installed
-from cse_engine.run.run import training_corpus
+from cse_defaults.texts import Corpus, Data
+from cse_engine.run.prepare import training_corpus
+from tests.fixtures.methods import refusal
 
 A, B, C, D = "A man is eating.", "A man eats food.", "Nobody is eating.", "The sky is dark."
 PASSAGES = [{"docid": "d1", "title": "Food", "text": B}, {"docid": "d2", "title": "", "text": D}]
@@ -103,7 +107,7 @@ def test_shapes(tmp_path: Path) -> None:
         assert read["positive"] == ("positive" if "positive" in used else "text"), (shape, read)
         assert said in "\n".join(plan.warnings), (shape, plan.warnings)
         pairs = cse.plan("pairs", data=path, dev="none") if "positive" in used else plan
-        corpus = training_corpus(pairs.composition, plugins.registry)
+        corpus = training_corpus(pairs.composition, plugins.registry, plugins.read)
         first = corpus.table.to_pylist()[0]
         if shape == "FlagEmbedding":
             assert list(corpus.column("negative")) == [C, D] * 2
@@ -150,3 +154,26 @@ def test_a_long_query_that_recurs_is_a_text(tmp_path: Path) -> None:
     path.write_text("".join(objects(query="world news", passage=f"{A} {n}") for n in range(60)))
     with pytest.raises(cse.CseError, match="labels"):
         cse.plan("pairs", data=path, dev="none")
+
+
+def test_pieces_of_texts() -> None:
+    tokenizer, data = tiny_tokenizer(), Data([], (), [], False, "")
+    corpus = tiny_corpus(columns=("document", "title", "positive"))
+    cut = data.pieces(corpus, tokenizer, 5)
+    lengths = tokenizer.content(cut.column("text")[:]).lengths
+    assert int(lengths.max()) == 5 and int(lengths.min()) >= 1
+    assert len(cut) > len(corpus) and cut.names == ("text", "document", "title")
+    whole = "".join(corpus.column("text")[:]).replace(" ", "")
+    assert "".join(cut.column("text")[:]).replace(" ", "") == whole
+    line = refusal(data.pieces, corpus, tokenizer, 5, ("positive",))
+    assert "positive" in line and "data.split_tokens" in line
+    texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
+    corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
+    cut = data.pieces(corpus, tokenizer, 2)
+    pieces = ["boat boat", "boat boat", "boat", "boat", "boat boat", "boat", "\u200b"]
+    assert cut.column("text")[:] == pieces, "a text without a token stays"
+    assert cut.column("title")[:] == list("xxxyzzz")
+    assert cut.documents is not None and cut.documents.tolist() == [0, 0, 0, 1, 0, 0, 0]
+    assert cut.report.messages[-1] == "4 texts cut into 7 of at most 2 tokens"
+    assert cut.fingerprint != corpus.fingerprint
+    assert cut.fingerprint == data.pieces(corpus, tokenizer, 2).fingerprint

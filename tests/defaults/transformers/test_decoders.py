@@ -66,7 +66,7 @@ def test_gradients_equal_the_padded_model_also_where_layers_run_again(
     model, plain = make(family, direction)
     encoder, again = PackedEncoder(model), PackedEncoder(copy.deepcopy(plain))
     source = DropoutSource()
-    again.use_dropout(source)
+    source.serve(again)
     recompute_layers(again.model, source)
     weight = torch.randn(sum(LENGTHS), 32, generator=torch.Generator().manual_seed(2))
     for each in (encoder, again):

@@ -145,7 +145,7 @@ def test_output_and_layers_equal_the_padded_model(make):
 def test_gradients_equal_the_padded_model(make, training):
     model, plain = randomised(make)
     encoder = PackedEncoder(model).train(training)
-    encoder.use_dropout(DropoutSource())
+    DropoutSource().serve(encoder)
     for module in encoder.modules():  # rounds to no dropout, but takes the way of dropout
         if isinstance(module, Dropout):
             module.p = 1e-9
@@ -269,7 +269,7 @@ def test_rotary_families_take_bf16(family, training):
     )
     model = getattr(transformers, f"{family}Model")(config)
     encoder = PackedEncoder(model).train(training)
-    encoder.use_dropout(source := DropoutSource())
+    (source := DropoutSource()).serve(encoder)
     exact = encode(encoder, LENGTHS).last
     source.seed(0)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -287,7 +287,7 @@ def test_dropout_draws_from_the_source_alone(make):
         chance = dict.fromkeys(("attention_dropout", "mlp_dropout", "embedding_dropout"), 0.2)
     encoder = PackedEncoder(randomised(lambda: make(**chance))[0]).train()
     source = DropoutSource()
-    encoder.use_dropout(source)
+    source.serve(encoder)
     drawing = [m for m in encoder.modules() if isinstance(m, Dropout) and m.source is source]
     assert len(drawing) >= 7
     outputs = []

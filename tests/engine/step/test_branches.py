@@ -5,8 +5,7 @@ import torch
 
 from cse_core.errors import CseError
 from cse_core.parts import NegativeStore
-from cse_engine.step.input_gradients import GradientCapture
-from tests.engine.step.test_views_and_levels import encoded, work_of
+from tests.engine.step.test_views_and_levels import encoded, prepared
 from tests.fixtures.small_parts import Queue
 from tests.fixtures.tiny import CPU, Build
 
@@ -141,19 +140,23 @@ def test_a_frozen_encoder_with_its_own_tokenizer_and_size(
 
 def test_vectors_of_the_context(build: Build) -> None:
     stored = '[[negatives]]\nuse = "queue"\nbranch = "momentum"\nview = "anchor"\n'
-    work = work_of(build(EMA + stored))
-    vectors = work.encode(GradientCapture(frozenset()))
+    bench = build(EMA + stored)
+    batch = prepared(bench)
+    with pytest.raises(RuntimeError, match="view anchor before they are encoded"):
+        batch.ctx.vectors("anchor", None)
+    encoded = bench.engine.passes.encode(batch)
+    ctx = encoded.ctx
     for view, branch in (("positive", "momentum"), ("anchor", "online")):
-        own, named = (work.context().vectors(view, b)["sentence"] for b in (None, branch))
+        own, named = (ctx.vectors(view, b)["sentence"] for b in (None, branch))
         assert torch.equal(own.vectors, named.vectors) and not own.vectors.requires_grad
-        assert torch.equal(own.vectors, vectors[view]["sentence"].vectors)
-    found = work.vectors_of("anchor", "momentum")["sentence"].vectors
-    assert found is work.vectors_of("anchor", "momentum")["sentence"].vectors
+        assert torch.equal(own.vectors, encoded.levels[view]["sentence"].vectors)
+    found = ctx.vectors("anchor", "momentum")["sentence"].vectors
+    assert found is ctx.vectors("anchor", "momentum")["sentence"].vectors
     assert not found.requires_grad
     with pytest.raises(RuntimeError, match=r"no record encodes: write encodes=\(\('positive', 'no"):
-        work.vectors_of("positive", "nobody")
+        ctx.vectors("positive", "nobody")
     with pytest.raises(KeyError):
-        work.vectors_of("nowhere", "online")
+        ctx.vectors("nowhere", "online")
 
 
 def test_a_cached_teacher_encodes_each_text_once(

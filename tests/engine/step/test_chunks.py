@@ -1,7 +1,6 @@
 """Gradient caching: chunks against one call, and encoded twice; casts of weights in bf16."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,7 +146,7 @@ class WeightCasts(TorchDispatchMode):
 def bench_in_bf16(build: Build, recipe: str, *sets: str) -> Bench:
     bench = build(recipe, "model.dropout=0.1", *sets)
     precision = resolve_precision("bf16", CPU)
-    bench.engine.setup = replace(bench.engine.setup, precision=precision)
+    bench.engine.passes.precision = precision
     return bench
 
 

@@ -11,6 +11,7 @@ from cse_engine.step.row_keys import token_keys
 from tests.fixtures.tiny import Bench, Build, sentences
 
 HEAD = '[[pool]]\nuse = "cls"\n'
+PLAIN = HEAD + '[[loss]]\nuse = "infonce"\n'
 FRESH = HEAD + '[[aug]]\nuse = "push"\n[[loss]]\nuse = "infonce"\n'
 PREVIOUS = HEAD + '[[aug]]\nuse = "push"\ngradient = "previous"\n[[loss]]\nuse = "infonce"\n'
 
@@ -50,8 +51,14 @@ def test_fresh_is_the_gradient_of_the_plain_objective(encoder: str, build: Build
     expected = obvious(encoder, bench, bench.columns["text"][:8])
     torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-6)
     assert gradient.abs().max() > 1e-3
-    plain = build(FRESH, "model.dropout=0", "aug.push.size=0").step(0)
-    assert result.loss > plain.loss
+    still, plain = (
+        build(FRESH, "model.dropout=0", "aug.push.size=0"),
+        build(PLAIN, "model.dropout=0"),
+    )
+    assert result.loss > still.step(0).loss
+    plain.step(0)
+    for name, weight in plain.gradients.items():
+        torch.testing.assert_close(still.gradients[name], weight)
 
 
 @pytest.mark.parametrize("attention", ["packed", "padded"])

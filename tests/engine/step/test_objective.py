@@ -102,7 +102,7 @@ def test_numbers_and_labels_of_the_batch(build: Build) -> None:
 
 def test_a_round_may_go_on_with_the_learning_rate(build: Build) -> None:
     bench = build(CLS + '[[loss]]\nuse = "infonce"\n')
-    rows, precision = bench.loop.rows, bench.engine.setup.precision
+    rows, precision = bench.loop.rows, bench.engine.passes.precision
     rates = []
     for kept, scheduled in ((True, 0), (True, 2), (False, 2)):
         current = TrainingRound(keep_schedule=kept, train={"max_steps": 2})

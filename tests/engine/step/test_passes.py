@@ -6,20 +6,25 @@ from typing import Any
 
 import pytest
 import torch
+from cse_testkit import make_setup
 from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import tiny_corpus
 from torch import Tensor
 
+from cse_core.options import AugmenterOptions
+from cse_core.parts import Augmenter
 from cse_core.types import SLOTS_PER_TEXT, StepContext, TokenBatch, View
-from cse_defaults.transformers.tokenizer import TextTokenizer, TokenTable
+from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import BoundAugmenter
-from cse_engine.step.passes import StepPasses
+from cse_engine.step.passes import Encoded, Passes
 from cse_engine.step.row_keys import KeysOnDevice
+from cse_engine.step.token_table import TokenTable
 from cse_engine.step.views import PreparedView, ViewBuilder
 from tests.engine.step.test_branches import EMA
 from tests.engine.step.test_chunks import RECIPES
-from tests.engine.step.test_views_and_levels import CUT, LOCAL, work_of
-from tests.fixtures.tiny import CPU, Build, sentences
+from tests.engine.step.test_views_and_levels import CUT, LOCAL, prepared
+from tests.fixtures.tiny import Build, sentences
 
 PLANNED = {
     **RECIPES,
@@ -36,13 +41,15 @@ def test_calls_are_those_of_a_plan(
 ) -> None:
     bench = build(PLANNED[recipe])
     made: Counter[tuple[str, tuple[str, ...], bool]] = Counter()
-    plain = StepPasses.call
+    plain = Passes.call
 
-    def call(self: StepPasses, branch: str, names: list[str], *given: Any) -> Any:
+    def call(
+        self: Passes, encoded: Encoded, branch: str, names: list[str], *given: Any, **how: Any
+    ) -> Any:
         made[branch, tuple(sorted(names)), torch.is_grad_enabled()] += 1
-        return plain(self, branch, names, *given)
+        return plain(self, encoded, branch, names, *given, **how)
 
-    monkeypatch.setattr(StepPasses, "call", call)
+    monkeypatch.setattr(Passes, "call", call)
     bench.step(0)
     shown: Counter[tuple[str, tuple[str, ...], bool]] = Counter()
     own = {view.name: view.branch for view in bench.composition.views}
@@ -57,7 +64,7 @@ def test_calls_are_those_of_a_plan(
 
 
 def test_keys_of_rows_and_texts(build: Build) -> None:
-    work = work_of(build(CUT + LOCAL))
+    work = prepared(build(CUT + LOCAL))
     anchor, positive = work.keys["anchor"], work.keys["positive"]
     assert set(anchor) == {"segment", "sentence", "input"}
     assert all(anchor[level] is positive[level] for level in anchor)
@@ -109,16 +116,23 @@ def nobody_asks(*_: Any) -> Any:
     raise AssertionError
 
 
+class Shout(Augmenter):
+    def __call__(self, x: Any, tokens: Any, view: View, ctx: StepContext) -> Any:
+        return ["kite"] * len(x)
+
+
 def test_a_text_augmenter_of_a_view_with_tokens_is_called() -> None:
     session = begin("cards").session.prepare()
     assembly = session._loop.assembly
     builder = ViewBuilder(assembly, session._loop.rows)
     view = next(v for v in session.composition.views if v.made_by == "negatives.retrieved")
-    loud = SimpleNamespace(path="aug.loud")
-    shout = BoundAugmenter(loud, lambda x, *_: ["kite"] * len(x), "text", None, (view.name,))  # type: ignore[arg-type]
+    part = Shout(AugmenterOptions(), make_setup("loud"))
+    loud: Any = SimpleNamespace(path="aug.loud")
+    shout = BoundAugmenter(loud, part, "text", None, (view.name,))
     texts, sentence_encoder = ["anna paints", "ben"], assembly.online
     given = View(view.name, view.role, "online", texts, sentence_encoder.tokenizer.content(texts))
-    ctx = StepContext(0, 1, 0, 0, torch.arange(2), CPU, *[nobody_asks] * 10)
+    position = StepPosition(step=0, total_steps=1, epoch=0, round=0)
+    ctx = session._loop.engine.passes.prepare(torch.arange(2), position, {}).ctx
     for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
         assembly.augmenters[:] = augmenters
         found = builder.prepare(given, torch.arange(2), 0, ctx, sentence_encoder).tokens

@@ -77,7 +77,7 @@ def test_less_is_kept_and_a_copy_is_its_own(encoder: str, monkeypatch: pytest.Mo
     for again in (False, True):
         loaded, _ = PackedEncoder.load_with_tokenizer(encoder, seed=1)
         own, source = loaded.train(), DropoutSource()
-        own.use_dropout(source)
+        source.serve(own)
         if again:
             recompute_layers(own.model, source)
             copied = copy.deepcopy(own)

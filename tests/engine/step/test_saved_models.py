@@ -11,7 +11,7 @@ from transformers import AutoModel, BertModel
 
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
-from cse_defaults.transformers.model_files import HEADS
+from cse_core.files import HEADS
 from cse_engine.run.export import inference_encoder, save_model
 from tests.fixtures.tiny import CPU, WORDS, Bench, Build, registry
 

@@ -93,7 +93,7 @@ def test_what_a_loss_on_token_states_promises(encoder: str, folder: Path) -> Non
     loss = bench.part("loss.guess")
     one = torch.ones(())
     wrong: tuple[tuple[Any, str], ...] = (
-        (TokenSums(torch.ones(2), one), "promised scalar tensors"),
+        (TokenSums(torch.ones(2), one), "promised a scalar tensor"),
         (TokenSums(one, one), "without gradient"),
         (TokenSums(one.clone().requires_grad_(), one.clone().requires_grad_()), "count with"),
         (one, "promised TokenSums"),

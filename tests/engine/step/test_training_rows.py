@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cse_testkit import shared_encoder, tiny_corpus
+from cse_testkit import shared_encoder
 
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
@@ -11,8 +11,7 @@ from cse_defaults.texts import Corpus
 from cse_defaults.transformers.pretrained import load_tokenizer
 from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.runtime.seeds import generator
-from cse_engine.step.training_rows import Batches, TrainingRows, split_texts
-from tests.fixtures.methods import refusal
+from cse_engine.step.training_rows import Batches, TrainingRows
 
 TEXTS = ["anna paints", "the old boat", "anna paints", "ben", "the old boat", "a red kite"]
 
@@ -96,25 +95,3 @@ def test_batches_are_drawn_anew_each_epoch() -> None:
     assert torch.equal(batches.at(1), Batches(10, 4, seed=3, number=1, shuffle=True).at(1))
     in_order = Batches(10, 4, seed=3, number=1, shuffle=False)
     assert in_order.at(5).tolist() == [8, 9]
-
-
-def test_pieces_of_texts(tokenizer: TextTokenizer) -> None:
-    corpus = tiny_corpus(columns=("document", "title", "positive"))
-    cut = split_texts(corpus, tokenizer, 5)
-    lengths = tokenizer.content(cut.column("text")[:]).lengths
-    assert int(lengths.max()) == 5 and int(lengths.min()) >= 1
-    assert len(cut) > len(corpus) and cut.names == ("text", "document", "title")
-    whole = "".join(corpus.column("text")[:]).replace(" ", "")
-    assert "".join(cut.column("text")[:]).replace(" ", "") == whole
-    line = refusal(split_texts, corpus, tokenizer, 5, ("positive",))
-    assert "positive" in line and "data.split_tokens" in line
-    texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
-    corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
-    cut = split_texts(corpus, tokenizer, 2)
-    pieces = ["boat boat", "boat boat", "boat", "boat", "boat boat", "boat", "\u200b"]
-    assert cut.column("text")[:] == pieces, "a text without a token stays"
-    assert cut.column("title")[:] == list("xxxyzzz")
-    assert cut.documents is not None and cut.documents.tolist() == [0, 0, 0, 1, 0, 0, 0]
-    assert cut.report.messages[-1] == "4 texts cut into 7 of at most 2 tokens"
-    assert cut.fingerprint != corpus.fingerprint
-    assert cut.fingerprint == split_texts(corpus, tokenizer, 2).fingerprint

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cse_core.types import Embeddings
 from cse_engine.runtime.seeds import StepPosition
-from cse_engine.step.passes import StepPasses
+from cse_engine.step.passes import PreparedBatch
 from cse_engine.step.row_keys import align
 from tests.fixtures.tiny import Bench, Build, sentences
 
@@ -18,15 +18,13 @@ CUT = CLS + '[[pool]]\nuse = "cut"\n[[pool]]\nuse = "mlp"\n'
 LOCAL = '[[loss]]\nuse = "infonce"\nname = "local"\nlevel = "segment"\n'
 
 
-def work_of(bench: Bench, step: int = 0) -> StepPasses:
+def prepared(bench: Bench, step: int = 0) -> PreparedBatch:
     index = (torch.arange(8) + step * 8) % len(bench.corpus)
-    return StepPasses(bench.engine.setup, index, StepPosition(step, 20, 0, 0), {})
+    return bench.engine.passes.prepare(index, StepPosition(step, 20, 0, 0), {})
 
 
 def encoded(bench: Bench, step: int = 0) -> Any:
-    from cse_engine.step.input_gradients import GradientCapture
-
-    return work_of(bench, step).encode(GradientCapture(frozenset()))
+    return bench.engine.passes.encode(prepared(bench, step)).levels
 
 
 def test_augmenters_change_their_views_alone(build: Build) -> None:
@@ -36,7 +34,7 @@ def test_augmenters_change_their_views_alone(build: Build) -> None:
         '[[loss]]\nuse = "infonce"\n[[loss]]\nuse = "infonce"\nname="same"\ntarget="identical"\n'
     )
     bench = build(recipe)
-    views = work_of(bench).views
+    views = prepared(bench).views
     texts = bench.columns["text"][:8]
     plain = bench.assembly.online.tokenizer.hf(texts)["input_ids"]
     identical, anchor, positive = (
@@ -73,7 +71,7 @@ def test_long_rows_are_clipped_and_keep_their_order_of_positions(build: Build) -
         recipe, "model.max_length=40",
         columns={"text": sentences(10, longest=40)},
     )  # fmt: skip
-    tokens = work_of(bench).views["positive"].tokens
+    tokens = prepared(bench).views["positive"].tokens
     assert int(tokens.lengths.max()) == 48
     shuffled = 0
     for row in range(8):

@@ -19,10 +19,10 @@ from cse import Composition, as_recipe
 from cse_cli.api import (
     Choice,
     Installed,
+    Models,
     absolute_path,
     check_read,
     composition_of,
-    find_model,
     with_absolute_paths,
 )
 from cse_core.errors import CseError, did_you_mean
@@ -45,7 +45,7 @@ found again by its key."""
 _NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "dimensions": [],
         "dimension_weights": [], "train_layers": [], "layer_decay": 1.0,
         "include_prompt": True, "frozen": False, "shifted": False, "held_out": 0,
-        "select_start": False, "merge": [], "add_tokens": 0}  # fmt: skip
+        "select_start": False, "merge": []}  # fmt: skip
 """Options that came later, each with the value that changes nothing: a run that was made before is
 found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
@@ -392,7 +392,7 @@ def digest(value: Any) -> str:
 
 def model_digest(name: str, plugins: Installed) -> str:
     """Return a digest of an encoder's files, or the name of one that is not on this machine."""
-    folder = find_model(name, plugins.registry)
+    folder = Models(plugins.registry).find(name)
     return name if folder is None else _folder(str(folder))
 
 

@@ -32,6 +32,7 @@ AUGMENTERS = {
     "no-text": lambda x, ctx: [None for _ in x],
     "drops-row": lambda x, ctx: x.take_rows(torch.arange(x.rows - 1)),
     "writes": lambda x, ctx: _write(x),
+    "writes-late": lambda x, ctx: _write(x) if ctx.step else x,
     "reshapes": lambda x, ctx: x[:-1],
     "not-a-number": lambda x, ctx: x * float("nan") if ctx.step == 2 else x,
     "raises": lambda x, ctx: {}["a key"],

@@ -28,7 +28,7 @@ def _specs(kind: type[Record], made: str, *names: str, **more: object) -> list[R
 def cse_augmenters() -> list[Record]:
     return [
         *_specs(AugmenterSpec, "Changed", "loses-text", "no-text", "raises", point="text"),
-        *_specs(AugmenterSpec, "Changed", "drops-row", "writes", point="tokens"),
+        *_specs(AugmenterSpec, "Changed", "drops-row", "writes", "writes-late", point="tokens"),
         *_specs(AugmenterSpec, "Changed", "reshapes", point="word_embeddings"),
         *_specs(AugmenterSpec, "Changed", "not-a-number", point="input_embeddings"),
     ]

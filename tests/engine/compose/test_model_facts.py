@@ -13,7 +13,7 @@ from huggingface_hub.errors import (
 )
 
 from cse_core.errors import CseError
-from cse_defaults.transformers.model_facts import model_facts, resolve_model
+from cse_engine.compose.models import Models
 from tests.fixtures.parts import made_up_registry
 
 BERT_CONFIG = {
@@ -32,14 +32,14 @@ def model(folder: Path, config: Any = BERT_CONFIG, **files: Any) -> Path:
 
 def refused(name: str) -> str:
     with pytest.raises(CseError) as caught:
-        model_facts(name, made_up_registry())
+        Models(made_up_registry()).facts(name)
     assert caught.value.where == "model.name"
     return caught.value.line()
 
 
 def test_facts_of_folders(tmp_path: Path) -> None:
     path = model(tmp_path / "m", tokenizer_config={"do_lower_case": True, "mask_token": "[MASK]"})
-    facts = model_facts(str(path), made_up_registry())
+    facts = Models(made_up_registry()).facts(str(path))
     assert (facts.model, facts.family, facts.hidden, facts.embedding) == (
         str(path), "bert", 256, 256,
     )  # fmt: skip
@@ -47,20 +47,20 @@ def test_facts_of_folders(tmp_path: Path) -> None:
         4, 512, False, True, None,
     )  # fmt: skip
     (path / "config.json").write_text('{"model_type": "distilbert", "n_heads": 12}')
-    assert model_facts(str(path), made_up_registry()).heads == 12
+    assert Models(made_up_registry()).facts(str(path)).heads == 12
     run = tmp_path / "runs" / "latest"
     model(run / "model")
     for origin in ("starter", None):
         own = {"max_length": 64, "row": {"use": "mean"}, "origin": origin}
         (run / "model" / "cse.json").write_text(json.dumps(own))
-        facts = model_facts(str(run), made_up_registry())
+        facts = Models(made_up_registry()).facts(str(run))
         assert (facts.hidden, facts.origin) == (256, origin)
     outer = tmp_path / "st"
     model(outer / "0_Transformer")
     (outer / "modules.json").write_text(
         json.dumps([{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}])
     )
-    assert model_facts(str(outer), made_up_registry()).family == "bert"
+    assert Models(made_up_registry()).facts(str(outer)).family == "bert"
 
 
 SIZES: tuple[tuple[dict[str, Any], Any, Any, Any, Any], ...] = (
@@ -119,14 +119,14 @@ ENDS: tuple[tuple[dict[str, Any], Any], ...] = (
 
 def test_sizes_and_vocabularies_of_families(tmp_path: Path) -> None:
     for number, (config, *sizes) in enumerate(SIZES):
-        facts = model_facts(str(model(tmp_path / f"sized-{number}", config)), made_up_registry())
+        facts = Models(made_up_registry()).facts(str(model(tmp_path / f"sized-{number}", config)))
         assert [facts.hidden, facts.embedding, facts.layers, facts.positions] == sizes, config
     for number, (files, *wanted) in enumerate(VOCABULARIES):
-        facts = model_facts(str(model(tmp_path / f"words-{number}", **files)), made_up_registry())
+        facts = Models(made_up_registry()).facts(str(model(tmp_path / f"words-{number}", **files)))
         assert [facts.cased, facts.mask_token] == wanted, files
     for number, (files, ends) in enumerate(ENDS):
         path = model(tmp_path / f"ends-{number}", **files)
-        assert model_facts(str(path), made_up_registry()).end_token is ends, files
+        assert Models(made_up_registry()).facts(str(path)).end_token is ends, files
 
 
 def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,14 +135,14 @@ def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (package / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "starter_of_tests", raising=False)
-    facts = model_facts("starter", made_up_registry())
+    facts = Models(made_up_registry()).facts("starter")
     assert (facts.family, facts.origin, facts.model) == ("bert", "starter", "starter")
     monkeypatch.chdir(tmp_path)
     model(tmp_path / "starter")
     line = refused("starter")
     assert "is an installed encoder, and a folder with a model" in line
     assert "write ./starter for the folder, " in line
-    assert model_facts("./starter", made_up_registry()).origin is None
+    assert Models(made_up_registry()).facts("./starter").origin is None
 
 
 def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -192,20 +192,20 @@ def test_a_model_of_the_hub_is_cached(tmp_path: Path, monkeypatch: pytest.Monkey
     (hub.folder / "model.safetensors").touch()
     monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.snapshot_download)
     monkeypatch.setattr("cse_defaults.transformers.hub.is_hub_reachable", lambda: reachable)
-    facts = model_facts("some/model", made_up_registry())
+    facts = Models(made_up_registry()).facts("some/model")
     assert (facts.hidden, facts.cased, facts.model) == (256, False, "some/model")
     assert not (hub.cache / "model.safetensors").exists(), "a plan fetches no weights"
-    assert resolve_model("some/model", made_up_registry()) == str(hub.cache)
+    assert Models(made_up_registry()).weights("some/model") == hub.cache
     assert (hub.cache / "model.safetensors").exists()
     reachable = False
-    assert model_facts("some/model", made_up_registry()) == facts, "what is cached"
+    assert Models(made_up_registry()).facts("some/model") == facts, "what is cached"
     shutil.rmtree(hub.cache)
-    assert model_facts("some/model", made_up_registry()).family is None
+    assert Models(made_up_registry()).facts("some/model").family is None
     with pytest.raises(CseError, match=r"hub cannot be reached.*some/model.*path of"):
-        resolve_model("some/model", made_up_registry())
+        Models(made_up_registry()).weights("some/model")
     reachable, hub.failure = True, RepositoryNotFoundError("gone", response=Answer())  # type: ignore[arg-type]
     assert refused("startr").endswith("did you mean starter?")
     hub.failure = GatedRepoError("ask first", response=Answer())  # type: ignore[arg-type]
-    assert model_facts("some/gated", made_up_registry()).family is None
+    assert Models(made_up_registry()).facts("some/gated").family is None
     with pytest.raises(CseError, match="your account may not read it"):
-        resolve_model("some/gated", made_up_registry())
+        Models(made_up_registry()).weights("some/gated")

@@ -1,0 +1,210 @@
+"""Models by name: where each lies, which backend reads it, what is known before it is loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from cse_core.backend import Backend
+from cse_core.errors import CseError
+from cse_core.files import HEADS, MANIFEST, SUMS, file_sum, read_json
+from cse_core.loading import load_factory, package_path
+from cse_core.model_card import Declared, Stage, checked_card
+from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.registry.registry import Registry
+from cse_core.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from cse_core.protocols import Encoder, MaskedHead, Tokenizer
+    from cse_engine.compose.settings import ModelOptions
+
+_HUB_NAME = re.compile(
+    r"(?=.{1,96}$)(?!.*(--|\.\.|\.git$))[A-Z0-9]([\w.-]*\w)?(/[A-Z0-9]([\w.-]*\w)?)?", re.A | re.I
+)
+_MODEL_FILES = ("config.json", "modules.json", "model/config.json")
+
+
+class _Manifest(Declared):
+    row: Stage
+    max_length: Annotated[int, Field(ge=2, le=10**9, strict=True)]
+    origin: str | None = None
+
+
+class Models:
+    """The models that names stand for, by the installed encoders and backends."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    @cached_property
+    def backends(self) -> dict[str, Backend]:
+        """The installed backends, those of the toolkit last: what nobody else takes is theirs.
+
+        Raises:
+            CseError: If there is none.
+        """
+        records = sorted(self.registry.backends(), key=lambda item: item.distribution == TOOLKIT)
+        if not records:
+            hint = "leave out no plugin of cse-toolkit: remove --no-plugin"
+            raise CseError("no installed plugin reads models", where="model.name", hint=hint)
+        return {item.name: load_factory(item.spec.factory)() for item in records}
+
+    def backend(self, folder: Path) -> Backend:
+        """Choose the backend of a folder."""
+        return self.backends[self._taking(folder)]
+
+    def _taking(self, folder: Path) -> str:
+        takers = (name for name, backend in self.backends.items() if backend.takes(folder))
+        return next(takers, [*self.backends][-1])
+
+    def backend_of(self, name: str) -> Backend:
+        """Choose the backend of a model by its name."""
+        return self.backend(self.weights(name))
+
+    def find(self, name: str) -> Path | None:
+        """Find the folder that a model's name stands for, None where it is a name on the hub.
+
+        Raises:
+            CseError: If it is neither, names an encoder of a plugin that is not installed, or is
+                the name of an installed encoder and of a folder with a model.
+        """
+        registry, path = self.registry, Path(name).expanduser()
+        if registry.has("encoder", name):
+            if any(Path(name, file).is_file() for file in _MODEL_FILES):
+                record = registry.encoder(name)
+                what = "is an installed encoder, and a folder with a model"
+                hint = f"write ./{name} for the folder, {record.plugin}/{record.name} for the other"
+                raise CseError(what, where="model.name", value=name, hint=hint)
+            return package_path(registry.encoder(name).spec.path, where="model.name")
+        if os.path.exists(path):
+            inside = path / "model"
+            return inside if (inside / "config.json").is_file() else path
+        if registry.how_to_get("encoder", name):
+            registry.encoder(name)
+        if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
+            encoders = ", ".join(item.name for item in registry.encoders()) or "none is installed"
+            raise CseError(
+                "no such folder",
+                where="model.name",
+                value=name,
+                hint="name a model folder, a run, an installed encoder "
+                f"({encoders}) or a model of the Hugging Face hub",
+            )
+        return None
+
+    def folder(self, name: str, *, weights: bool = True) -> Path | None:
+        """Find the folder of a model, fetched where it is on the hub; None without ``weights``.
+
+        Raises:
+            CseError: As :meth:`find` does, and if the weights cannot be had.
+        """
+        if (path := self.find(name)) is not None:
+            return path
+        installed = [item.name for item in self.registry.encoders()]
+        fetched = (item.find(name, installed, weights=weights) for item in self.backends.values())
+        return next((path for path in fetched if path is not None), None)
+
+    def local(self, name: str) -> Path | None:
+        """Find the folder of a model that is here, or was fetched before.
+
+        Raises:
+            CseError: As :meth:`find` does.
+        """
+        if (path := self.find(name)) is not None:
+            return path
+        cached = (backend.cached(name) for backend in self.backends.values())
+        return next((path for path in cached if path is not None), None)
+
+    def weights(self, name: str) -> Path:
+        """Find the folder of a model with its weights."""
+        folder = self.folder(name)
+        assert folder is not None, "weights are there or refused"
+        return folder
+
+    def look(self, name: str) -> tuple[RunInfo, Declared]:
+        """Read what is known of a model and how it encodes, from its small files alone.
+
+        Where the hub cannot be reached and has nothing cached, all facts but the name are None.
+        """
+        folder = self.folder(name, weights=False)
+        if folder is None:
+            return RunInfo(model=name), Declared()
+        card, taking = self.card(folder, name), self._taking(folder)
+        facts = replace(self.backends[taking].facts(folder, name), backend=taking)
+        if self.registry.has("encoder", name):
+            facts = replace(facts, origin=self.registry.encoder(name).name)
+        elif isinstance(card, _Manifest):
+            facts = replace(facts, origin=card.origin)
+        return replace(facts, cased=False) if card.do_lower_case else facts, card
+
+    def check(self, name: str) -> None:
+        """Refuse a model whose small files show that it cannot be loaded; not one on the hub."""
+        if (folder := self.find(name)) is not None:
+            self.backend(folder).check(folder, name)
+
+    def facts(self, name: str) -> RunInfo:
+        """Read what is known of a model."""
+        return self.look(name)[0]
+
+    def card(self, folder: Path, name: str) -> Declared:
+        """Read how a model encodes: cse's own file goes before those of its library."""
+        own = saved_by_cse(folder, name)
+        if own is None:
+            return self.backend(folder).card(folder, name)
+        file = own / MANIFEST
+        return checked_card(read_json(file, name, kind=dict), file, _Manifest)
+
+    def problems(self, options: ModelOptions, facts: RunInfo) -> Iterator[CseError | str]:
+        """Yield what the backend of a model refuses of its options ``model.*``."""
+        if self.registry.backends():  # else there are no facts either, of a model that is read
+            backend = self.backends.get(facts.backend) or [*self.backends.values()][-1]
+            yield from backend.problems(options, facts)
+
+    def load(self, name: str, options: ModelOptions, *, seed: int = 0) -> tuple[Encoder, Tokenizer]:
+        """Load an encoder and its tokenizer (see ``Backend.load``)."""
+        folder = self.weights(name)
+        return self.backend(folder).load(folder, options, self.card(folder, name), seed=seed)
+
+    def tokenizer(self, name: str) -> Tokenizer:
+        """Load a model's tokenizer alone (see ``Backend.load_tokenizer``)."""
+        folder = self.weights(name)
+        return self.backend(folder).load_tokenizer(folder, self.card(folder, name))
+
+    def load_masked_lm(self, name: str, *, seed: int = 0) -> tuple[Encoder, MaskedHead, Tokenizer]:
+        """Load an encoder with its head for masked tokens."""
+        folder = self.weights(name)
+        return self.backend(folder).load_masked_lm(folder, self.card(folder, name), seed=seed)
+
+    def head_weights(self, folder: Path, name: str) -> dict[str, Any]:
+        """Read the weights that a model's folder has for a pooler or head, by their names in it.
+
+        Raises:
+            CseError: If they cannot be read.
+        """
+        if (own := saved_by_cse(folder, str(folder))) is None:
+            return self.backend(folder).head_weights(folder, name)
+        from cse_core.weights import read_tensors
+
+        tensors, start = read_tensors(own / HEADS), f"{name}."
+        return {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}
+
+
+def saved_by_cse(folder: Path, name: str) -> Path | None:
+    """Find the folder that cse saved and sentence-transformers has not saved over, or None."""
+    for root in (folder, folder / "model"):
+        if not (root / MANIFEST).is_file():
+            continue
+        if not (root / "modules.json").is_file():
+            return root
+        sums = read_json(root / SUMS, name, kind=dict) if (root / SUMS).is_file() else {}
+        files = {root / key: kept for key, kept in sums.items() if key.endswith(".json")}
+        if files and all(path.is_file() and file_sum(path) == files[path] for path in files):
+            return root
+    return None
