@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.files import atomic_file, cache_folder
-from cse_core.registry.names import COMPRESSIONS, source_of
+from cse_core.registry.names import COMPRESSIONS, source_of, unpacked
 from cse_core.texts import Wanted
 from cse_defaults.texts.columns import lacks_word_spaces
-from cse_defaults.texts.files import file_lines, format_of
+from cse_defaults.texts.files import file_lines
+from cse_defaults.texts.plugin import ENDINGS
 from cse_defaults.texts.sources import default_registry, find_source
 from cse_defaults.texts.tables import (
     BODIES,
@@ -137,7 +138,8 @@ def files_of(given: Any, where: str) -> list[str]:
     names = [os.fspath(item) for item in items if _is_name(item)]
     if 2 * len(names) > len(items):
         return [os.fspath(item) for item in items]
-    if there := next((name for name in names if format_of(name) or os.path.exists(name)), None):
+    files = (name for name in names if unpacked(name).endswith(ENDINGS) or os.path.exists(name))
+    if there := next(files, None):
         hint = "give files, or texts and rows, not both"
         raise CseError("is the name of a file among texts", where=where, value=there, hint=hint)
     rows = ((f"{where}, row {n}", _row(item, where, n)) for n, item in enumerate(items, 1))
@@ -171,7 +173,7 @@ def _is_name(item: Any) -> bool:
     if not isinstance(item, str):
         return isinstance(item, os.PathLike)
     word = len(item.split()) == 1 and not lacks_word_spaces([item])
-    return word or ("\n" not in item and bool(format_of(item)))
+    return word or ("\n" not in item and unpacked(item).endswith(ENDINGS))
 
 
 def _items(given: Any, where: str) -> list[Any]:

@@ -18,13 +18,11 @@ from cse_core.errors import CseError
 from cse_core.files import file_sum
 from cse_core.registry.names import unpacked
 from cse_core.texts import Wanted
-from cse_defaults.texts.plugin import cse_sources
 from cse_defaults.texts.tables import NUMBER, ROWS, Seen, batched, text_table
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
-_ENDINGS = tuple(ending for spec in cse_sources() for ending in spec.endings)
 _APART = re.compile(r"[\w.-]+(?: [\w.-]+)*(?:([;\t])[\w.-]+(?: [\w.-]+)*)+")
 _MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 _FIELD_LIMIT = 2**31 - 1
@@ -35,12 +33,6 @@ _AS_OBJECTS = 'write one object per line: {"text": "…"}'
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def format_of(name: str) -> str:
-    """Find which ending of the toolkit's own a file's name has; empty without one."""
-    suffix = Path(unpacked(name)).suffix
-    return suffix if suffix in _ENDINGS else ""
 
 
 def is_saved(name: str | Path) -> bool:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from cse_core.errors import CseError
 from cse_core.loading import is_hub_reachable
+from cse_core.registry.names import unpacked
 from cse_core.texts import Wanted
-from cse_defaults.texts.files import format_of
+from cse_defaults.texts.plugin import ENDINGS
 from cse_defaults.texts.tables import ROWS
 
 DEV = ("validation", "dev", "valid", "val")
@@ -48,9 +49,8 @@ class HubName(NamedTuple):
 def hub_name(name: str) -> HubName | None:
     """Read the name of a data set of the hub, None where it stands for a file."""
     folder = name.split("/", 1)[0]
-    if format_of(name) or folder in (".", "..") or Path(folder).is_dir() or Path(name).exists():
-        return None
-    return HubName.parse(name)
+    is_file = unpacked(name).endswith(ENDINGS) or Path(name).exists() or Path(folder).is_dir()
+    return None if is_file or folder in (".", "..") else HubName.parse(name)
 
 
 class HubRows:

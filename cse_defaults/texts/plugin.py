@@ -3,72 +3,40 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
+from cse_core.loading import load_factory
 from cse_core.records import SourceSpec
 
-
-def _is_saved(name: str) -> bool:
-    from cse_defaults.texts.files import is_saved
-
-    return is_saved(name)
+_HERE = "cse_defaults.texts"
 
 
-def _has_documents(name: str) -> bool:
-    from cse_defaults.texts.documents import has_documents
+def _files(name: str, summary: str, reader: str, *endings: str) -> SourceSpec:
+    factory = f"{_HERE}.files:{reader}"
+    return SourceSpec(name=name, summary=summary, factory=factory, endings=endings)
 
-    return has_documents(name)
 
+def _places(name: str, summary: str, reader: str, takes: str) -> SourceSpec:
+    def check(text: str) -> bool:
+        """Import what tells it when it is asked."""
+        return bool(load_factory(f"{_HERE}.{takes}")(text))
 
-def _is_on_hub(name: str) -> bool:
-    from cse_defaults.texts.hub import hub_name
-
-    return hub_name(name) is not None
+    return SourceSpec(name=name, summary=summary, factory=f"{_HERE}.{reader}", takes=check)
 
 
 @hookimpl
 def cse_sources() -> list[SourceSpec]:
     """Return the readers of files, folders and data sets of the hub."""
-    files = "cse_defaults.texts.files"
+    saved, hub = "a folder of save_to_disk", "a data set of the hub: owner/name@split"
+    folder = "a folder of Markdown, HTML and plain files"
     return [
-        SourceSpec(
-            name="lines",
-            summary="a text a line",
-            factory=f"{files}:Lines",
-            endings=(".txt",),
-        ),
-        SourceSpec(
-            name="separated",
-            summary="a header line, then rows of fields",
-            factory=f"{files}:Separated",
-            endings=(".csv", ".tsv"),
-        ),
-        SourceSpec(
-            name="json",
-            summary="an object a line, or a list of objects",
-            factory=f"{files}:Json",
-            endings=(".jsonl", ".json"),
-        ),
-        SourceSpec(
-            name="arrow",
-            summary="columns of Parquet or Arrow",
-            factory=f"{files}:Arrow",
-            endings=(".parquet", ".arrow"),
-        ),
-        SourceSpec(
-            name="saved",
-            summary="a folder that save_to_disk of datasets wrote",
-            factory=f"{files}:Saved",
-            takes=_is_saved,
-        ),
-        SourceSpec(
-            name="documents",
-            summary="a folder of Markdown, HTML and plain files",
-            factory="cse_defaults.texts.documents:Documents",
-            takes=_has_documents,
-        ),
-        SourceSpec(
-            name="hub",
-            summary="a data set of the Hugging Face hub: owner/name@split",
-            factory="cse_defaults.texts.hub:HubRows",
-            takes=_is_on_hub,
-        ),
+        _files("lines", "a text a line", "Lines", ".txt"),
+        _files("separated", "a header line, then rows of fields", "Separated", ".csv", ".tsv"),
+        _files("json", "an object a line, or a list of objects", "Json", ".jsonl", ".json"),
+        _files("arrow", "columns of Parquet or Arrow", "Arrow", ".parquet", ".arrow"),
+        _places("saved", saved, "files:Saved", "files:is_saved"),
+        _places("documents", folder, "documents:Documents", "documents:has_documents"),
+        _places("hub", hub, "hub:HubRows", "hub:hub_name"),
     ]
+
+
+ENDINGS = tuple(ending for spec in cse_sources() for ending in spec.endings)
+"""Endings of the files that the toolkit itself reads."""

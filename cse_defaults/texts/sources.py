@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from cse_core.errors import CseError, did_you_mean
 from cse_core.files import atomic_file, cache_folder
 from cse_core.loading import load_factory
-from cse_core.registry.names import COMPRESSIONS, Place, ending_of, source_of, unpacked
+from cse_core.registry.names import Place, ending_of, source_of, unpacked
 from cse_core.registry.registry import Registered, Registry
 from cse_core.texts import Source, Wanted
 from cse_defaults.texts.files import read_error
-from cse_defaults.texts.plugin import cse_sources
+from cse_defaults.texts.plugin import ENDINGS, cse_sources
 from cse_defaults.texts.tables import (
     LARGE,
     MAPPED,
@@ -179,10 +179,10 @@ def _no_file(name: str, path: Path, registry: Registry) -> CseError:
         hint = f"name a file in it: {names}" if names else "no file in it can be read"
         return CseError("is a folder, not a file", where=name, hint=hint)
     if path.is_file():
-        specs = (*cse_sources(), *(source.spec for source in registry.sources()))
-        endings = ", ".join(dict.fromkeys(ending for spec in specs for ending in spec.endings))
-        hint = f"these are read: {endings}, each also with "
-        hint += f"{' or '.join(COMPRESSIONS)}; convert it to one of them"
+        read = {ending for source in registry.sources() for ending in source.spec.endings}
+        endings = sorted(read, key=lambda e: (ENDINGS.index(e) if e in ENDINGS else 99, e))
+        hint = f"these are read: {', '.join(endings)}, each also with .gz or .zst; "
+        hint += "convert it to one of them"
         return CseError("unknown file type", where=name, value=path.suffix, hint=hint)
     if path.exists():
         what = "is a pipe, socket or device, not a file"
