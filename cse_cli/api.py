@@ -28,9 +28,10 @@ from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
 from cse_cli.training.train_checks import check_can_load, check_read
 from cse_core.errors import visible
+from cse_core.loading import is_hub_reachable
+from cse_core.registry.names import source_of
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registered, Registry
-from cse_defaults.transformers.hub import is_hub_reachable
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.models import Models
 from cse_engine.compose.reading import read_toml
@@ -50,7 +51,7 @@ __all__ = [
     "describe", "echo", "echo_err", "fail", "installed", "is_hub_reachable",
     "keep_scores", "known_set", "load_texts", "markdown_table", "model_flags", "out_file", "plain",
     "plain_table", "processor", "progress", "read_json", "read_toml", "resolve", "say_json",
-    "say_table", "shared", "visible", "warn", "with_absolute_paths",
+    "say_table", "shared", "source_of", "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from cse_core.records import (
     AugmenterSpec,
     BackendSpec,
     BranchSpec,
-    DatasetSpec,
     EncoderSpec,
     LossSpec,
     MetricSpec,
@@ -30,6 +29,7 @@ from cse_core.records import (
     ReporterSpec,
     SamplerSpec,
     ScheduleSpec,
+    SourceSpec,
     StoreSpec,
     StudySpec,
     SuiteSpec,
@@ -212,15 +212,15 @@ def cse_models() -> Iterable[EncoderSpec | BackendSpec]:
 
 
 @_hookspec
-def cse_datasets() -> Iterable[DatasetSpec]:
-    """Return data sets: ``--data``.
+def cse_sources() -> Iterable[SourceSpec]:
+    """Return sources of texts, data sets in the package and readers of files: ``--data``.
 
     Example::
 
         @hookimpl
-        def cse_datasets():
+        def cse_sources():
             summary = "2,000 questions of a forum"
-            return [DatasetSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
+            return [SourceSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
     """
 
 

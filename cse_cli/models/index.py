@@ -169,7 +169,7 @@ def read_places(
             for number, text in enumerate(read_document(folder, file).passages, 1):
                 add(text, file, number)
             continue
-        if not folder.is_dir() or is_saved(folder) or registry.has("dataset", file):
+        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
             tables = True
             for row, text in enumerate(rows_of(file, registry, columns), 1):
                 add(text, file, row)

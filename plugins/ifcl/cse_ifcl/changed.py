@@ -117,5 +117,5 @@ def _installed(name: str) -> Sequence[Mapping[str, Any]]:
     from cse_cli.api import Installed
     from cse_core.loading import load_factory
 
-    dataset = Installed([]).registry.dataset(name)
+    dataset = Installed([]).registry.source(name)
     return list(load_factory(dataset.spec.factory)().pairs("test"))

@@ -4,7 +4,6 @@ from cse_core.hookspecs import hookimpl
 from cse_core.records import (
     AdapterSpec,
     AugmenterSpec,
-    DatasetSpec,
     HeadSpec,
     LossSpec,
     MetricSpec,
@@ -12,6 +11,7 @@ from cse_core.records import (
     Record,
     RowPoolerSpec,
     ScheduleSpec,
+    SourceSpec,
     StoreSpec,
 )
 
@@ -60,8 +60,8 @@ def cse_metrics() -> list[Record]:
 
 
 @hookimpl
-def cse_datasets() -> list[Record]:
-    return _specs(DatasetSpec, "Rows", "rows")
+def cse_sources() -> list[Record]:
+    return _specs(SourceSpec, "Rows", "rows")
 
 
 @hookimpl
