@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.parts import Metric
-    from cse_core.records import Kind
-    from cse_engine.compose.composition import PlannedPart
 
 
 @dataclass(frozen=True)
@@ -119,52 +117,19 @@ class Model:
         results: list[dict[str, Any]] = function(self._plugins, self, asked, files, **options)
         return results
 
-    def encode_view(
-        self,
-        columns: Mapping[str, Sequence[str]],
-        aug: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        *,
-        dropout: bool = False,
-        seed: int = 1111,
-    ) -> NDArray[np.float32]:
-        """Return the vectors ``[N, D]`` of texts as a view of training has them.
-
-        Args:
-            columns: ``text``, and the columns that the augmenter reads; N texts each.
-            aug: An installed augmenter that changes the view.
-            options: Its options.
-            dropout: Whether the encoder's dropout is on.
-            seed: Of what is drawn.
-
-        Raises:
-            CseError: If the augmenter is unknown or the columns are not N texts each.
-            ValueError: If it has no such option, or not with this value.
-        """
-        from cse_cli.models.views import encode_view
-
-        planned = None if aug is None else self._planned("aug", aug, options)
-        return encode_view(self.loaded, columns, planned, dropout=dropout, seed=seed).numpy()
-
     def metric(self, name: str) -> Metric:
         """Return an installed metric, made for this model.
 
         Raises:
             CseError: If it is unknown.
         """
+        from cse_engine.compose.composition import PlannedPart
         from cse_engine.step.part_factory import PartFactory
 
+        found = self._plugins.registry.find("metric", name)
         online = self.loaded.sentence_encoder
         make = PartFactory(online.encoder, online.tokenizer, self.loaded.device)
-        return cast("Metric", make(self._planned("metric", name), online.encoder.hidden_size))
-
-    def _planned(
-        self, kind: Kind, name: str, options: Mapping[str, Any] | None = None
-    ) -> PlannedPart:
-        from cse_engine.compose.composition import PlannedPart
-
-        found = self._plugins.registry.find(kind, name)
-        return PlannedPart.of(found, found.spec.options_class(**options) if options else None)
+        return cast("Metric", make(PlannedPart.of(found), online.encoder.hidden_size))
 
     def __repr__(self) -> str:
         device = self.loaded.device

@@ -15,7 +15,7 @@ from cse.plans import Chosen, File, Plan, compose
 from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.progress import libraries_quiet
-from cse_cli.training.collapse import attach_callbacks
+from cse_cli.texts.table_cache import keep_tables
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_out
@@ -26,9 +26,12 @@ from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import Checkpoint, begin
 from cse_engine.run.export import save_model
 from cse_engine.run.loop import TrainingLoop
-from cse_engine.run.run import Prepared
+from cse_engine.run.prepare import Prepared, prepare
+from cse_engine.run.run import run_file
 from cse_engine.run.run_folder import RunFolder
+from cse_engine.run.trainer import Trainer
 from cse_engine.runtime.device import resolve_precision
+from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.runtime.sharing import all_gather_objects
 from cse_engine.step.step import Engine, StepResult
 
@@ -117,11 +120,18 @@ class Session:
         absolute = with_absolute_paths(composition, plugins.registry)
         alone = replace(absolute, train=absolute.train.model_copy(update=_UNSCORED))
         with libraries_quiet():
-            prepared = Prepared(alone, plugins.registry, self._reporter, plugins.read, self._read)
-            prepared.assembly.calls.always = self._check_parts
-            return prepared
+            prepared = prepare(
+                alone,
+                plugins.registry,
+                reporter=self._reporter,
+                read_texts=plugins.read,
+                keep_tables=partial(keep_tables, reporter=self._reporter),
+                load=self._load,
+            )
+        prepared.assembly.calls.always = self._check_parts
+        return prepared
 
-    def _read(self, load: Callable[..., Any], name: str, *given: Any, **how: Any) -> Any:
+    def _load(self, load: Callable[..., Any], name: str, *given: Any, **how: Any) -> Any:
         """Read a model, or copy one that another session read in this way."""
         if self._models is None:
             return load(name, *given, **how)
@@ -136,7 +146,7 @@ class Session:
     @cached_property
     def _loop(self) -> TrainingLoop:
         prepared, run = self._prepared, self._run
-        self.device, self.corpus = prepared.device, prepared.corpus
+        self.device, self.corpus = prepared.assembly.device, prepared.corpus
         self._temporary = TemporaryDirectory(prefix="cse-session-")  # what miners bring
         shared = all_gather_objects(partial(str, self._temporary.name), str)[1][0]
         folder, checkpoint = Path(shared), None
@@ -146,10 +156,10 @@ class Session:
                 number, step = run.checkpoints[-1]
                 checkpoint = Checkpoint.read(RunFolder(run.path).checkpoint(number, step))
                 folder = run.path if number else folder  # which has the round
-        trainer = self._trainer = prepared.trainer(RunFolder(folder), attach_callbacks)
+        trainer = self._trainer = Trainer(prepared, RunFolder(folder))
         if checkpoint is not None:
             trainer.restore(checkpoint)
-        current = next(trainer.rounds.each(checkpoint is not None), None)
+        current = next(trainer.rounds.run(checkpoint is not None), None)
         if current is None:
             raise CseError("needs no training round", where="positives")
         loop = trainer.begin(current, checkpoint)
@@ -213,7 +223,7 @@ class Session:
         loop.engine = Engine(loop.assembly, loop.rows, precision, loop.current.losses, loop.options)
         other = copy(self)
         other._loop, other._trainer = loop, copy(self._trainer)
-        other._trainer.precision = precision
+        other._trainer.prepared = replace(self._prepared, precision=precision)
         return other
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -241,9 +251,9 @@ class Session:
         trainer, folder = self.prepare()._trainer, RunFolder(Path(path))
         scored = with_absolute_paths(self.composition, self._plugins.registry).train
         kept = {name: getattr(scored, name) for name in _UNSCORED}
-        trainer.settings = self._prepared.record(**kept).encode()
+        trainer.settings = run_file(self._prepared, **kept).encode()
         made, new = trainer.checkpoint(self._loop), folder.path not in self._written
-        if not self._prepared.main:
+        if rank_and_size()[0]:
             return
         if new:
             check_out(folder.path)
@@ -257,7 +267,7 @@ class Session:
 
     def save(self, path: File) -> None:
         """Write the model, which transformers and sentence-transformers load as it is."""
-        about = {**self.prepare()._trainer.about, "chosen": f"step {self.done}"}
+        about = {**self.prepare()._prepared.about, "chosen": f"step {self.done}"}
         with libraries_quiet():
             save_model(self._loop.assembly, Path(path), about=about)
 

@@ -1,12 +1,17 @@
 """Capabilities: what parts provide and require.
 
-A capability is a word or ``prefix:name``. A tuple inside a tuple lists alternatives.
+A record writes one as a word or as ``kind:name``; a tuple inside a tuple lists alternatives. What
+is not of the kinds below is a plugin's own: one part provides it, another requires it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple
+
+from cse_core.errors import did_you_mean
 
 CAPABILITIES = {
     "pairs": "pairs of texts, of a column that a view reads or of a round",
@@ -33,23 +38,51 @@ Capabilities = tuple[Requirement, ...] | Callable[[Any], tuple[Requirement, ...]
 
 INSTANCE = "{name}"
 """Stands, in a capability that a part provides, for the name of its instance."""
+_OWN = re.compile(r"[a-z][a-z0-9-]*(:\S.*)?")
 
 
-def is_known(capability: str) -> bool:
-    """Return whether a capability is known."""
-    prefix, separator, name = capability.partition(":")
-    return capability in CAPABILITIES or (
-        bool(separator) and prefix in CAPABILITY_PREFIXES and bool(name)
-    )
+class Need(NamedTuple):
+    """A capability: its kind, and its name where its kind has names.
+
+    Attributes:
+        kind: ``"column"``.
+        name: ``"score"``; empty for a word alone, such as ``pairs``.
+    """
+
+    kind: str
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Need:
+        """Read a capability as a record writes it."""
+        kind, _, name = text.partition(":")
+        return cls(kind, name)
+
+    def __str__(self) -> str:
+        """Write it as a record does."""
+        return f"{self.kind}:{self.name}" if self.name else self.kind
 
 
-def flatten(needs: tuple[Requirement, ...]) -> Iterator[str]:
-    """Yield every capability, those of alternatives too."""
-    for need in needs:
-        if isinstance(need, str):
-            yield need
-        else:
-            yield from need
+def parse_needs(written: tuple[Requirement, ...]) -> tuple[tuple[Need, ...], ...]:
+    """Read what a record requires or provides: each as the alternatives that meet it."""
+    options = ((item,) if isinstance(item, str) else item for item in written)
+    return tuple(tuple(map(Need.parse, item)) for item in options)
+
+
+def describe_fault(capability: object) -> str | None:
+    """Describe what is wrong with a capability as a record writes it; None if nothing is.
+
+    A plugin's own must not look like a misspelt one of these.
+    """
+    text = capability if isinstance(capability, str) else ""
+    kind, _, name = text.partition(":")
+    if text in CAPABILITIES or (kind in CAPABILITY_PREFIXES and name):
+        return None
+    kinds = {*CAPABILITY_PREFIXES, *(form.partition(":")[0] for form in CAPABILITIES)}
+    if _OWN.fullmatch(text) and not get_close_matches(kind, kinds, n=1, cutoff=0.8):
+        return None
+    forms = (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES))
+    return did_you_mean(str(capability), forms)
 
 
 Role = Literal["anchor", "positive", "negative", "aux"]

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from cse_core.capabilities import Capabilities, Role
+from cse_core.capabilities import INSTANCE, Capabilities, Need, Role, parse_needs
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
 
@@ -132,6 +132,15 @@ class ComponentSpec(ConfiguredSpec):
         """Return a field with these options: its value, or what it returns as their function."""
         value = getattr(self, field)
         return value(options) if callable(value) else value
+
+    def required(self, options: Any) -> tuple[tuple[Need, ...], ...]:
+        """Read ``requires``: each need as the alternatives that meet it."""
+        return parse_needs(self.declared("requires", options))
+
+    def provided(self, options: Any, name: str | None = None) -> tuple[Need, ...]:
+        """Read ``provides`` of an instance, by default that of the record's own name."""
+        needs = (need for item in parse_needs(self.declared("provides", options)) for need in item)
+        return tuple(Need(n.kind, n.name.replace(INSTANCE, name or self.name)) for n in needs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,7 +93,7 @@ HIDDEN = {
     "COMPONENT_SPECS",
     "RECORD_KINDS",
     "RecordKind",
-    "flatten",
+    "parse_needs",
     "CAPABILITIES",
     "CAPABILITY_PREFIXES",
 }
@@ -109,7 +109,7 @@ CORE_ONLY = {
     "Rig.bad_gradients", "Rig.watch", "SLOTS_PER_TEXT", "Schedule.parse",
     "SlicePooler.slices_wrapped", "SuiteFiles.missing", "SuiteFiles.there", "SuiteScore.to_json",
     "Tiles", "TokenBatch.join", "TokenBatch.to", "TokenBatch.with_labels", "Tokenizer.end_rows",
-    "Tokenizer.prompt_ids", "is_known", "is_location", "models_named",
+    "Tokenizer.prompt_ids", "describe_fault", "is_location", "models_named",
 }  # fmt: skip
 """What the core alone uses: it is not on the page."""
 _ENTRY = re.compile(r"^(?P<name>[\w.*, ]+?): (?P<text>.*)$")

@@ -86,12 +86,13 @@ def _part(record: Record) -> dict[str, Any]:
 
 def _capabilities(record: Any, field: str) -> list[str] | None:
     """Return what a part provides or requires by default; None where an option must be set."""
-    from cse_core.capabilities import flatten
+    from cse_core.capabilities import parse_needs
 
     options = record.default_options()
     if options is None and callable(getattr(record, field)):
         return None
-    return list(flatten(record.declared(field, options)))
+    needs = parse_needs(record.declared(field, options))
+    return [str(need) for alternatives in needs for need in alternatives]
 
 
 def _options(record: Any) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cse_core.capabilities import Need
 from cse_core.registry.plugin_info import KnownPart
 
 
@@ -22,7 +23,7 @@ def directory() -> Mapping[str, Mapping[str, Any]]:
 def known_parts() -> tuple[KnownPart, ...]:
     """Return the parts that the directory lists."""
     return tuple(
-        KnownPart(kind, name, distribution, tuple(provides))  # type: ignore[arg-type]
+        KnownPart(kind, name, distribution, tuple(map(Need.parse, provides)))  # type: ignore[arg-type]
         for distribution, table in directory().items()
         for kind, parts in table.items()
         if kind != "command"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partialmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError, describe, raise_all
 from cse_core.loading import load_factory
@@ -13,11 +13,14 @@ from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_engine.compose.values import FlagText, OptionReader
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 WHERE = "train.report"
 
 
 class Reporters(Reporter):
-    """One reporter, and others beside it that may fail; each method tells all.
+    """One reporter, and others beside it that may fail; each method calls all.
 
     Args:
         own: The reporter of the caller; what it raises is raised.
@@ -32,12 +35,25 @@ class Reporters(Reporter):
             with self._guarded(name):
                 self._others[name] = make()
 
-    def _tell(self, method: str, *values: Any) -> None:
+    def measure(self, anchors: Tensor) -> dict[str, float]:
+        """Collect the numbers of all."""
+        answers = self._call("measure", anchors, take=_numbers)
+        return dict(answers)
+
+    def check(self, line: Mapping[str, float], sizes: Mapping[str, int]) -> list[str]:
+        """Collect the warnings of all."""
+        return self._call("check", line, sizes, take=list)
+
+    def _call(
+        self, method: str, *values: Any, take: Callable[[Any], list[Any]] = lambda answer: []
+    ) -> list[Any]:
+        """Call a method of all, and join what ``take`` makes of the answers."""
         self._started = self._started or method == "start"
-        getattr(self._own, method)(*values)
+        answers = take(getattr(self._own, method)(*values))
         for name, other in list(self._others.items()) if self._started else ():
             with self._guarded(name):
-                getattr(other, method)(*values)
+                answers += take(getattr(other, method)(*values))
+        return answers
 
     @contextmanager
     def _guarded(self, name: str) -> Iterator[None]:
@@ -51,8 +67,13 @@ class Reporters(Reporter):
             self._own.warning(what)
 
 
-for _event in filter(lambda name: not name.startswith("_"), vars(Reporter)):
-    setattr(Reporters, _event, partialmethod(Reporters._tell, _event))
+def _numbers(answer: Mapping[str, float]) -> list[tuple[str, float]]:
+    return [(name, float(value)) for name, value in answer.items()]
+
+
+for _event in vars(Reporter).keys() - vars(Reporters).keys():
+    if not _event.startswith("_"):
+        setattr(Reporters, _event, partialmethod(Reporters._call, _event))
 
 
 def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callable[[], Reporter]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,18 @@ from cse_engine.runtime.sharing import all_gather_objects
 from cse_engine.step.sentence_encoder import SentenceEncoder
 from cse_engine.step.token_table import AT_ONCE, TokenTable
 from cse_engine.step.token_table import token_table as new_table
+from cse_engine.step.training_rows import TrainingRows
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
 _FORMAT = 2
 _COLUMNS = ("ids", "word", "offsets")
 _QUIET = Reporter()
+
+
+def keep_tables(rows: TrainingRows, reporter: Reporter) -> None:
+    """Let rows keep tokens of large columns, and vectors of encoders that stay, on disk."""
+    rows.make_table, rows.make_vectors = token_table, partial(kept_vectors, reporter)
 
 
 def token_table(

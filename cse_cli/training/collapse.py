@@ -5,16 +5,14 @@ Noticed at each evaluation, on the dev sets, and where there is none on the batc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from cse_cli.models.geometry import effective_rank, mean_cosine, singular_values, unit
-from cse_cli.texts.table_cache import kept_vectors, token_table
 from cse_core.records import LossSpec
+from cse_core.reporter import Reporter
 from cse_core.schedule import Schedule
 from cse_engine.compose.composition import Composition
-from cse_engine.run.trainer import Callback, Trainer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,18 +34,18 @@ WEAK_DECAY = 0.5
 _MOST_ROWS = 128
 
 
-class CollapseDetector(Callback):
-    """Says when a set of sentences looks collapsed, once for each set."""
+class CollapseDetector(Reporter):
+    """Warns when a set of sentences looks collapsed, once for each set."""
 
     def __init__(self, composition: Composition) -> None:
         self._advice = advice(composition)
         self._warned: set[str] = set()
         self._best: dict[str, float] = {}
 
-    def numbers(self, anchors: Tensor) -> dict[str, float]:
-        """Return mean cosine and effective rank of a batch's vectors ``[A, D]``, of the first 128.
+    def measure(self, anchors: Tensor) -> dict[str, float]:
+        """Compute mean cosine and effective rank of a batch's first 128 vectors ``[A, D]``.
 
-        They are those of training, with dropout and heads. It waits for the device.
+        It waits for the device.
         """
         vectors = unit(anchors[:_MOST_ROWS].float().cpu().numpy())
         cosine = mean_cosine(vectors)
@@ -56,16 +54,16 @@ class CollapseDetector(Callback):
         rank = effective_rank(singular_values(vectors))
         return {f"{BATCH}.mean_cosine": cosine, f"{BATCH}.effective_rank": rank}
 
-    def warnings(self, scores: Mapping[str, float], sizes: Mapping[str, int]) -> Iterator[str]:
-        """Yield a warning for each set that looks collapsed for the first time.
+    def check(self, line: Mapping[str, float], sizes: Mapping[str, int]) -> list[str]:
+        """Warn of each set that looks collapsed for the first time.
 
-        ``scores`` holds ``{name}.mean_cosine`` and the like, ``sizes`` how many sentences a set
-        has; the name of a batch is ``batch``.
+        ``line`` holds ``{name}.mean_cosine`` and the like.
         """
+        texts = []
         for name, sentences in sizes.items():
-            cosine = scores.get(f"{name}.mean_cosine", 0.0)
-            rank = scores.get(f"{name}.effective_rank", COLLAPSED_RANK)
-            score = scores.get(f"{name}.spearman")
+            cosine = line.get(f"{name}.mean_cosine", 0.0)
+            rank = line.get(f"{name}.effective_rank", COLLAPSED_RANK)
+            score = line.get(f"{name}.spearman")
             best = max(self._best.get(name, 0.0), score or 0.0)
             self._best[name] = best
             if cosine > COLLAPSED_COSINE:
@@ -82,11 +80,12 @@ class CollapseDetector(Callback):
             numbers = [f"mean cosine {cosine:.3f}", f"effective rank {rank:.1f}"]
             if score is not None:
                 numbers.append(f"spearman {score:.2f}")
-            yield f"{name}: {sign} (collapse): {', '.join(numbers)}; {self._advice}"
+            texts.append(f"{name}: {sign} (collapse): {', '.join(numbers)}; {self._advice}")
+        return texts
 
 
 def advice(composition: Composition) -> str:
-    """Return what is likely to help a run that collapses."""
+    """Say what is likely to help a run that collapses."""
     found = []
     for part in composition.of("branch"):
         decay = getattr(part.options, "decay", None)
@@ -99,10 +98,3 @@ def advice(composition: Composition) -> str:
         found.append("add a loss with negatives (--loss +infonce)")
     found.append(f"lower train.lr ({composition.train.lr:g})")
     return "what may help: " + ", or ".join(found)
-
-
-def attach_callbacks(trainer: Trainer) -> None:
-    """Let a training keep tokens of large columns and vectors on disk, and look for a collapse."""
-    trainer.rounds.rows.make_table = token_table
-    trainer.rounds.rows.make_vectors = partial(kept_vectors, trainer.reporter)
-    trainer.callback = CollapseDetector(trainer.composition)

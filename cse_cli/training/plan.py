@@ -318,9 +318,8 @@ def data_flow(run: Composition) -> list[str]:
         miner = run.groups.get(options.target)
         source = f"{miner.path} (group {options.target})" if miner else options.target
         lines.append(f"{source} -> {loss.path} ({_in_batch(options)})")
-        for need, *others in loss.requires:
-            prefix, _, name = need.partition(":")
-            if prefix == "view" and name != options.target and not others:
+        for (kind, name), *others in loss.requires:
+            if kind == "view" and name != options.target and not others:
                 lines.append(f"{name} -> {loss.path} (view)")
         for store, _ in run.stores():
             if run.serves(store, loss):
@@ -331,9 +330,9 @@ def data_flow(run: Composition) -> list[str]:
             lines.append(f"{_encoded(part, branch_of)} -> {part.path}")
     lines += [f"{path} -> {view.name}" for view in run.views for path in view.augmenters]
     for part in run.parts:
-        for need, *others in part.requires:
-            if need.startswith("branch:") and need != "branch:online" and not others:
-                lines.append(f"branch.{need.removeprefix('branch:')} -> {part.path}")
+        for (kind, name), *others in part.requires:
+            if kind == "branch" and name != "online" and not others:
+                lines.append(f"branch.{name} -> {part.path}")
     return list(dict.fromkeys(lines))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from shlex import quote
@@ -21,19 +22,14 @@ from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.corpus_facts import lengths
 from cse_cli.training.resolving import with_absolute_paths
-from cse_cli.training.train_checks import (
-    check_links,
-    check_out,
-    check_run,
-    default_folder,
-    recorded_reports,
-)
+from cse_cli.training.train_checks import check_out, check_resumed, default_folder
 from cse_core.files import RUN_FILE, file_text
+from cse_core.reporter import Reporter
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
     from cse_engine.compose.composition import Composition
-    from cse_engine.run.trainer import Outcome, Trainer
+    from cse_engine.run.trainer import Outcome
 
 
 def run(
@@ -56,90 +52,107 @@ def run(
     Raises:
         Stopped: If it was asked to stop; ``folder`` says which run.
     """
-    from cse_engine.run.run_folder import RunFolder
+    from cse_cli.terminal.progress import reporter_for
 
     first = is_first()
     if composition is None:
         assert folder is not None
-        check_links(folder, "--resume")
-        check_run(RunFolder.open(folder))
+        check_resumed(folder)
     elif folder is not None and first:
         check_out(folder, force=force)
-    from cse_cli.terminal.progress import reporter_for
 
     def opening() -> None:
         plugins.warn_of_failed()
         if composition is not None:
             show_in_short(composition)
-            cut = lengths(composition, plugins)
-            if cut is not None and cut.longer:
-                echo_err(cut.line())
-            if cut is not None and cut.unknown:
-                warn(cut.unknown)
+            show_lengths(composition, plugins)
 
-    with ExitStack() as open_:
-        open_.enter_context(exits_as_errors())
+    with ExitStack() as stack:
+        stack.enter_context(exits_as_errors())
         if folder is None:
             assert composition is not None
-            made = _new_folder(composition)
-            folder = open_.enter_context(made) if first else default_folder(composition)
-        at = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
+            new = _new_folder(composition)
+            folder = stack.enter_context(new) if first else default_folder(composition)
         shown = reporter_for(quiet=quiet or not first, opening=opening)
-        reporter = open_.enter_context(shown)
+        reporter = stack.enter_context(shown)
         reporter.loading()
         from cse_cli.terminal.progress import libraries_quiet
-        from cse_cli.training.collapse import attach_callbacks
-        from cse_engine.run import run as training
         from cse_engine.run.signals import Stopped
 
-        open_.enter_context(libraries_quiet())
-
-        def attach(trainer: Trainer) -> None:
-            attach_callbacks(trainer)
-            trainer.assembly.calls.always = check_parts
-            trainer.describe = lambda folder, result: _write_card(folder, result, plugins, reporter)
-
-        wanted = recorded_reports(folder) if composition is None else composition.train.report
-        makers = reporters_of(wanted, plugins.registry) if first else {}
-        heard_by = Reporters(reporter, makers)
+        stack.enter_context(libraries_quiet())
         try:
-            if composition is None:
-                with RunFolder(at).held("--resume") if first else nullcontext():
-                    outcome = training.resume(
-                        at,
-                        plugins.registry,
-                        reporter=heard_by,
-                        read_texts=plugins.read,
-                        attach_callbacks=attach,
-                    )
-            else:
-                outcome = training.train(
-                    with_absolute_paths(composition, plugins.registry),
-                    plugins.registry,
-                    out=at,
-                    reporter=heard_by,
-                    read_texts=plugins.read,
-                    replace_run=force,
-                    attach_callbacks=attach,
-                )
+            outcome = _train(
+                composition, folder, plugins, reporter, force=force, check_parts=check_parts
+            )
         except Stopped as stopped:
             stopped.folder = folder
             raise
-        if first:
-            _point_to(at)
     return replace(outcome, model=folder / outcome.model.name), folder, reporter
 
 
-def _write_card(
-    folder: Path, result: Mapping[str, Any], plugins: Installed, reporter: SilentReporter
-) -> None:
-    """Write the card of a run's model; one that cannot be written costs a warning, not the run."""
-    from cse_cli.cards.card import write_card
+def _train(
+    composition: Composition | None,
+    folder: Path,
+    plugins: Installed,
+    reporter: SilentReporter,
+    *,
+    force: bool,
+    check_parts: bool,
+) -> Outcome:
+    """Train or go on, watched by the run's reporters, for a collapse, and for the model's card."""
+    from cse_cli.texts.table_cache import keep_tables
+    from cse_cli.training.collapse import CollapseDetector
+    from cse_engine.run.prepare import prepare
+    from cse_engine.run.run import read_run, resume, train
+    from cse_engine.run.run_folder import RunFolder
 
-    try:
-        write_card(folder, result, plugins.registry)
-    except (OSError, ValueError, KeyError) as error:
-        reporter.warning(f"the model is saved without its card: {type(error).__name__}: {error}")
+    path = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
+    first, registry, recorded = is_first(), plugins.registry, None
+    with ExitStack() as stack:
+        if composition is not None:
+            composition = with_absolute_paths(composition, registry)
+        else:
+            if first:
+                stack.enter_context(RunFolder(path).held("--resume"))
+            recorded = read_run(path, registry)
+            composition = recorded.composition
+        makers: dict[str, Callable[[], Reporter]] = {}
+        if first:
+            makers = reporters_of(composition.train.report, registry)
+            makers["of the card"] = partial(_Card, plugins, reporter)
+            makers["of a collapse"] = partial(CollapseDetector, composition)
+        prepared = prepare(
+            composition,
+            registry,
+            reporter=Reporters(reporter, makers),
+            read_texts=plugins.read,
+            keep_tables=partial(keep_tables, reporter=reporter),
+            recorded=None if recorded is None else recorded.settings["run"],
+        )
+        prepared.assembly.calls.always = check_parts
+        if recorded is None:
+            outcome = train(prepared, path, replace_run=force)
+        else:
+            outcome = resume(recorded, prepared)
+    if first:
+        _point_to(path)
+    return outcome
+
+
+class _Card(Reporter):
+    """Writes the card of a run's model; one that cannot be written costs a warning, not the run."""
+
+    def __init__(self, plugins: Installed, reporter: SilentReporter) -> None:
+        self._plugins, self._reporter = plugins, reporter
+
+    def finish(self, folder: Path, result: Mapping[str, Any]) -> None:
+        from cse_cli.cards.card import write_card
+
+        try:
+            write_card(folder, result, self._plugins.registry)
+        except (OSError, ValueError, KeyError) as error:
+            what = f"the model is saved without its card: {type(error).__name__}: {error}"
+            self._reporter.warning(what)
 
 
 def _point_to(folder: Path) -> None:
@@ -192,6 +205,15 @@ def show_in_short(composition: Composition) -> None:
     )
     for warning in composition.warnings:
         warn(warning)
+
+
+def show_lengths(composition: Composition, plugins: Installed) -> None:
+    """Print on stderr what is cut of the texts, and that the vocabulary lacks words of theirs."""
+    cut = lengths(composition, plugins)
+    if cut is not None and cut.longer:
+        echo_err(cut.line())
+    if cut is not None and cut.unknown:
+        warn(cut.unknown)
 
 
 def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:

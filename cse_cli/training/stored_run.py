@@ -69,7 +69,7 @@ class StoredRun:
         Raises:
             CseError: If a file is missing, or the rows are others than they were then.
         """
-        from cse_engine.run.run import training_corpus
+        from cse_engine.run.prepare import training_corpus
 
         corpus = training_corpus(self.composition, self.plugins.registry, self.plugins.read)
         self.check_rows(corpus)

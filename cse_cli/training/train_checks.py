@@ -167,18 +167,22 @@ def refuse_beside_resume(
         )
 
 
-def check_run(folder: RunFolder) -> None:
+def check_resumed(path: Path) -> None:
     """Refuse a run that is finished or has other settings now; remove a result that is damaged.
 
     Of a finished run it tells whether the model is damaged, of others which settings were changed.
     """
+    from cse_engine.run.run_folder import RunFolder
+
+    check_links(path, "--resume")
+    folder = RunFolder.open(path)
     if _is_finished(folder):
-        path = quote(str(folder.path))
+        run = quote(str(path))
         raise CseError(
-            f"run {str(folder.path)!r} has already finished",
+            f"run {str(path)!r} has already finished",
             where="--resume",
-            hint=f"`cse eval {path}` scores it, `cse train --recipe {path} --out DIR` repeats it, "
-            f"--model {path} added to that trains its model further",
+            hint=f"`cse eval {run}` scores it, `cse train --recipe {run} --out DIR` repeats it, "
+            f"--model {run} added to that trains its model further",
         )
     written = _written(folder)
     try:
@@ -238,15 +242,6 @@ def _refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], hint: str) 
             for path in changed[:_SHOWN]
         ]
     )  # fmt: skip
-
-
-def recorded_reports(folder: Path) -> list[str]:
-    """Return ``train.report`` of a run as it began."""
-    from cse_engine.run.run_folder import RunFolder
-
-    text = _written(RunFolder(folder)) or b""
-    reports: list[str] = tomllib.loads(text.decode()).get("train", {}).get("report", [])
-    return reports
 
 
 def _written(folder: RunFolder) -> bytes | None:

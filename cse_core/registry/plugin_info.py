@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from cse_core.capabilities import Need
 from cse_core.records import RECORD_KINDS, DataKind, Kind, Record
 
 TOOLKIT = "cse-toolkit"
@@ -73,7 +74,7 @@ class KnownPart:
     kind: AnyKind
     name: str
     distribution: str
-    provides: tuple[str, ...] = ()
+    provides: tuple[Need, ...] = ()
 
 
 def canonical(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_args
 
-from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role, is_known
+from cse_core.capabilities import Role, describe_fault
 from cse_core.errors import did_you_mean, truncate_repr
 from cse_core.hookspecs import HOOK_RECORDS
 from cse_core.records import (
@@ -28,7 +28,6 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 STUDY = re.compile(rf"{NAME.pattern}/[a-z]+(-[A-Za-z0-9]+(\.[0-9]+)*)*")
 DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
-_CAPABILITIES = (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES))
 
 
 class PluginFault(Exception):
@@ -111,8 +110,7 @@ def _check_capabilities(spec: ComponentSpec) -> None:
             raise PluginFault(f"{field} is {declared!r}, not a tuple of capabilities")
         for need in declared:
             for one in need if isinstance(need, tuple) else (need,):
-                if not isinstance(one, str) or not is_known(one):
-                    hint = did_you_mean(str(one), _CAPABILITIES)
+                if (hint := describe_fault(one)) is not None:
                     raise PluginFault(
                         f"{field} has {one!r}, which is not a known capability; {hint}"
                     )

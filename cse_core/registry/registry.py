@@ -9,7 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Generic, TypeVar, cast
 
-from cse_core.capabilities import INSTANCE, flatten
+from cse_core.capabilities import Need
 from cse_core.errors import CseError, PartError, did_you_mean
 from cse_core.loading import load_factory
 from cse_core.records import (
@@ -169,11 +169,11 @@ class Registry:
         """Tell whether a name, qualified or not, means any record of a kind."""
         return bool(self._matching(kind, name))
 
-    def providers(self, capability: str) -> list[Registered[ComponentSpec]]:
+    def providers(self, capability: Need) -> list[Registered[ComponentSpec]]:
         """Return the installed parts that provide a capability with default options."""
         return [part for part in self.parts() if capability in _provided(part.spec)]
 
-    def providers_elsewhere(self, capability: str) -> Iterator[KnownPart]:
+    def providers_elsewhere(self, capability: Need) -> Iterator[KnownPart]:
         """Yield the known parts that would provide a capability and are not here."""
         for part in self.known:
             if capability in part.provides and not self.has(part.kind, part.name):
@@ -236,14 +236,11 @@ class Registry:
         return f"{hint}; not loaded: {why}{more} (see cse list-plugins)" if failed else hint
 
 
-def _provided(spec: ComponentSpec) -> set[str]:
-    provided = spec.provides
-    if callable(provided):
-        try:
-            provided = provided(spec.options_class())
-        except Exception:  # an option must be set, or a plugin is broken that nobody asked for
-            return set()
-    return {capability.replace(INSTANCE, spec.name) for capability in flatten(provided)}
+def _provided(spec: ComponentSpec) -> tuple[Need, ...]:
+    try:
+        return spec.provided(spec.options_class() if callable(spec.provides) else None)
+    except Exception:  # an option must be set, or a plugin is broken that nobody asked for
+        return ()
 
 
 def _curve(found: Registered[ScheduleSpec], start: float, end: float, done: float) -> float:

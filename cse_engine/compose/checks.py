@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from cse_core.capabilities import CAPABILITIES, flatten
+from cse_core.capabilities import CAPABILITIES, Need
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
@@ -54,22 +54,20 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
 
 def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse two parts that make one view, group of positives or column, or read it otherwise."""
-    owners: dict[str, PlannedPart] = {}
+    owners: dict[Need, PlannedPart] = {}
     readers: dict[str, PlannedPart] = {}
     for part in run.parts:
         remove = f"remove one, for instance --{part.kind} ~{part.name}"
-        for name, kind in part.reads.items():
+        for name, dtype in part.reads.items():
             other = readers.setdefault(name, part)
-            if other.reads[name] != kind:
-                what = f"reads {kind}, and {other.path} reads {other.reads[name]}"
+            if other.reads[name] != dtype:
+                what = f"reads {dtype}, and {other.path} reads {other.reads[name]}"
                 yield CseError(what, where=part.path, value=f"column {name}", hint=remove)
         for capability in sorted(part.provides):
-            prefix, _, name = capability.partition(":")
-            if (
-                prefix in ("view", "positives", "column")
-                and owners.setdefault(capability, part) is not part
-            ):
-                what = f"{owners[capability].path} and {part.path} both make the {prefix} {name!r}"
+            kind, name = capability
+            other = owners.setdefault(capability, part)
+            if kind in ("view", "positives", "column") and other is not part:
+                what = f"{other.path} and {part.path} both make the {kind} {name!r}"
                 yield CseError(what, where=part.path, hint=remove)
     for name, miner in run.groups.items():
         maker = run.view_makers.get(name, miner)
@@ -154,15 +152,14 @@ def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
             what = f"it is never computed: {miner.path} finds {options.target!r} at level {found}"
             hint = f"--{loss.path}.level {found}, or --{miner.path}.level {options.level}"
             yield CseError(what, where=f"{loss.path}.level", value=options.level, hint=hint)
-    needed = {f"positives:{options.target}" for _, options in run.losses()}
-    needed.update(capability for part in run.parts for capability in flatten(part.requires))
+    needed = {options.target for _, options in run.losses()}
+    needed.update(name for part in run.parts for name in part.needs("positives"))
     for miner in run.of("positives"):
-        groups = sorted(made for made in miner.provides if made.startswith("positives:"))
+        groups = sorted(need.name for need in miner.provides if need.kind == "positives")
         if groups and needed.isdisjoint(groups):
-            name = groups[0].partition(":")[2]
             yield (
-                f"{miner.path} serves no loss: none has target = {name}; "
-                f"--loss +infonce:more --loss.more.target {name} adds one"
+                f"{miner.path} serves no loss: none has target = {groups[0]}; "
+                f"--loss +infonce:more --loss.more.target {groups[0]} adds one"
             )
 
 
@@ -175,8 +172,7 @@ def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
         where = "views.anchor.branch"
         yield CseError(what, where=where, value=run.views[0].branch, hint=f"--{where} online")
     used |= {options.branch for _, options in run.stores() if options.branch is not None}
-    for part in run.parts:
-        used |= {capability.removeprefix("branch:") for capability in flatten(part.requires)}
+    used.update(name for part in run.parts for name in part.needs("branch"))
     for branch in run.of("branch"):
         if branch.name == "online" and branch.use != "online":
             what = "online is the encoder in training"
@@ -223,8 +219,7 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
     if columns is None:
         return
     there = {*columns, *run.mined_columns}
-    made = [each for part in run.parts for each in part.provides if each.startswith("column:")]
-    there.update(each.removeprefix("column:") for each in made)
+    there |= {n.name for part in run.parts for n in part.provides if n.kind == "column"}
     for view in run.views:
         if view.column is None or view.column in there:
             continue
@@ -242,12 +237,12 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 def _left_aside(run: Composition, columns: tuple[str, ...]) -> Iterator[Problem]:
     """Warn of texts that nothing reads, of installed data those of positives and negatives."""
-    needs = {need for part in run.parts for need in flatten(part.requires)}
     read = {"text", *FILLED, *run.read_columns}
+    read.update(name for part in run.parts for name in part.needs("column"))
     own = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
     free = [view.name for view in run.views if view.column == "text" and view.role == "positive"]
     for name in columns:
-        if name in read or f"column:{name}" in needs:
+        if name in read:
             continue
         if name in own or (run.read is not None and name in run.read.texts):
             view = own.get(name) or ("positive" if free else "negative")
@@ -265,8 +260,7 @@ def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]
     maker = f"{miners[0].path} trains on texts of its own, which have none"
     remove = f"--positives ~{miners[0].name}"
     for part in run.parts:
-        needs = [need[7:] for need in flatten(part.requires) if need.startswith("column:")]
-        column = min((name for name in needs if name not in run.mined_columns), default=None)
+        column = min({*part.needs("column")} - {*run.mined_columns}, default=None)
         if part not in run.round_miners and column is not None:
             what = f"needs column {column!r} of the data, and {maker}"
             hint = f"remove one: --{part.kind} ~{part.name} or {remove}"
@@ -345,8 +339,8 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
             asked.append((f"{store.path}.branch", options.branch))
     for part in run.parts:
         for alternatives in part.requires:
-            branches = [need[7:] for need in alternatives if need.startswith("branch:")]
-            if branches and not any(is_met(run, part, capability) for capability in alternatives):
+            branches = [need.name for need in alternatives if need.kind == "branch"]
+            if branches and not any(is_met(run, part, need) for need in alternatives):
                 asked.append((part.path, branches[0]))
     parts, notes, problems = list(run.parts), list(run.notes), list[Problem]()
     present = [part.name for part in run.of("branch")]
@@ -355,7 +349,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
             continue
         if not registry.has("branch", name):
             known = [*present, *(found.name for found in registry.parts("branch"))]
-            hint = _how_to_add(registry, f"branch:{name}") or did_you_mean(name, known)
+            hint = _how_to_add(registry, Need("branch", name)) or did_you_mean(name, known)
             problems.append(CseError("unknown branch", where=where, value=name, hint=hint))
             continue
         added = PlannedPart.of(registry.find("branch", name, where=where))
@@ -372,53 +366,50 @@ def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem
     """Refuse each requirement and each level that nothing meets."""
     for part in run.parts:
         for alternatives in part.requires:
-            if any(capability.startswith(("branch:", "precision:")) for capability in alternatives):
+            if any(need.kind in ("branch", "precision") for need in alternatives):
                 continue  # branches were added, or what refuses them; precisions are warned of
-            if not any(is_met(run, part, capability) for capability in alternatives):
+            if not any(is_met(run, part, need) for need in alternatives):
                 yield _unmet(run, registry, part, alternatives)
     for part in run.parts:
         options = part.options
         if not isinstance(options, LossOptions | StoreOptions | MinerOptions):
             continue
-        capability = f"level:{options.level}"
-        if not is_met(run, part, capability):
-            provided = [capability for other in run.parts for capability in other.provides]
-            levels = [capability[6:] for capability in provided if capability.startswith("level:")]
+        level = Need("level", options.level)
+        if not is_met(run, part, level):
+            provided = (need for other in run.parts for need in other.provides)
+            levels = [need.name for need in provided if need.kind == "level"]
             yield CseError(
                 "no part of this run makes rows of this level",
                 where=f"{part.path}.level",
                 value=options.level,
-                hint=_how_to_add(registry, capability)
+                hint=_how_to_add(registry, level)
                 or did_you_mean(options.level, [*BASE_LEVELS, *levels]),
             )
 
 
-def is_met(run: Composition, part: PlannedPart, capability: str) -> bool:
-    """Tell whether a capability that a part requires is there; what is unknown counts as there."""
-    prefix, _, name = capability.partition(":")
-    facts = run.facts
-    if prefix == "branch":
+def is_met(run: Composition, part: PlannedPart, need: Need) -> bool:
+    """Tell whether a need of a part is met; what is unknown counts as met."""
+    facts, (kind, name) = run.facts, need
+    if kind == "branch":
         return any(branch.name == name for branch in run.of("branch"))
-    if any(capability in other.provides for other in run.parts if other is not part):
+    if any(need in other.provides for other in run.parts if other is not part):
         return True
-    if prefix == "view":
+    if kind == "view":
         return run.can_have_view(name) and run.view_makers.get(name) is not part
-    if prefix == "level":
+    if kind == "level":
         return name in BASE_LEVELS
-    if prefix == "positives":
+    if kind == "positives":
         return run.can_have_view(name)
-    if prefix == "column":
+    if kind == "column":
         encoded = name in {view.column for view in run.declared.values()} - {"text"}
         if encoded and isinstance(part.spec, LossSpec):  # it sees vectors, which a view has
             return facts.columns is None or name in run.read_columns
         return run.may_have_column(name)
-    if capability == "pairs":
+    if kind == "pairs":
         mined = any(other is not part for other in run.round_miners)
         return mined or facts.columns is None or run.has_pairs(part)
-    if capability == "vocab:cased":
-        return facts.cased is not False
-    tokens = {"mask-token": facts.mask_token, "end-token": facts.end_token}
-    return tokens.get(capability, False) is not False
+    known = {"vocab": facts.cased, "mask-token": facts.mask_token, "end-token": facts.end_token}
+    return known.get(kind, False) is not False
 
 
 _REMEDIES = {
@@ -432,23 +423,24 @@ _REMEDIES = {
     "end-token": "{model} has none: set eos_token in its tokenizer_config.json, or name another "
     "--{part.kind}",
 }
-"""What helps where no part provides what is needed."""
+"""What helps where no part provides what is needed, by the kind of the need."""
 
 
 def _unmet(
-    run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[str, ...]
+    run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[Need, ...]
 ) -> CseError:
     names, remedies, unread = [], [], []
     facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
-    for capability in alternatives:
-        prefix, _, name = capability.partition(":")
-        names.append(CAPABILITIES.get(capability, f"the {prefix} {name!r}"))
-        column = "positive" if capability == "pairs" else name if prefix == "column" else ""
+    for need in alternatives:
+        plain = f"the {need.kind} {need.name!r}" if need.name else f"{need.kind!r}"
+        names.append(CAPABILITIES.get(str(need), plain))
+        column = {"pairs": "positive", "column": need.name}.get(need.kind)
         if column and run.may_have_column(column):
-            view = next(each.name for each in run.declared.values() if each.column == column)
+            view = next(view.name for view in run.declared.values() if view.column == column)
             unread.append(f"let a view read column {column}: --set views.{view}.column={column}")
-        remedies.append(_REMEDIES.get(prefix, "").format(name=name, part=part, **facts))
-    added = [_how_to_add(registry, capability) for capability in alternatives]
+        remedy = _REMEDIES.get(need.kind, "")
+        remedies.append(remedy.format(name=need.name, part=part, **facts))
+    added = [_how_to_add(registry, need) for need in alternatives]
     hints = [*(unread or (added if any(added) else remedies)), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
     what = f"needs {' or '.join(names)}, which this run does not have"
@@ -456,9 +448,9 @@ def _unmet(
     return CseError(what, where=part.path, hint=hint or remove)
 
 
-def _how_to_add(registry: Registry, capability: str) -> str:
-    """Return how to add a part that provides a capability; empty where none is known."""
-    here, elsewhere = registry.providers(capability), registry.providers_elsewhere(capability)
+def _how_to_add(registry: Registry, need: Need) -> str:
+    """Name flags that add a part which provides a need; empty where none is known."""
+    here, elsewhere = registry.providers(need), registry.providers_elsewhere(need)
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
     flags += [f"--{p.kind} +{p.name} (pip install {p.distribution})" for p in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""

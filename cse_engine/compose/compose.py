@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from cse_core.capabilities import flatten
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
 from cse_core.model_card import Declared
@@ -183,9 +182,8 @@ def _place(part: PlannedPart) -> tuple[int, int]:
 
 def _in_precision(run: Composition, problems: list[Problem]) -> Composition:
     """Return the run in the number format that a part needs, where none is asked for."""
-    prefix, given = "precision:", run.train.precision
-    asked = ((part, need) for part in run.parts for need in flatten(part.requires))
-    needs = [(part, need.removeprefix(prefix)) for part, need in asked if need.startswith(prefix)]
+    given = run.train.precision
+    needs = [(part, name) for part in run.parts for name in part.needs("precision")]
     for part, name in needs:
         if given not in ("auto", name):
             problems.append(f"{part.path} needs train.precision = {name}, and this run has {given}")

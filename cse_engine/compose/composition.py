@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
-from cse_core.capabilities import INSTANCE, Role, flatten
+from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
 from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
@@ -73,11 +73,14 @@ class PlannedPart:
         return self.use if toolkit else f"{self.distribution}/{self.use}"
 
     @property
-    def requires(self) -> tuple[tuple[str, ...], ...]:
-        """Return the capabilities that it requires, each as the alternatives that meet it."""
-        needs = self.spec.declared("requires", self.options)
-        typed = tuple(f"column:{name}" for name in (*self.reads, *self.only))
-        return tuple((need,) if isinstance(need, str) else need for need in (*needs, *typed))
+    def requires(self) -> tuple[tuple[Need, ...], ...]:
+        """The capabilities that it requires, each as the alternatives that meet it."""
+        columns = ((Need("column", name),) for name in (*self.reads, *self.only))
+        return (*self.spec.required(self.options), *columns)
+
+    def needs(self, kind: str) -> list[str]:
+        """List the names of a kind that it requires, those of alternatives too."""
+        return [need.name for need in chain.from_iterable(self.requires) if need.kind == kind]
 
     @property
     def reads(self) -> Mapping[str, ColumnType]:
@@ -106,10 +109,9 @@ class PlannedPart:
         return self.spec.declared("tokens", self.options) if own else ()
 
     @cached_property
-    def provides(self) -> tuple[str, ...]:
-        """Return the capabilities that it provides."""
-        capabilities = flatten(self.spec.declared("provides", self.options))
-        return tuple(capability.replace(INSTANCE, self.name) for capability in capabilities)
+    def provides(self) -> tuple[Need, ...]:
+        """The capabilities that it provides."""
+        return self.spec.provided(self.options, self.name)
 
     @staticmethod
     def of(
@@ -273,7 +275,7 @@ class Composition:
         columns = (view.column for view in self.views if view.column is not None)
         encoded = tuple(column for column in columns if column not in brought)
         needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
-        read = (need.partition(":")[2] for need in needs if need.startswith("column:"))
+        read = (need.name for need in needs if need.kind == "column")
         types = {name: kind for part in self.parts for name, kind in part.reads.items()}
         whole = {name for part in self.parts if not part.only for name in part.reads}
         required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
@@ -287,9 +289,8 @@ class Composition:
     def read_columns(self) -> set[str | None]:
         """Return the columns whose texts views are of, those that parts make included."""
         makers = {part.path: part for part in self.view_makers.values()}
-        needs = (makers[view.made_by].requires for view in self.views if view.made_by)
-        made = {need[0].removeprefix("column:") for need in chain.from_iterable(needs)}
-        return {*made, *(view.column for view in self.views)}
+        made = (makers[view.made_by].needs("column") for view in self.views if view.made_by)
+        return {*chain.from_iterable(made), *(view.column for view in self.views)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
         """Tell whether the target of a loss, or the positive, has a column of its own."""
@@ -325,10 +326,10 @@ class Composition:
             return store.name in options.negatives
         return options.negatives in ("all", "stored")
 
-    def _providers(self, prefix: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
+    def _providers(self, kind: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
         first: dict[str, PlannedPart] = {}
         for part in parts:
-            for capability in part.provides:
-                if capability.startswith(f"{prefix}:"):
-                    first.setdefault(capability.partition(":")[2], part)
+            for need in part.provides:
+                if need.kind == kind:
+                    first.setdefault(need.name, part)
         return first

@@ -106,12 +106,11 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
     for part in run.parts:
         for name, _ in part.encodes:
             need(name, f"{part.path}.view" if hasattr(part.options, "view") else part.path)
-    mined = {f"positives:{name}" for name in run.groups}
     for part in run.parts:
         for alternatives in part.requires:
-            named = [capability.partition(":") for capability in alternatives]
-            views = [name for prefix, _, name in named if prefix in ("view", "positives")]
-            if mined.isdisjoint(alternatives) and names.keys().isdisjoint(views):
+            mined = any(kind == "positives" and name in run.groups for kind, name in alternatives)
+            views = [name for kind, name in alternatives if kind in ("view", "positives")]
+            if not mined and names.keys().isdisjoint(views):
                 possible = [name for name in views if run.can_have_view(name)]
                 names.update(dict.fromkeys(possible[:1]))  # without one, the requirement is unmet
     for part in run.of("aug"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -198,10 +199,39 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
     raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
 
 
+class Retention:
+    """Removes the checkpoints of a run that neither a resume nor its end needs.
+
+    The last two stay, with the best weights that each rests on, and that of the beginning.
+
+    Args:
+        folder: The run's folder.
+        last: Round and step of the checkpoint that it goes on from, ``(0, 0)`` of a new run.
+        bests: The best weights so far.
+    """
+
+    def __init__(self, folder: RunFolder, last: tuple[int, int], bests: Iterable[Best]) -> None:
+        self._folder = folder
+        self._needed = [_places(last, bests)]
+
+    def saved(self, last: tuple[int, int], bests: Iterable[Best]) -> None:
+        """Remove what nothing needs any more, after a checkpoint was written."""
+        self._needed = [self._needed[-1], _places(last, bests)]
+        for path in self._folder.checkpoints():
+            place = place_of(path)
+            if place <= last and not any(place in places for places in self._needed):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _places(last: tuple[int, int], bests: Iterable[Best]) -> set[tuple[int, ...]]:
+    """Collect rounds and steps of what a checkpoint rests on: itself and the best so far."""
+    return {last, *(best.place for best in bests)}
+
+
 def check_best(folder: RunFolder, bests: Iterable[Best]) -> None:
-    """See before the first step that the best weights so far are there and whole."""
+    """Refuse best weights so far that are missing or damaged, before the first step."""
     for best in bests:
-        path = folder.checkpoint(best.round, best.step)
+        path = folder.checkpoint(*best.place)
         if best.score is not None and (wrong := verify_checksums(path, STATE, TENSORS)):
             what = f"the best weights so far are damaged: {wrong}"
             hint = "restore it from a copy, or start a new run"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
+from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
 from cse_core.protocols import Corpus
@@ -16,9 +17,9 @@ from cse_defaults.texts.sources import hub_name, hub_rows
 from cse_engine.compose.settings import TrainOptions
 
 MEAN = "mean"
-DEV = "dev"
+DEV = Need("dev")
 """What a suite provides whose files may be dev sets, in the list of known parts."""
-DEV_OF_ROWS = "dev-of-rows"
+DEV_OF_ROWS = Need("dev-of-rows")
 """What one provides that makes dev sets of rows that are held out of training."""
 _UNREAD = "no installed suite can read this dev set"
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cse_core.options import PATIENCE_FORM
 from cse_engine.compose.settings import TrainOptions
 
 
+class Due(NamedTuple):
+    """What follows a step: a line of metrics, an evaluation, a checkpoint."""
+
+    log: bool
+    score: bool
+    save: bool
+
+
 @dataclass(frozen=True)
 class Intervals:
-    """After which steps a round logs, scores and saves."""
+    """After how many steps a round of ``total`` steps logs, scores and saves; 0 is never."""
 
     log: int
     evaluate: int
     save: int
+    total: int
 
     @staticmethod
     def of(options: TrainOptions, total: int) -> Intervals:
@@ -26,19 +36,32 @@ class Intervals:
         save = options.save_steps
         if save is None:
             save = evaluate or max(1, total // 10)
-        return Intervals(options.log_steps or (10 if total >= 100 else 1), evaluate, save)
+        return Intervals(options.log_steps or (10 if total >= 100 else 1), evaluate, save, total)
+
+    def due(self, step: int, *, scored: bool) -> Due:
+        """Tell what follows a step; the last one calls for all, an evaluation for a line too.
+
+        Nothing is scored unless ``scored``: without a dev set.
+        """
+        last = step >= self.total
+
+        def at(interval: int) -> bool:
+            return bool(interval) and (last or step % interval == 0)
+
+        score = scored and at(self.evaluate)
+        return Due(log=score or last or at(self.log), score=score, save=last or at(self.save))
 
     def evaluations(self, patience: int | str | None, per_epoch: int) -> int | None:
-        """Return after how many evaluations without a better score a round ends, at least 1.
+        """Count the evaluations without a better score that end a round, at least 1.
 
         ``patience`` is 3, ``"3 evaluations"``, ``"20000 steps"``, ``"2 epochs"``; None is never.
         """
         if not isinstance(patience, str):
             return patience
-        found = PATIENCE_FORM.fullmatch(patience)
-        if found is None:
+        match = PATIENCE_FORM.fullmatch(patience)
+        if match is None:
             raise ValueError(f"no patience: {patience!r}")
-        count, unit = int(found[1]), found[2][0:4]
+        count, unit = int(match[1]), match[2][0:4]
         if unit == "eval" or not self.evaluate:
             return count
         steps = count * (per_epoch if unit == "epoc" else 1)

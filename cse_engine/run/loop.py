@@ -11,7 +11,7 @@ from torch import Tensor
 from cse_core.errors import CseError
 from cse_engine.run import checkpoint as saved
 from cse_engine.run.checkpoint import Checkpoint, not_finite
-from cse_engine.run.rounds import TrainingRound
+from cse_engine.run.rounds import TrainingRound, round_options
 from cse_engine.runtime.device import Precision
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import Assembly
@@ -45,7 +45,7 @@ class TrainingLoop:
     ) -> None:
         composition = assembly.composition
         self.assembly, self.current, self.rows = assembly, current, rows
-        self.options = options = current.options(composition.train)
+        self.options = options = round_options(current, composition.train)
         self.total = options.steps(len(rows))
         self.batches = Batches(
             len(rows),

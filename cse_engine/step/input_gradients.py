@@ -66,7 +66,7 @@ class GradientCapture:
         if not values.requires_grad:
             values = values.detach().requires_grad_(True)
         self._inputs.append(values)
-        values.register_hook(partial(self._take, point, spans))
+        values.register_hook(partial(self._take, point, spans))  # type: ignore[no-untyped-call]
         return values
 
     def _take(self, point: str, spans: Spans, gradient: Tensor) -> None:

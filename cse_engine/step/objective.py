@@ -149,8 +149,8 @@ class Objectives:
 
         With ``count_negatives`` the negatives that each loss saw are counted among its parts.
         """
-        columns = {"rows": rows, "views": vectors, "roles": roles, "corpus": corpus}
-        batches = {level: self._batch(level, columns, ctx) for level in self.levels}
+        columns: dict[str, Any] = {"rows": rows, "views": vectors, "roles": roles, "corpus": corpus}
+        batches = {level: self._batch(level, ctx, **columns) for level in self.levels}
         values: list[tuple[Tensor, Tensor]] = []
         parts: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
@@ -174,7 +174,7 @@ class Objectives:
         total, loss = (sum(each[1:], each[0]) if each else None for each in sides)
         return Objective(total, loss, weights, parts, batches)
 
-    def _batch(self, level: str, columns: dict[str, Any], ctx: StepContext) -> Batch:
+    def _batch(self, level: str, ctx: StepContext, **columns: Any) -> Batch:
         targets = align(
             {
                 name: levels[level]
@@ -184,10 +184,8 @@ class Objectives:
         )
         anchors = targets.pop("anchor")
         positives = {n: Positives(rows.vectors.unsqueeze(1)) for n, rows in targets.items()}
-        keys = {"owner": anchors.owner, "slot": anchors.slot}
-        batch = Batch(
-            level=level, anchors=anchors.vectors, targets=positives, stored={}, **keys, **columns
-        )
+        columns |= {"owner": anchors.owner, "slot": anchors.slot, "targets": positives}
+        batch = Batch(level=level, anchors=anchors.vectors, stored={}, **columns)
         calls = self.assembly.calls
         calls.note("encoder", level, batch.anchors)
         found: dict[str, Positives] = {}

@@ -194,7 +194,7 @@ def _transformed(result: Mapping[str, Embeddings], views: Any, *_: Any) -> str |
 def _mined(result: Mapping[str, Positives], batch: Batch, *_: Any) -> str | None:
     count, dimension = batch.anchors.shape
     for name, group in result.items():
-        shapes = [("vectors", group.vectors, (count, "P", dimension))]
+        shapes: list[Any] = [("vectors", group.vectors, (count, "P", dimension))]
         if group.weights is not None:
             shapes.append(("weights", group.weights, group.vectors.shape[:2]))
         if wrong := _differ(*shapes, of=f" as {name}"):

@@ -240,18 +240,16 @@ class Passes:
         branch: str,
         names: list[str],
         chunk: int,
-        sums: Sums | None = None,
+        sums: Sums,
         pieces: Mapping[str, Pieces] | None = None,
     ) -> Levels:
         """Encode a chunk of several views in one encoder call of a branch.
 
-        ``sums`` take what losses on the views' token states make of them. Without them the call
-        is one for other parts, whose dropout masks are its own; ``pieces`` are then the rows of the
-        views where they are not those of the batch.
+        ``sums`` take what losses on the views' token states make of them. With ``pieces``, the rows
+        of the views, the call is one for other parts, whose dropout masks are its own.
         """
-        encoder, batch = self.assembly.encoders[branch], encoded.batch
-        label = f"extra:{names[0]}" if sums is None else "main"
-        self._seed_dropout(batch, f"{label}:{branch}", chunk)
+        encoder, batch, main = self.assembly.encoders[branch], encoded.batch, pieces is None
+        self._seed_dropout(batch, f"{'main' if main else f'extra:{names[0]}'}:{branch}", chunk)
         acting = [
             augmenter
             for augmenter in self.assembly.augmenters
@@ -263,12 +261,13 @@ class Passes:
         watched = acting or encoded.capture.points
         change = partial(self._change, encoded, acting, chunk) if watched else None
         views = {name: (pieces or batch.pieces)[name][chunk] for name in names}
-        reading = [x for x in self.token_losses if not {*x.token_views}.isdisjoint(names)]
-        first = batch.chunks[chunk][0] if reading and sums is not None else None
-        given = (encoder, views, self.device, self.input_level, change, first)
+        reading = [x for x in self.token_losses if main and {*x.token_views} & {*names}]
+        first = batch.chunks[chunk][0] if reading else None
         with self.precision.autocast():
-            levels, states = encode_views(*given)
-            for loss in reading if sums is not None else ():
+            levels, states = encode_views(
+                encoder, views, self.device, self.input_level, change, first
+            )
+            for loss in reading:
                 sums.setdefault(loss.name, []).append(self._sums(encoded, loss, states, chunk))
         return levels
 
@@ -359,7 +358,7 @@ class Passes:
             keys = self._keys(pieces, batch.gathering.on_device)
         with torch.no_grad(), self.precision.autocast():
             calls = [
-                self.call(encoded, branch, [name], chunk, pieces={name: pieces})[name]
+                self.call(encoded, branch, [name], chunk, {}, {name: pieces})[name]
                 for chunk in range(len(batch.chunks))
             ]
         return join_chunks(calls, keys)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.profiler import record_function
 
+from cse_core.capabilities import Need
 from cse_core.parts import TokenLoss
 from cse_core.types import INPUT, SENTENCE, CorpusKeys
 from cse_engine.compose.settings import TrainOptions
@@ -73,7 +74,7 @@ class Engine:
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
         input_level = INPUT in self.objectives.levels or any(
-            (f"level:{INPUT}",) in part.requires for part in assembly.composition.parts
+            (Need("level", INPUT),) in part.requires for part in assembly.composition.parts
         )
         token_losses = self.objectives.token_losses
         self.passes = Passes(self.builder, train, precision, input_level, token_losses)

@@ -96,8 +96,8 @@ class ViewBuilder:
             for name in planned.views:
                 maker = views[name].made_by
                 if maker is not None:
-                    named = [need[0] for need in needs[maker] if len(need) == 1]
-                    columns = [need[7:] for need in named if need.startswith("column:")]
+                    alone = [need[0] for need in needs[maker] if len(need) == 1]
+                    columns = [need.name for need in alone if need.kind == "column"]
                 else:
                     columns = [] if self._of(name, "text") else [self.column(name)]
                 for column in columns:

@@ -160,6 +160,8 @@ def _own(work: Work) -> Watch:
 def watched(run: Composition, steps: int, device: str = "cpu") -> Watch:
     """Train as a recipe says for so many measured steps, after one that is not."""
     from cse_core.reporter import Reporter
+    from cse_defaults.texts import read_data
+    from cse_engine.run.prepare import prepare
     from cse_engine.run.run import train
 
     watch = Watch(device)
@@ -174,7 +176,8 @@ def watched(run: Composition, steps: int, device: str = "cpu") -> Watch:
                 raise _Made
 
     with tempfile.TemporaryDirectory() as out, contextlib.suppress(_Made):
-        train(run, registry(), out=Path(out) / "run", reporter=Watching())
+        made = prepare(run, registry(), reporter=Watching(), read_texts=read_data)
+        train(made, Path(out) / "run")
     return watch
 
 

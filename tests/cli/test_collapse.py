@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from cse_cli.plugins.reporters import Reporters
 from cse_cli.training.collapse import BATCH, CollapseDetector, advice
 from cse_defaults.texts import Corpus
 from cse_engine.run.selection import Scorer
@@ -24,6 +25,9 @@ def run(
     composition = composed(encoder, recipe, *sets, folder=folder, rows=240)
     corpus = Corpus.from_columns({"text": sentences(240)})
     made, notes = trainer(composition, corpus, folder / "run", scorer=scorer)
+    detector = CollapseDetector(composition)
+    made.reporter = Reporters(notes, {"collapse": lambda: detector})
+    made.reporter.start(folder / "run", {})
     made.run()
     return metrics(folder / "run"), [text for text in notes.warnings if "collapse" in text]
 
@@ -67,7 +71,7 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     def look(cosine: float, rank: float, score: float, name: str, count: int = 99) -> str | None:
         numbers = {"mean_cosine": cosine, "effective_rank": rank, "spearman": score}
         scores = {f"{name}.{key}": value for key, value in numbers.items()}
-        return next(watch.warnings(scores, {name: count}), None)
+        return next(iter(watch.check(scores, {name: count})), None)
 
     assert look(0.5, 30.0, 60.0, "a") is None
     assert look(0.2, 1.5, 50.0, "a", 9) is None
@@ -80,7 +84,7 @@ def test_what_the_watch_says(encoder: str, folder: Path) -> None:
     assert look(0.5, 30.0, 6.0, "c") is look(0.5, 30.0, 1.0, "c") is None  # may be chance
     printed = look(0.5, 30.0, 20.0, "b")
     assert printed and "the score fell below half of its best, 60.00 (collapse)" in printed
-    spread = CollapseDetector(composed(encoder, PULL, folder=folder, rows=240)).numbers
+    spread = watch.measure
     assert spread(torch.ones(1, 4)) == {}
     same = spread(torch.ones(200, 4))
     assert same[f"{BATCH}.mean_cosine"] == pytest.approx(1)

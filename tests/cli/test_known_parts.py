@@ -4,7 +4,7 @@ import pytest
 
 from cse_cli.plugins.directory import known_commands, known_parts
 from cse_cli.plugins.installed import Installed
-from cse_core.capabilities import flatten
+from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.records import ComponentSpec, Kind, StoreSpec, SuiteSpec
 from cse_core.registry.manager import load_plugins
@@ -26,9 +26,9 @@ def test_the_list_is_what_the_distributions_bring() -> None:
     brought = set()
     for info in infos:
         for record in info.parts:
-            provides: tuple[str, ...] = ()
+            provides: tuple[Need, ...] = ()
             if isinstance(record, ComponentSpec):
-                provides = tuple(flatten(record.declared("provides", record.options_class())))
+                provides = record.provided(record.options_class())
             elif isinstance(record, SuiteSpec) and record.dev:
                 provides = (DEV_OF_ROWS if record.dev == "rows" else DEV,)
             # Studies are many, and no message asks for one that is not installed.
@@ -67,7 +67,7 @@ def test_parts_of_a_known_paper() -> None:
     ):
         with pytest.raises(CseError, match=f"pip install {distribution}"):
             find()
-    token = "view:soft_negative"
+    token = Need("view", "soft_negative")
     none = Registry([], known=known_parts())
     some = Registry.from_plugins([plugin("cse-s:s", NEGATION)], known_parts())
     (found,) = none.providers_elsewhere(token)

@@ -68,7 +68,7 @@ def losses(composition: Composition, device: str) -> tuple[list[float], bool]:
 
     ``WAITS`` has what the second and the third step waited for.
     """
-    with patch("cse_engine.run.run.resolve_device", lambda _: torch.device(device)):
+    with patch("cse_engine.run.prepare.resolve_device", lambda _: torch.device(device)):
         rig = Rig(composition)
         found = [rig.session.prepare().step(count_negatives=True)]
     WAITS.clear()

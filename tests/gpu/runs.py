@@ -12,8 +12,10 @@ from pathlib import Path
 import torch
 
 from cse_core.reporter import Reporter
+from cse_defaults.texts import read_data
 from cse_engine.compose.compose import resolve
-from cse_engine.run.run import resume, train
+from cse_engine.run.prepare import prepare
+from cse_engine.run.run import read_run, resume, train
 from cse_engine.run.signals import Stopped
 from cse_engine.run.trainer import Outcome
 from tests.benchmarks.inputs import Shape, make_model, read, registry, write
@@ -44,7 +46,8 @@ def simcse(
     """Train the starter's encoder; ``done`` is called after each step."""
     sets = (f"train.device={setting.device}", *sets)
     composition = resolve(registry(), recipe="simcse", kinds={"aug": aug}, sets=sets)
-    return train(composition, registry(), out=out, reporter=Steps(done))
+    prepared = prepare(composition, registry(), reporter=Steps(done), read_texts=read_data)
+    return train(prepared, out)
 
 
 def drawn(
@@ -91,7 +94,12 @@ def resumed(setting: Setting) -> None:
             try:
                 simcse(setting, folder / "parts", *sets, aug=aug, done=stop)
             except Stopped:
-                resume(folder / "parts", registry(), reporter=Reporter())
+                begun = read_run(folder / "parts", registry())
+                resume(
+                    begun,
+                    prepare(begun.composition, registry(), reporter=Reporter(),
+                            read_texts=read_data, recorded=begun.settings["run"]),
+                )  # fmt: skip
             files = sorted((folder / "whole/model").rglob("*.safetensors"))
             same = {
                 other: bool(files)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import cse
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _SENTENCE, _TRANSLATION = "sentence2", "fraternal"
+_ROWS, _SEED = 64, 1111
+"""Texts of an encoder call, and the seed of what is drawn."""
 
 
 def scores(point: Mapping[str, Any]) -> dict[str, float]:
@@ -42,13 +49,7 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
     for row in rows:
         translations.setdefault(row[_SENTENCE], row[_TRANSLATION])
     model = cse.load(str(point["model"]))
-    options = {"lexicon": point["lexicon"]} if point.get("lexicon") else {}
-    vectors = model.encode_view(
-        {"text": list(translations), _TRANSLATION: list(translations.values())},
-        point.get("aug") or None,
-        options,
-        dropout=bool(point.get("dropout")),
-    )
+    vectors = _encode_changed(model, translations, point)
     places = {text: place for place, text in enumerate(translations)}
     first = unit(model.encode([row["sentence1"] for row in rows]))
     second = unit(vectors[[places[row[_SENTENCE]] for row in rows]])
@@ -57,6 +58,58 @@ def scores(point: Mapping[str, Any]) -> dict[str, float]:
     if math.isnan(correlation):
         raise cse.CseError("all grades or all cosines are equal", where=name)
     return {"spearman": round(100 * correlation, 4), "pairs": len(rows)}
+
+
+def _encode_changed(
+    model: cse.Model, translations: Mapping[str, str], point: Mapping[str, Any]
+) -> NDArray[np.float32]:
+    """Encode texts ``[N, D]`` with an augmenter and dropout, as a view of training is.
+
+    A session makes the augmenter, which sees the texts as the rows of its round.
+    """
+    import torch
+
+    from cse_core.functional import derive_seed
+    from cse_core.types import SENTENCE, View
+    from cse_ifcl.words import WordAugmenter
+
+    texts, aug, view = list(translations), point.get("aug"), View("positive", "positive", "online")
+    options = {f"aug.{aug}.lexicon": point["lexicon"]} if point.get("lexicon") else {}
+    data = {"text": texts, _TRANSLATION: list(translations.values())}
+    sentences, device = model.loaded.sentence_encoder, model.loaded.device
+    with cse.Session(
+        "simcse", model=model.name, pool="model", data=data, dev="none", aug=aug or None,
+        options={"train.seed": _SEED, **options},
+    ) as session:  # fmt: skip
+        part: Any = session.parts[f"aug.{aug}"] if aug else None
+        online: Any = session.encoder()
+    online.dropout_source.seed(_SEED)
+    sentences.encoder.use_dropout(online.dropout_source)
+
+    def encode(rows: torch.Tensor, step: int) -> torch.Tensor:
+        seed = derive_seed(_SEED, 0, step, "part", "words", "rank 0", f"aug.{aug}", view.name)
+        ctx: Any = SimpleNamespace(
+            round=0, rows=rows, device=device,
+            generator=lambda *_, **__: torch.Generator().manual_seed(seed),
+        )  # fmt: skip
+        batch = [texts[row] for row in rows.tolist()]
+        hooks: dict[str, Any] = {}
+        if isinstance(part, WordAugmenter):
+            batch = part(batch, None, view, ctx)
+        content = sentences.tokenizer.content(batch, sentences.max_length)
+        tokens = sentences.clip(sentences.rows(content, "anchor"))
+        if part is not None and not isinstance(part, WordAugmenter):
+            name = "on_words" if part.options.at == "word_embeddings" else "on_input"
+            placed = tokens.to(device)
+            hooks[name] = lambda values: part(values, placed, view, ctx).to(values.dtype)
+        return sentences.embed(tokens, device, len(rows), **hooks)[SENTENCE].vectors.float().cpu()
+
+    sentences.encoder.train(bool(point.get("dropout")))
+    with torch.no_grad():
+        batches = enumerate(torch.split(torch.arange(len(texts)), _ROWS))
+        vectors = torch.cat([encode(rows, step) for step, rows in batches])
+    sentences.encoder.eval()
+    return vectors.numpy()
 
 
 def _installed(name: str) -> Sequence[Mapping[str, Any]]:

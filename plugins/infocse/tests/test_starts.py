@@ -17,7 +17,7 @@ from tokenizers import processors
 from cse_core.errors import CseError
 from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.compose.settings import TrainOptions
-from cse_engine.run.rounds import TrainingRound
+from cse_engine.run.rounds import TrainingRound, round_options
 from plugins.infocse.tests.made_up import corpus_of, mined
 from tests.fixtures.decoders import make_letters
 from tests.fixtures.methods import refusal, round_context
@@ -173,7 +173,7 @@ def test_epochs_of_a_round_and_max_steps_of_the_run_both_bound_it() -> None:
         ({"batch_size": 10}, 30, 30),
         ({"batch_size": 10, "epochs": 2, "max_steps": 50}, 30, 50),
     ):
-        options = TrainingRound(pairs, train=own, number=1).options(TrainOptions(max_steps=most))
+        options = round_options(TrainingRound(pairs, train=own), TrainOptions(max_steps=most))
         assert options.steps(100) == wanted
 
 

@@ -28,9 +28,11 @@ from transformers import AutoModel
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.reporter import Reporter
+from cse_defaults.texts import read_data
 from cse_defaults.transformers.encoder import PackedEncoder
 from cse_defaults.transformers.pretrained import load_tokenizer
 from cse_defaults.transformers.tokenizer import TextTokenizer
+from cse_engine.run.prepare import prepare
 from cse_engine.run.run import train
 from cse_engine.step.sentence_encoder import SentenceEncoder
 from tests.fixtures.decoders import make_letters
@@ -243,7 +245,8 @@ def test_a_trained_model_encodes_without_denoising(tmp_path: Path) -> None:
     """The state of the mask in the template of anchors; the card says why no other tool does it."""
     sets = ["train.max_steps=2", "inference.pool=template", "model.max_length=64"]
     composition = compose(recipe="promptbert", sets=sets)
-    train(composition, installed_registry(), out=tmp_path / "run", reporter=Reporter())
+    made = prepare(composition, installed_registry(), reporter=Reporter(), read_texts=read_data)
+    train(made, tmp_path / "run")
     model = load(str(tmp_path / "run"), installed_registry())
     assert model.description == "pooling template", "no dense layer"
     hf = model.sentence_encoder.tokenizer.hf

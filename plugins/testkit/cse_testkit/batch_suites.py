@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cse_core.capabilities import flatten
+from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore, PositiveMiner
@@ -411,11 +411,10 @@ class MinerSuite(PartSuite):
     def promise_its_groups_can_be_used(self) -> None:
         """Each group is in ``provides``; vectors are finite, weights too and not below zero."""
         planned = self.trial().planned
-        provided = set(flatten(planned.spec.declared("provides", planned.options)))
         for call in self.trial().calls("mine"):
             for name, found in call.result.items():
-                there = f"positives:{name}" in provided
-                assert there, f"finds positives:{name}, which its record does not provide"
+                provided = Need("positives", name) in planned.provides
+                assert provided, f"finds positives:{name}, which its record does not provide"
                 weights = torch.ones(1) if found.weights is None else found.weights
                 fine = bool(found.vectors.isfinite().all()) and bool(weights.isfinite().all())
                 assert fine, f"group {name} has vectors or weights that are not finite"

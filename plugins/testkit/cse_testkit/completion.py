@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cse import Composition
 from cse_cli.api import Registered, Registry, as_typed
-from cse_core.capabilities import Requirement, flatten
+from cse_core.capabilities import Need
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.protocols import Corpus
 from cse_core.records import (
@@ -29,6 +29,9 @@ from cse_testkit.tiny import Columns, declared_columns, shared_encoder, tiny_cor
 Found = Registered[ComponentSpec]
 KINDS = tuple(kind for kind in COMPONENT_SPECS if kind != "metric")
 """Kinds whose parts stand in one run."""
+_MET = ("branch", "precision", "mask-token", "end-token")
+"""Kinds of needs that every run of the kit meets."""
+_LEVELS = (Need("level", SENTENCE), Need("level", INPUT))
 
 
 def complete(
@@ -103,16 +106,16 @@ class Needed:
         options = self._options_of(found)
         if options is None:
             return
-        needs = [*found.spec.declared("requires", options)]
+        needs = [*found.spec.required(options)]
         for name, kind in found.spec.declared("reads", options).items():
             self.columns.setdefault(name, kind)
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
-            needs += [f"view:{view}" for view in views]
+            needs += [(Need("view", view),) for view in views]
         if isinstance(options, StoreOptions):
-            needs.append(f"view:{options.view}")
+            needs.append((Need("view", options.view),))
         if isinstance(options, StoreOptions | MinerOptions):
-            needs.append(f"level:{options.level}")
+            needs.append((Need("level", options.level),))
         for need in needs:
             self._meet(need)
 
@@ -120,30 +123,27 @@ class Needed:
         given = self.options.get((found.spec.kind, found.name))
         return found.spec.options_class(**given) if given else found.spec.default_options()
 
-    def _provided(self, part: Found) -> list[str]:
+    def _provided(self, part: Found) -> tuple[Need, ...]:
         options = self._options_of(part)
-        return [] if options is None else list(flatten(part.spec.declared("provides", options)))
+        return () if options is None else part.spec.provided(options)
 
-    def _meet(self, need: Requirement) -> None:
+    def _meet(self, alternatives: tuple[Need, ...]) -> None:
         """Meet a requirement, by the first of its alternatives that can be met."""
-        alternatives = (need,) if isinstance(need, str) else need
-        there = {each for part in self.parts for each in self._provided(part)}
-        if not there & set(alternatives):
-            any(self._meet_one(each) for each in alternatives)
+        provided = {need for part in self.parts for need in self._provided(part)}
+        if provided.isdisjoint(alternatives):
+            any(self._meet_one(need) for need in alternatives)
 
-    def _meet_one(self, need: str) -> bool:
-        prefix, _, name = need.partition(":")
-        view = self.registry.views.get(name) if prefix in ("view", "positives") else None
-        if need == "vocab:cased":
+    def _meet_one(self, need: Need) -> bool:
+        kind, name = need
+        view = self.registry.views.get(name) if kind in ("view", "positives") else None
+        if kind == "vocab":
             self.cased = True
         elif view is not None and (view.optional or view.column == "text"):
             pass
-        elif need == "pairs" or prefix == "column" or view is not None:
+        elif kind in ("pairs", "column") or view is not None:
             column = view.column if view is not None else name or "positive"
             self.columns.setdefault(column, "text")
-        elif prefix in ("view", "positives", "labels") or (
-            prefix == "level" and name not in (SENTENCE, INPUT)
-        ):
+        elif kind not in _MET and need not in _LEVELS:
             providers = self.registry.providers(need)
             if not providers:
                 return False
@@ -167,12 +167,12 @@ class Needed:
         self.kinds["pool"] = _list([*(rows or ["cls"]), *slices, *(heads or ["mlp"])])
         losses = [self._name_of(part) for part in self._parts_of("loss")] or ["infonce"]
         for part in self.parts:
-            for prefix, _, name in (each.partition(":") for each in self._provided(part)):
-                if prefix == "positives" and part.spec.kind == "positives":
+            for form, name in self._provided(part):
+                if form == "positives" and part.spec.kind == "positives":
                     level = cast(MinerOptions, self._options_of(part)).level
                     losses.append(f"infonce:on-{name}")
                     self.sets += [f"loss.on-{name}.target={name}", f"loss.on-{name}.level={level}"]
-                if prefix == "level":
+                if form == "level":
                     losses.append(f"infonce:at-{name}")
                     self.sets.append(f"loss.at-{name}.level={name}")
         self.kinds["loss"] = _list(losses)

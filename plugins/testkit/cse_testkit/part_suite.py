@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -15,7 +16,7 @@ from torch import nn
 from cse import open_run
 from cse_cli.api import Registered, describe, resolve
 from cse_core import parts
-from cse_core.capabilities import flatten, is_known
+from cse_core.capabilities import describe_fault, parse_needs
 from cse_core.errors import CseError, PartError
 from cse_core.loading import load_factory
 from cse_core.options import Options
@@ -77,8 +78,9 @@ class RecordSuite(Suite):
         """What it provides and requires are capabilities, also where its options decide."""
         spec, options = self.found().spec, self.given_options()
         for field in ("provides", "requires"):
-            wrong = [name for name in flatten(spec.declared(field, options)) if not is_known(name)]
-            assert not wrong, f"{field} has {wrong[0]!r}, which is not a known capability"
+            for need in chain.from_iterable(parse_needs(spec.declared(field, options))):
+                fault = describe_fault(str(need))
+                assert fault is None, f"{field} has {str(need)!r}, not a capability; {fault}"
 
     def promise_its_factory_makes_a_part_of_its_kind(self) -> None:
         """The factory is importable and a subclass of its kind's base class."""
@@ -198,17 +200,13 @@ class PartSuite(RecordSuite):
         """
         trial, run = self.trial(), self.trial().composition
         level = getattr(trial.planned.options, "level", "sentence")
-        mined = [
-            flatten(each.spec.declared("provides", each.options)) for each in run.of("positives")
-        ]
-        groups = [name for each in mined for name in each if name.startswith("positives:")]
         return make_batch(
             sentences=sentences,
             rows=[(17 + 5 * number) % len(trial.corpus) for number in range(sentences)],
             segments=1 if level in ("sentence", "input") else 2,
             dimension=trial.rig.session.encoder().hidden_size,
             views={each.name: each.role for each in run.views if each.name != "anchor"},
-            groups={name.partition(":")[2]: 2 for name in groups},
+            groups=dict.fromkeys(run.groups, 2),
             level=level,
             levels=("sentence", "input"),
             dtype=dtype,

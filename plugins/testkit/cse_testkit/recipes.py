@@ -147,8 +147,8 @@ class RecipeSuite(Suite):
             return self.declared()
         run = self.resolved(self.encoders()[-1])
         wanted = [view.column for view in run.views if view.column is not None]
-        needs = (each[0] for part in run.parts for each in part.requires)
-        wanted += [need.partition(":")[2] for need in needs if need.startswith("column:")]
+        needs = (alternatives[0] for part in run.parts for alternatives in part.requires)
+        wanted += [need.name for need in needs if need.kind == "column"]
         rounds = any(getattr(part.spec, "rounds", False) for part in run.parts)
         if rounds or run.data.unit != "sentence":
             wanted += ["document", "title"]

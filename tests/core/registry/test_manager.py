@@ -120,6 +120,7 @@ BROKEN = {
         plugin(loss("x", "requires=('mask-tokens',)")),
         "did you mean mask-token or end-token?",
     ),
+    "a-kind-alone": (plugin(loss("x", "requires=('view',)")), "has 'view', which is not a known"),
     "unknown-alternative": (plugin(loss("x", "requires=(('pairs', 'vew:a'),)")), "has 'vew:a'"),
     "token-no-tuple": (plugin(loss("x", "provides='pairs'")), "provides is 'pairs', not a tuple"),
     "name-twice": (plugin(loss("x"), loss("x")), "loss 'x' is returned twice"),

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.options import LossOptions, Options
 from cse_core.records import (
@@ -135,9 +136,9 @@ def test_what_an_unknown_name_may_mean() -> None:
 
 def test_providers_are_installed_parts() -> None:
     made = registry(info("cse-x:x", SLICES, NEEDY), info("cse-sncse:sncse", NEGATION))
-    assert [part.name for part in made.providers("level:segment")] == ["slices"]
-    assert made.providers("pairs") == [], "an option of it must be set"
+    assert [part.name for part in made.providers(Need("level", "segment"))] == ["slices"]
+    assert made.providers(Need("pairs")) == [], "an option of it must be set"
     broken = replace(NEGATION, options="no.such:Options", provides=lambda o: ("pairs",))
-    assert registry(info("cse-x:x", broken)).providers("pairs") == []
-    (provider,) = made.providers("view:soft_negative")
+    assert registry(info("cse-x:x", broken)).providers(Need("pairs")) == []
+    (provider,) = made.providers(Need("view", "soft_negative"))
     assert provider.qualified == "cse-sncse/negation"

@@ -14,7 +14,7 @@ from cse_testkit.batches import tiny_tokenizer
 import cse
 from cse_cli.plugins.installed import Installed
 from cse_defaults.texts import Corpus, Data
-from cse_engine.run.run import training_corpus
+from cse_engine.run.prepare import training_corpus
 from tests.fixtures.methods import refusal
 
 A, B, C, D = "A man is eating.", "A man eats food.", "Nobody is eating.", "The sky is dark."

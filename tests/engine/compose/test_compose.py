@@ -8,10 +8,21 @@ import pytest
 
 from cse_cli.options.paths import option_paths
 from cse_cli.training.plan import data_flow
-from cse_core.errors import CseErrors
+from cse_core.errors import CseError, CseErrors
+from cse_core.records import AugmenterSpec, LossSpec
 from cse_core.texts import DataOptions
+from cse_engine.compose.compose import resolve
 from cse_engine.run.recipe_file import as_recipe
-from tests.fixtures.parts import BERT, chosen, compose, made, paths, recipe, refused
+from tests.fixtures.parts import (
+    BERT,
+    chosen,
+    compose,
+    made,
+    made_up_registry,
+    paths,
+    recipe,
+    refused,
+)
 from tests.fixtures.tiny import Known
 
 HARD = {"columns": ("text", "negative")}
@@ -39,6 +50,18 @@ def test_without_a_recipe_the_default_is_composed(tmp_path: Path) -> None:
     assert default.inference_pool is not None and default.inference_pool.use == "mean"
     other = compose(recipe(tmp_path, '[[loss]]\nuse = "infonce"\n'))
     assert (other.inference.pool, other.notes) == (None, ()), "recipes do not take this over"
+
+
+def test_a_need_of_a_plugins_own_is_met_by_the_part_that_provides_it() -> None:
+    for word in ("topics", "topics:fine"):
+        needy = LossSpec(name="topical", summary="s", factory="m:C", requires=(word,))
+        source = AugmenterSpec(name="topics", summary="s", factory="m:C", provides=(word,))
+        registry = made_up_registry(needy, source)
+        kinds: dict[Any, list[str]] = {"loss": ["topical"]}
+        with pytest.raises(CseError, match="loss.topical: needs .*; add --aug .topics"):
+            resolve(registry, kinds=kinds, facts=BERT)
+        found = resolve(registry, kinds={**kinds, "aug": ["+topics"]}, facts=BERT)
+        assert "aug.topics" in paths(found)
 
 
 def test_a_kind_flag_replaces_adds_and_takes_away() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from cse_core.reporter import Reporter
 from cse_defaults.basics.infonce import Infonce
 from cse_defaults.texts import Corpus, read_data
 from cse_engine.run.checkpoint import Checkpoint, weights
-from cse_engine.run.run import resume, train
+from cse_engine.run.run import read_run, resume, train
 from cse_engine.run.selection import Scorer
 from cse_engine.run.signals import Stopped
-from cse_engine.run.trainer import Trainer
+from cse_engine.run.trainer import Outcome, Trainer
 from tests.fixtures.small_parts import Near, TwoRounds
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
@@ -290,17 +291,23 @@ def test_parts_see_the_corpus_before_a_folder(
             raise CseError("cannot use these rows", where="loss.infonce")
 
     monkeypatch.setattr(Infonce, "prepare", prepare)
+    made = partial(prepare, registry=registry, reporter=Reporter(), read_texts=read_data)
+
+    def go_on() -> Outcome:
+        recorded = read_run(out, registry)
+        return resume(recorded, made(recorded.composition, recorded=recorded.settings["run"]))
+
     with pytest.raises(CseError, match="cannot use these rows"):
-        train(composition, registry, out=out, reporter=Reporter(), read_texts=read_data)
+        made(composition)
     assert not out.exists()
     stopping = Reporter()
     stopping.step = lambda done: signal.raise_signal(signal.SIGTERM)  # type: ignore[method-assign]
     with pytest.raises(Stopped):
-        train(composition, registry, out=out, reporter=stopping)
+        train(made(composition, reporter=stopping), out)
     rows = file.read_text(encoding="utf-8")
     file.write_text(rows.replace("near", "on"), encoding="utf-8")
     with pytest.raises(CseError, match="data.path: has changed since the run started"):
-        resume(out, registry, reporter=Reporter())
+        go_on()
     file.write_text(rows, encoding="utf-8")
-    assert resume(out, registry, reporter=Reporter()).steps == 3
+    assert go_on().steps == 3
     assert seen == [False, False, True]

@@ -23,7 +23,7 @@ def test_units() -> None:
         ("2 epochs", 10, 16, 4),
         ("1epoch", 100, 16, 1),
     ):
-        assert Intervals(1, evaluate, 0).evaluations(patience, per_epoch) == wanted
+        assert Intervals(1, evaluate, 0, 9).evaluations(patience, per_epoch) == wanted
     for value in (0, -1, "0 steps", "two epochs", "5 minutes", "2.5 epochs"):
         with pytest.raises(ValidationError, match="must be"):
             TrainOptions(patience=value)
