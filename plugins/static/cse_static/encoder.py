@@ -18,7 +18,7 @@ class Table(nn.Module):
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(*vectors.shape, _weight=vectors)
+        self.embedding = nn.Embedding(len(vectors), vectors.shape[1], _weight=vectors)
 
 
 class StaticEncoder(Encoder):
