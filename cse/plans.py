@@ -91,6 +91,7 @@ class Chosen(TypedDict, total=False):
         pool: Poolers and heads.
         positives: Positive miners.
         negatives: Negative stores.
+        sampler: What chooses the rows of each batch.
         loss: Losses.
         branch: Branches.
         metric: Metrics.
@@ -110,6 +111,7 @@ class Chosen(TypedDict, total=False):
     pool: Names
     positives: Names
     negatives: Names
+    sampler: Names
     loss: Names
     branch: Names
     metric: Names

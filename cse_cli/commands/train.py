@@ -46,9 +46,7 @@ def train(
     ] = False,
     resume: Annotated[
         Path | None,
-        option(
-            metavar="DIR|auto", help="Resume a stopped run; auto: start or resume the run in --out."
-        ),
+        option(metavar="DIR|auto", help="Resume a run; auto: --out, or start it."),
     ] = None,
     save_recipe: Annotated[
         Path | None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _COLUMN = "data.columns."
+Places = dict[str, list[tuple[str, int]]]
+"""By text, in which files it is and where: the row of a table, the passage of a document."""
 
 ColumnsOption = Annotated[
     list[str] | None,
@@ -95,20 +96,62 @@ def rows_of(
     return [text if text.startswith(title) else f"{title} {text}".strip() for title, text in both]
 
 
-def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
-    from cse_defaults.texts.files import file_lines, format_of, open_file
+def read_places(
+    files: Sequence[str], registry: Registry, columns: dict[str, str]
+) -> tuple[Places, list[str]]:
+    """Return the texts of files and folders with their places, and what to say of them.
 
-    if file != STDIN and (registry.has("dataset", file) or format_of(file) != "txt"):
+    They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
+    """
+    from cse_defaults.texts.documents import MARKED, read_document, read_documents
+    from cse_defaults.texts.files import is_saved
+
+    found: Places = {}
+    notes: list[str] = []
+    tables = False
+
+    def add(text: str, name: str, place: int) -> None:
+        if text.strip():
+            found.setdefault(text, []).append((name, place))
+
+    for file in files:
+        folder = Path(file).expanduser()
+        if folder.is_file() and folder.suffix.lower() in MARKED:
+            for number, text in enumerate(read_document(folder, file).passages, 1):
+                add(text, file, number)
+            continue
+        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
+            tables = True
+            for row, text in enumerate(rows_of(file, registry, columns), 1):
+                add(text, file, row)
+            continue
+        documents, said = read_documents(folder, file)
+        notes += said
+        for document in documents:
+            for number, text in enumerate(document.passages, 1):
+                add(text, str(document.path), number)
+    if not tables:
+        check_lines(columns)
+    if not found:
+        raise CseError("no text is in these files", where=files[0])
+    return found, notes
+
+
+def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
+    from cse_defaults.texts.files import file_lines
+    from cse_defaults.texts.sources import find_source
+
+    source = None if file == STDIN else find_source(file, registry)
+    if source is not None and not source.seen.unnamed:
         texts = rows_of(file, registry, columns, titled=False)
         if blank := texts.count(""):
             what = "blank row has" if blank == 1 else "blank rows have"
             echo_err(f"{file}: {blank:,} {what} the vector of an empty text")
         return iter(texts)
     check_lines(columns)
-    if file == STDIN:
+    if source is None:
         return _filled(_stdin(), "stdin")
-    opened = open_file(file, Path(file).expanduser())
-    return _filled(file_lines(opened), file)
+    return _filled(file_lines(file), file)
 
 
 def _filled(lines: Iterator[str], where: str) -> Iterator[str]:

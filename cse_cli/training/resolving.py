@@ -41,7 +41,7 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     from cse_engine.compose.models import Models
 
     dev = [known_set(name, plugins, "--dev") for name in choice.dev]
-    data = [_with_weight(name) for name in choice.data]
+    data = [_with_weight(name, plugins.registry) for name in choice.data]
     weights = [weight for _, weight in data] if any(weight != 1 for _, weight in data) else []
     # Of a recipe they are about its own data.
     about_data = [f"data.weights={weights}", "data.prompts=[]"] if data else []
@@ -72,12 +72,12 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     return replace(composition, warnings=(*composition.warnings, *lines))
 
 
-def _with_weight(data: str) -> tuple[str, float]:
+def _with_weight(data: str, registry: Registry) -> tuple[str, float]:
     """Return name and weight of ``FILE:2``, where ``FILE`` ends as a file of texts does."""
-    from cse_defaults.texts.files import format_of
+    from cse_core.registry.names import ending_of
 
     found = re.fullmatch(r"(.+):(\d+\.?\d*|\.\d+)", data)
-    if found is None or not format_of(found[1]) or os.path.exists(data):
+    if found is None or not ending_of(found[1], registry) or os.path.exists(data):
         return data, 1.0
     return found[1], float(found[2])
 
@@ -119,7 +119,7 @@ def absolute_path(value: Any, registry: Registry) -> Any:
     Names of installed encoders and data sets go before files.
     """
     path = os.path.expanduser(value or "")
-    name = value in _WORDS or registry.has("encoder", value) or registry.has("dataset", value)
+    name = value in _WORDS or registry.has("encoder", value) or value in registry.datasets()
     return value if name or not os.path.exists(path) else os.path.abspath(path)
 
 
@@ -203,7 +203,7 @@ def _of_patience(run: Composition, registry: Registry) -> Iterator[str]:
     Where a recipe counts on it, such as one whose steps at most are many more than it takes, the
     run would be as much longer, and nothing else would say so.
     """
-    train, installed = run.train, {found.name for found in registry.datasets()}
+    train, installed = run.train, registry.datasets()
     has_pairs = any(path in installed for path in run.data.path)  # what auto finds pairs of
     named = (has_pairs if name == "auto" else name != "none" for name in train.dev)
     if run.data.held_out or any(named):

@@ -7,7 +7,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -241,7 +241,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
         there = plugins.locate("sts", data_folder()[0]).there
         if there or not own:  # else it would score the starter's synthetic pairs
             echo(f"  cse eval {run}{' --suite sts' if there else ''}")
-    if own:
+    if own and "search" in plugins.commands.usable:
         echo(f"  cse index {run} {' '.join(map(quote, own))}")
         echo(f"  cse search {run} 'what to look for' --bm25 0.3")
     else:
@@ -263,14 +263,8 @@ def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any
     """Return what came of the run, with everything that was printed meanwhile."""
     return {
         "run": str(folder),
+        **asdict(outcome),
         "model": str(outcome.model),
-        "steps": outcome.steps,
-        "step": outcome.step,
-        "round": outcome.round,
-        "chosen_by": outcome.chosen_by,
-        "score": outcome.score,
-        "start": outcome.start,
-        "scores": outcome.scores,
         "verdicts": list(outcome.verdicts),
         "seconds": round(outcome.seconds, 1),
         "messages": list(reporter.messages),

@@ -35,7 +35,7 @@ def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse a run without a row pooler, and two of these, parts that slice, or adapters."""
+    """Refuse a run without a row pooler, and two of these, slicers, samplers or adapters."""
     rows, slices = run.pools(RowPoolerSpec), run.pools(SliceSpec)
     if not rows:
         names = installed_poolers(registry, RowPoolerSpec)
@@ -43,8 +43,9 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
         if len(names) > 1:
             hint += f" (or {', '.join(names[1:])})"
         yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
-    adapters = run.of("adapter")
-    for noun, parts in (("row pooler", rows), ("slice stage", slices), ("adapter", adapters)):
+    single = {"row pooler": rows, "slice stage": slices}
+    single |= {"sampler": [*run.of("sampler")], "adapter": [*run.of("adapter")]}
+    for noun, parts in single.items():
         names = [part.name for part in parts]
         if len(names) > 1:
             kind = parts[0].kind
