@@ -83,7 +83,8 @@ def read_table(
         hint = "write them as " + ", ".join(f"*{end}" for end in TABLES) + " (each also .gz)"
         raise CseError(what, where=name, hint=hint)
     if tables := getattr(reader, "tables", None):
-        return next(tables(at, wanted)).column_names, reader.rows(at, wanted)
+        columns: list[str] = next(tables(at, wanted)).column_names
+        return columns, ((place, dict(row)) for place, row in reader.rows(at, wanted))
     rows = iter(reader.rows(at, wanted))
     first = next(rows, None)
     if first is None:

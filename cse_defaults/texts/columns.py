@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
-from cse_core.texts import Cell
-from cse_defaults.texts.tables import NUMBER, Seen, text_array
+from cse_defaults.texts.tables import NUMBER, Seen, TextCell, text_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -251,7 +250,7 @@ def gathered(
     graded are refused: none is known to be a positive.
     """
     by_plain = {plain(name): name for name in table.column_names}
-    made: dict[str, Sequence[Cell]] = {}
+    made: dict[str, Sequence[TextCell]] = {}
     parts: dict[str, list[str]] = {}
     for target in ("positive", "negative"):
         for stem in map(plain, KNOWN_COLUMNS[target]):
