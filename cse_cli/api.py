@@ -36,7 +36,7 @@ from cse_engine.compose.compose import resolve
 from cse_engine.compose.models import Models
 from cse_engine.compose.reading import read_toml
 from cse_engine.compose.settings import CORE_OPTIONS
-from cse_engine.compose.values import as_typed
+from cse_engine.compose.values import format_value
 
 if TYPE_CHECKING:
     from cse_core.reporter import Reporter
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "Choice", "Installed", "Loading", "ModelArgument",
     "Models",
-    "PluginInfo", "Registered", "Registry", "absolute_path", "as_typed", "check_can_load",
+    "PluginInfo", "Registered", "Registry", "absolute_path", "format_value", "check_can_load",
     "check_model", "check_out_file", "check_out_folder", "check_read", "choice_flags", "code",
     "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
     "describe", "echo", "echo_err", "fail", "installed", "is_hub_reachable",

@@ -27,6 +27,7 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    SamplerSpec,
     ScheduleSpec,
     SourceSpec,
     StoreSpec,
@@ -117,6 +118,19 @@ def cse_negative_stores() -> Iterable[StoreSpec]:
         def cse_negative_stores():
             summary = "keys of earlier batches"
             return [StoreSpec(name="queue", summary=summary, factory="my_package.queue:Queue")]
+    """
+
+
+@_hookspec
+def cse_samplers() -> Iterable[SamplerSpec]:
+    """Return samplers: ``--sampler``.
+
+    Example::
+
+        @hookimpl
+        def cse_samplers():
+            summary = "short texts first"
+            return [SamplerSpec(name="short", summary=summary, factory="my_package.short:Short")]
     """
 
 

@@ -45,6 +45,7 @@ class Encoder(nn.Module):
             the first token (BERT's pooler); None without one.
         dropout_source: What its dropout masks are drawn from; None: torch's own generator.
         only_fp32: Whether it computes in fp32 under autocast too.
+        tokens_at_once: Tokens of a call without gradient; None: as many as suit a transformer.
         why_padded: Why rows are padded, one clause; None where no work is done on padding.
     """
 
@@ -57,6 +58,7 @@ class Encoder(nn.Module):
     own_pooler: Mapping[str, Tensor] | None = None
     dropout_source: DropoutSource | None = None
     only_fp32: bool = False
+    tokens_at_once: int | None = None
     why_padded: str | None = None
 
     def use_dropout(self, source: DropoutSource) -> None:

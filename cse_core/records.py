@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from cse_core.options import Options
 
 Kind = Literal[
-    "aug", "pool", "transform", "positives", "negatives", "loss", "branch", "metric", "adapter"
+    "aug",
+    "pool",
+    "transform",
+    "positives",
+    "negatives",
+    "sampler",
+    "loss",
+    "branch",
+    "metric",
+    "adapter",
 ]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 DataKind = Literal[
@@ -240,6 +249,13 @@ class StoreSpec(ComponentSpec):
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = lambda o: (o.view,)
     keeps: bool = False
     side: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerSpec(ComponentSpec):
+    """Record of a ``Sampler``; a run has at most one."""
+
+    kind: ClassVar[Kind] = "sampler"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -511,6 +527,7 @@ RECORD_KINDS = (
     RecordKind(TransformSpec, "cse_transforms", "transform", "Change the vectors of a batch."),
     RecordKind(MinerSpec, "cse_positive_miners", "positive miner", "Find more positives."),
     RecordKind(StoreSpec, "cse_negative_stores", "negative store", "Add or weigh negatives."),
+    RecordKind(SamplerSpec, "cse_samplers", "sampler", "Choose the rows of each batch."),
     RecordKind(LossSpec, "cse_losses", "loss", "Minimise this; several are summed."),
     RecordKind(BranchSpec, "cse_branches", "branch", "Encode views with a copy of the encoder."),
     RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),

@@ -73,7 +73,7 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.cards.scores": ("keep_scores",),
     "cse_cli.training.resolving": (
         *("composition_of", "check_read", "absolute_path", "with_absolute_paths", "find_model"),
-        *("CORE_OPTIONS", "as_typed", "read_toml"),
+        *("CORE_OPTIONS", "format_value", "read_toml"),
     ),
     "cse_engine.compose.compose": ("resolve",),
     "cse_core.registry.registry": ("Registry", "Registered", "PluginInfo"),

@@ -26,7 +26,7 @@ _WORDS = (None, "auto", "none", "self")
 
 
 def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> Composition:
-    """Return what a user chose with the flags of :func:`choice_flags`, checked.
+    """Compose and check the flags of :func:`choice_flags`.
 
     Args:
         choice: The command line's choice.
@@ -111,43 +111,6 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
             if options is not None and not text.startswith("~"):
                 parts.append(PlannedPart.of(found, options, name or bare))
     return parts
-
-
-def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
-    """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_engine.compose.reading import default_document, model_document, read_recipe
-    from cse_engine.compose.values import as_typed
-
-    documents = [default_document(alone=choice.recipe is None)]
-    documents.append(model_document(composition.says, composition.facts))
-    if choice.recipe is not None:
-        documents += read_recipe(choice.recipe, installed.registry)
-    typed = {text.partition("=")[0].strip() for text in choice.sets}
-    flags = {"model.name": choice.model, "data.path": choice.data, "train.dev": choice.dev}
-    typed |= {path for path, given in flags.items() if given}
-    shown = []
-    for head in ("model", "data", "train", "inference"):
-        options = getattr(composition, head)
-        for name in options.model_dump(exclude_defaults=True):
-            path = f"{head}.{name}"
-            given = any(f"{each}.".startswith(f"{path}.") for each in typed)
-            source = "the command line" if given else ""
-            for document in reversed(documents):
-                source = source or _origin(document, head, name, composition)
-            value = as_typed(getattr(options, name))
-            shown.append(f"{path} = {value}, from {source or 'the composer'}")
-    return shown
-
-
-def _origin(document: Any, head: str, name: str, composition: Composition) -> str:
-    from cse_engine.compose.draft import holds
-    from cse_engine.compose.reading import CONDITIONS
-
-    for block in reversed(document.table.get("when", ())):
-        if name in block.get(head, {}) and holds(block, composition.facts):
-            shown = ", ".join(f"{key} {block[key]}" for key in CONDITIONS if key in block)
-            return f"{document.label} (when {shown})"
-    return document.label if name in document.table.get(head, {}) else ""
 
 
 def absolute_path(value: Any, registry: Registry) -> Any:

@@ -85,7 +85,8 @@ class Models:
             return package_path(registry.encoder(name).spec.path, where="model.name")
         if os.path.exists(path):
             inside = path / "model"
-            return inside if (inside / "config.json").is_file() else path
+            inner = any((inside / file).is_file() for file in ("config.json", MANIFEST))
+            return inside if inner else path
         if registry.how_to_get("encoder", name):
             registry.encoder(name)
         if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:

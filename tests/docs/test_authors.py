@@ -38,6 +38,7 @@ SECTIONS = {
     "cse_transforms": ("A transform", 'use = "cse-centre/centre"'),
     "cse_positive_miners": ("A positive miner", 'name = "neighbours"'),
     "cse_negative_stores": ("A negative store", "size = 512"),
+    "cse_samplers": ("A sampler", 'use = "cse-by-length/by-length"'),
     "cse_branches": ("A branch", "every = 2"),
     "cse_adapters": ("An adapter", 'name = "biases"'),
     "cse_metrics": ("A metric", 'use = "cse-norms/norms"'),

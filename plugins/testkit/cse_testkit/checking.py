@@ -24,7 +24,7 @@ from cse_core.records import (
     SourceSpec,
     TokenLossSpec,
 )
-from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
+from cse_testkit.batch_suites import LossSuite, MinerSuite, SamplerSuite, StoreSuite
 from cse_testkit.completion import KINDS, Found, path_of, train_together
 from cse_testkit.encoding_suites import (
     AdapterSuite,
@@ -49,6 +49,7 @@ SUITES: dict[Kind, type[RecordSuite]] = {
     "transform": TransformSuite,
     "positives": MinerSuite,
     "negatives": StoreSuite,
+    "sampler": SamplerSuite,
     "loss": LossSuite,
     "branch": BranchSuite,
     "metric": MetricSuite,

@@ -36,7 +36,8 @@ from cse_core.types import Round  # noqa: E402
 from cse_defaults.basics import plugin as basics  # noqa: E402
 from cse_engine.compose.compose import resolve  # noqa: E402
 from cse_engine.compose.models import Models  # noqa: E402
-from cse_engine.run.run import resume, train  # noqa: E402
+from cse_engine.run.prepare import prepare  # noqa: E402
+from cse_engine.run.run import read_run, resume, train  # noqa: E402
 from cse_engine.run.signals import Stopped  # noqa: E402
 from tests.engine.acid import toy  # noqa: E402
 
@@ -101,7 +102,7 @@ def cse_positive_miners() -> list[MinerSpec]:
     return [
         MinerSpec(
             name="next", summary="neighbours", factory=f"{__name__}:Next", rounds=True,
-            columns=("text",), provides=("positives:positive",),
+            columns=("text",),
         )
     ]  # fmt: skip
 
@@ -141,11 +142,15 @@ def run(out: Path, model: Path, stop: int | None, *sets: str) -> Path:
     plan = resolve(
         plugins, kinds=kinds, sets=settings, model=str(model), data=["list"], lookup=read
     )
-    reporter = Stopping(after=stop)
     try:
-        train(plan, plugins, out=out, reporter=reporter, read_texts=read)
+        train(prepare(plan, plugins, reporter=Stopping(after=stop), read_texts=read), out)
     except Stopped:
-        resume(out, plugins, reporter=Stopping(), read_texts=read)
+        record = read_run(out, plugins)
+        settings, reporter = record.settings["run"], Stopping()
+        again = prepare(
+            record.composition, plugins, reporter=reporter, read_texts=read, recorded=settings
+        )
+        resume(record, again)
     return out
 
 
@@ -162,7 +167,6 @@ def journey(folder: Path) -> Iterator[dict[str, Any]]:
     start = folder / "start"
     start.mkdir()
     (start / "toy.json").write_text("{}")
-    (start / "config.json").write_text("{}")
     for name, stop, sets in (
         ("steps", None, ()), ("steps-stopped", 2, ()), ("chunks", None, ("train.chunk_size=4",)),
         ("rounds", None, ()), ("rounds-stopped", 5, ()),

@@ -40,7 +40,6 @@ def cse_poolers() -> list[Record]:
         *_specs(HeadSpec, "WideHead", "wide-head"),
         *_specs(HeadSpec, "RaisingHead", "raising-head"),
         *_specs(RowPoolerSpec, "Remembers", "remembers"),
-        *_specs(RowPoolerSpec, "Fitted", "fitted"),
         *_specs(HeadSpec, "Bent", "bent", options="cse_broken.options:BentOptions"),
     ]
 
