@@ -63,7 +63,8 @@ class TextSource:
         self._open()
 
     def _open(self) -> None:
-        noun, spec = "data set" if self.place.is_dataset else "source", self.place.spec
+        spec = self.place.spec
+        noun = "data set" if spec.is_dataset else "source"
         self.reader = load_factory(spec.factory, where=f"{noun} {spec.name}")()
         self.seen = getattr(self.reader, "seen", None) or Seen()
 
@@ -147,7 +148,7 @@ def find_source(
         raise CseError("the name is empty", where="data.path", hint=hint)
     try:
         place = source_of(name, registry)
-        if where is None and place is not None and place.is_dataset:
+        if where is None and place is not None and place.spec.is_dataset:
             place = None
         path = Path(name if place is None else place.name).expanduser()
         if place is not None and (not place.spec.endings or path.is_file()):
