@@ -143,6 +143,7 @@ class Tokenizer(Protocol):
         before: Ids of the special tokens before a row's content.
         after: Ids of those behind it.
         special_count: Number of both.
+        unknown_id: Id of the token for what the vocabulary lacks; None without one.
         prompt: Text before each text, read with it as one; special in the tokens.
         longest: Content tokens that a run keeps of a text, for another model; None: the run's own.
     """
@@ -151,6 +152,7 @@ class Tokenizer(Protocol):
     before: list[int]
     after: list[int]
     special_count: int
+    unknown_id: int | None
     prompt: str
     longest: int | None
 

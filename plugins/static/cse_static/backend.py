@@ -103,7 +103,7 @@ class Static:
 
         tokenizer = Tokenizer.from_str(_tokenizer_json(_folder(folder, str(folder))))
         tokenizer.no_truncation()
-        unknown = tokenizer.token_to_id(_unknown_token(tokenizer) or "")
+        unknown: Any = tokenizer.token_to_id(_unknown_token(tokenizer) or "")
         rows = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [TokenCount(len(row), len(row), row.ids.count(unknown)) for row in rows]
 
@@ -126,7 +126,7 @@ class Static:
         found = _folder(folder, str(folder))
         vectors = found.table()
         if options.from_scratch:
-            vectors = drawn(*vectors.shape, seed)
+            vectors = drawn(vectors, seed)
         encoder = StaticEncoder(vectors)
         encoder.requires_grad_(not options.freeze_embeddings)
         tokenizer = _tokenizer(found, options.prompt or "")
