@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.files import atomic_file, cache_folder
-from cse_core.registry.names import COMPRESSIONS, source_of, unpacked
+from cse_core.registry.names import source_of, unpacked
 from cse_core.texts import Wanted
 from cse_defaults.texts.columns import lacks_word_spaces
 from cse_defaults.texts.files import file_lines
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".arrow")
 """Endings of files whose rows have named values."""
-TABLE_SUFFIXES = tuple(end + packed for end in TABLES for packed in (*COMPRESSIONS, ""))
+TABLE_SUFFIXES = tuple(end + packed for end in TABLES for packed in (".gz", ".zst", ""))
 """Endings of these, compressed ones first."""
 ARTICLE_COLUMNS = BODIES
 """Columns that make a row an article: its paragraphs, each a list of sentences."""
@@ -83,7 +83,8 @@ def read_table(
         hint = "write them as " + ", ".join(f"*{end}" for end in TABLES) + " (each also .gz)"
         raise CseError(what, where=name, hint=hint)
     if tables := getattr(reader, "tables", None):
-        return next(tables(at, wanted)).column_names, reader.rows(at, wanted)
+        columns: list[str] = next(tables(at, wanted)).column_names
+        return columns, ((place, dict(row)) for place, row in reader.rows(at, wanted))
     rows = iter(reader.rows(at, wanted))
     first = next(rows, None)
     if first is None:

@@ -396,6 +396,11 @@ class SourceSpec(NamedSpec):
     synthetic: bool = False
     licence: str = ""
 
+    @property
+    def is_dataset(self) -> bool:
+        """Whether it is a data set in a package."""
+        return not (self.endings or self.takes)
+
 
 class Panel(StrEnum):
     """Headings of ``cse --help``, in its order."""

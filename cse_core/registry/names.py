@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import SourceSpec
 from cse_core.registry.registry import Registered, Registry
 
-COMPRESSIONS = (".gz", ".zst")
-"""Endings of compressed files, behind that of any source."""
+_PACKED = re.compile(r"\.(gz|zst)$")
 _OPTIONS = re.compile(r"(.+?)\?(\w+=[^&]*(?:&\w+=[^&]*)*)")
 
 
@@ -22,11 +21,6 @@ class Place(NamedTuple):
     spec: SourceSpec
     name: str
     options: Mapping[str, str]
-
-    @property
-    def is_dataset(self) -> bool:
-        """Whether it is a data set in a package."""
-        return not (self.spec.endings or self.spec.takes)
 
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:
@@ -40,11 +34,7 @@ def split_options(name: str) -> tuple[str, dict[str, str]]:
 
 def unpacked(name: str) -> str:
     """Give a file's name in lower case, without the ending of its compression."""
-    stem = name.lower()
-    for packed in COMPRESSIONS:
-        if stem.endswith(packed):
-            return stem.removesuffix(packed)
-    return stem
+    return _PACKED.sub("", name.lower())
 
 
 def ending_of(name: str, registry: Registry) -> str:
@@ -63,18 +53,13 @@ def source_of(name: str, registry: Registry) -> Place | None:
     Raises:
         CseError: If two sources read it, or the source has no such option.
     """
-    if name in registry.datasets():
-        return Place(registry.datasets()[name].spec, name, {})
     base, options = split_options(name)
-    ending = "" if os.path.isdir(os.path.expanduser(base)) else ending_of(base, registry)
-    matches: list[Registered[SourceSpec]] = [
-        source
-        for source in registry.sources()
-        if (ending in source.spec.endings if ending else source.spec.takes is not None)
-    ]
+    matches: Sequence[Registered[SourceSpec]] = registry.sources()
     if base in registry.datasets():
         matches = [registry.datasets()[base]]
-    elif not ending:
+    elif not os.path.isdir(os.path.expanduser(base)) and (ending := ending_of(base, registry)):
+        matches = [source for source in matches if ending in source.spec.endings]
+    else:
         matches = [s for s in matches if s.spec.takes is not None and s.spec.takes(base)]
     if matches[1:]:
         owners = " and ".join(source.qualified for source in matches)

@@ -145,7 +145,7 @@ class Registry:
 
     def datasets(self) -> dict[str, Registered[SourceSpec]]:
         """Return the data sets in packages by name."""
-        return {s.name: s for s in self.sources() if not (s.spec.endings or s.spec.takes)}
+        return {s.name: s for s in self.sources() if s.spec.is_dataset}
 
     def curves(self) -> dict[str, Curve]:
         """Return the curve of each shape of schedules; code of plugins is imported when used.

@@ -10,11 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cse_defaults.texts.corpus import Corpus as Corpus
-    from cse_defaults.texts.corpus import TextColumn as TextColumn
-    from cse_defaults.texts.load import Data as Data
-    from cse_defaults.texts.load import load_corpus as load_corpus
-    from cse_defaults.texts.load import read_data as read_data
+    from cse_defaults.texts.corpus import Corpus, TextColumn
+    from cse_defaults.texts.load import Data, load_corpus, read_data
 
 __all__ = [
     "Corpus", "Data", "TextColumn", "load_corpus", "read_data",

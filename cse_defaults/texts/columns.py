@@ -6,13 +6,13 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
-from cse_core.texts import Cell
-from cse_defaults.texts.tables import NUMBER, Seen, text_array
+from cse_defaults.texts.tables import NUMBER, Seen, TextCell, text_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +67,7 @@ def kind_of(values: Sequence[str]) -> ColumnKind:
     return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
 
 
+@dataclass
 class _Matching:
     """The columns of a file and those of the core that they were matched with so far.
 
@@ -75,25 +76,20 @@ class _Matching:
         asked: ``data.columns``.
         columns: Name of the core -> name in the file.
         guessed: Those that nobody named.
-        graded: The positive that is not used as one, and the column of the grades.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        asked: Mapping[str, str],
-        views: Sequence[ViewSpec],
-        kind: Callable[[str], ColumnKind],
-    ) -> None:
-        self.names, self.asked, self.views, self.kind = names, asked, views, kind
-        self.columns: dict[str, str] = {}
-        self.guessed: dict[str, str] = {}
-        self.graded: tuple[str, str] | None = None
-        self._by_plain = {plain(name): name for name in reversed(names)}
+    names: Sequence[str]
+    asked: Mapping[str, str]
+    views: Sequence[ViewSpec]
+    kind: Callable[[str], ColumnKind]
+    seen: Seen
+    columns: dict[str, str] = field(default_factory=dict)
+    guessed: dict[str, str] = field(default_factory=dict)
 
     def called(self, known: Sequence[str], *kinds: ColumnKind) -> list[str]:
         """List the free columns with one of these names, of these kinds if any are given."""
-        names = [self._by_plain[name] for name in map(plain, known) if name in self._by_plain]
+        by_plain = {plain(name): name for name in reversed(self.names)}
+        names = [by_plain[name] for name in map(plain, known) if name in by_plain]
         free = [name for name in names if name not in self.columns.values()]
         return [name for name in free if not kinds or self.kind(name) in kinds]
 
@@ -134,7 +130,10 @@ def _partner(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
     beside = match.partners(match.columns.get("text", ""))
     graded = [match.columns[name] for name in ("label", "score") if name in match.columns]
     if beside and graded and "negative" not in match.columns:
-        match.graded = beside[0], graded[0]
+        match.seen.messages.append(
+            f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
+            f"(otherwise: --set data.columns.positive={beside[0]})"
+        )
     else:
         yield "positive", beside
 
@@ -177,7 +176,7 @@ def match_columns(
     core -> name in the file, the core's own first; a column that the core has no name for keeps
     its own.
     """
-    match = _Matching(names, asked, views, kind)
+    match = _Matching(names, asked, views, kind, seen)
     columns, guessed = match.columns, match.guessed
     for target, source in asked.items():
         if source not in names and target not in names:
@@ -193,11 +192,6 @@ def match_columns(
         for target, candidates in rule(match):
             if candidates and target not in columns:
                 columns[target] = guessed[target] = candidates[0]
-    if match.graded is not None:
-        seen.messages.append(
-            f"{match.graded[0]} is not used as positive, since {match.graded[1]} grades the pairs "
-            f"(otherwise: --set data.columns.positive={match.graded[0]})"
-        )
     if "text" not in columns and len(names) == 1:
         name = names[0]
         if seen.from_header and not _HEADER.fullmatch(name):
@@ -251,7 +245,7 @@ def gathered(
     graded are refused: none is known to be a positive.
     """
     by_plain = {plain(name): name for name in table.column_names}
-    made: dict[str, Sequence[Cell]] = {}
+    made: dict[str, Sequence[TextCell]] = {}
     parts: dict[str, list[str]] = {}
     for target in ("positive", "negative"):
         for stem in map(plain, KNOWN_COLUMNS[target]):

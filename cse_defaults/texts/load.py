@@ -115,31 +115,24 @@ class Data:
             CseError: If the run encodes further ``columns``, since only texts are cut.
         """
         if columns:
-            raise CseError(
-                f"texts are split, but column {columns[0]}, which this run also encodes, is not",
-                where="data.split_tokens",
-                value=tokens,
-                hint="--set data.split_tokens=none, or a recipe with one column",
-            )
+            what = f"texts are split, but column {columns[0]}, which this run also encodes, is not"
+            hint = "--set data.split_tokens=none, or a recipe with one column"
+            raise CseError(what, where="data.split_tokens", value=tokens, hint=hint)
         pieces: list[str] = []
         parents: list[int] = []
         whole = corpus.column("text")
         for start in range(0, len(whole), _AT_ONCE):
             texts = whole[start : start + _AT_ONCE]
-            for row, (text, cuts) in enumerate(
-                zip(texts, tokenizer.cuts(texts, tokens), strict=True), start
-            ):
+            pairs = zip(texts, tokenizer.cuts(texts, tokens), strict=True)
+            for row, (text, cuts) in enumerate(pairs, start):
                 kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
                 pieces += kept
                 parents += [row] * len(kept)
-        columns_kept = {"text": pieces} | {
-            name: corpus.column(name).take(parents)
-            for name in ("document", "title")
-            if name in corpus.names
-        }
+        about = [name for name in ("document", "title") if name in corpus.names]
+        columns_kept = {name: corpus.column(name).take(parents) for name in about}
         said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
         return Corpus(
-            text_table(columns_kept),
+            text_table({"text": pieces, **columns_kept}),
             None if corpus.documents is None else corpus.documents[parents],
             replace(corpus.report, messages=(*corpus.report.messages, said)),
             corpus.held_out,
@@ -296,7 +289,7 @@ def _read(
         where,
         pa.table(table),
         columns,
-        () if source.place.is_dataset else tuple(texts),
+        () if source.place.spec.is_dataset else tuple(texts),
         seen.blank,
         "" if commit is None else commit(source.place.name),
         options.weights[number] if options.weights else 1.0,
@@ -359,12 +352,9 @@ def _usable(
     filled = [each for each in needed.required if each not in may_lack]
     for column in filled:
         if column not in there:
-            raise CseError(
-                f"no column {column}, which this run reads",
-                where=name,
-                hint=f"its columns: {listed(there)}; say which one it is with "
-                f"--set data.columns.{column}=NAME, name other data, or let no view read it",
-            )
+            hint = f"its columns: {listed(there)}; say which one it is with --set data.columns."
+            hint += f"{column}=NAME, name other data, or let no view read it"
+            raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
     table, rows = _unfolded(source.table, needed.required, name)
     has = {}
     for each in ("text", *filled):
@@ -375,10 +365,8 @@ def _usable(
     if refuse and not usable.all():
         first = int(np.flatnonzero(~usable)[0])
         column = next(each for each in has if not has[each][first])
-        hint = "fill it, or --data.blank drop leaves out such rows"
-        raise CseError(
-            f"column {column} is blank", where=f"{name}, row {rows[first] + 1}", hint=hint
-        )
+        where, hint = f"{name}, row {rows[first] + 1}", "--data.blank drop leaves out such rows"
+        raise CseError(f"column {column} is blank", where=where, hint=f"fill it, or {hint}")
     if not usable.any():
         what = f"no row is complete: each lacks {' or '.join(has)}"
         raise CseError(what, where=name, hint="name other data, or let no view read the column")
@@ -409,9 +397,8 @@ def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Ta
     rows = np.arange(len(table))
     if not lists:
         return table, rows
-    counts = [
-        max(1, *(len(cell or ()) for cell in row)) for row in zip(*lists.values(), strict=True)
-    ]
+    cells_of = zip(*lists.values(), strict=True)
+    counts = [max(1, *(len(cell or ()) for cell in row)) for row in cells_of]
     rows = np.repeat(rows, counts)
     table = table.take(rows)
     for name, cells in lists.items():

@@ -63,9 +63,15 @@ class TextSource:
         self._open()
 
     def _open(self) -> None:
-        noun, spec = "data set" if self.place.is_dataset else "source", self.place.spec
+        spec = self.place.spec
+        noun = "data set" if spec.is_dataset else "source"
         self.reader = load_factory(spec.factory, where=f"{noun} {spec.name}")()
         self.seen = getattr(self.reader, "seen", None) or Seen()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is a data set in a package, or of a place with splits."""
+        return self.place.spec.is_dataset or hasattr(self.reader, "title")
 
     def tables(self, wanted: Wanted) -> Iterator[pa.Table]:
         """Yield its rows as tables of texts or lists of texts, those of a large file mapped.
@@ -142,16 +148,19 @@ def find_source(
     """
     registry = default_registry() if registry is None else registry
     installed = ", ".join(registry.datasets()) or "none"
+    if not name.strip() and where is None:
+        raise CseError("the file name is empty", hint="name a file")
     if not name.strip():
         hint = f"name a file, or an installed data set ({installed})"
         raise CseError("the name is empty", where="data.path", hint=hint)
     try:
         place = source_of(name, registry)
-        if where is None and place is not None and place.is_dataset:
-            place = None
+        source = None if place is None else TextSource(name, place)
+        if where is None and source is not None and source.is_named:
+            place = source = None
         path = Path(name if place is None else place.name).expanduser()
-        if place is not None and (not place.spec.endings or path.is_file()):
-            return TextSource(name, place)
+        if source is not None and (not source.place.spec.endings or path.is_file()):
+            return source
         if where and place is None and not (path.suffix or "/" in name or path.exists()):
             hint = did_you_mean(name, [*registry.datasets(), *loadable_names(Path(), registry)])
             if not hint.startswith("did"):

@@ -20,13 +20,15 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
-from cse_core.texts import Cell, Unit, Wanted
+from cse_core.texts import Unit, Wanted
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
+TextCell = str | list[str] | None
+"""What a row has in a column: a text, several, or none."""
 Item = TypeVar("Item")
 BODIES = ("sections", "paras")
 """Fields that make a JSON object an article."""
@@ -77,14 +79,14 @@ def batched(rows: Iterable[Item], limit: int | None) -> Iterator[list[Item]]:
         yield batch
 
 
-def text_table(columns: Mapping[str, Sequence[Cell]]) -> pa.Table:
+def text_table(columns: Mapping[str, Sequence[TextCell]]) -> pa.Table:
     """Return columns of text, or of lists of texts where one is a list, as an Arrow table."""
     import pyarrow as pa
 
     return pa.table({name: text_array(column) for name, column in columns.items()})
 
 
-def text_array(cells: Sequence[Cell]) -> pa.Array:
+def text_array(cells: Sequence[TextCell]) -> pa.Array:
     """Return texts, or lists of texts where one is a list, as an Arrow array."""
     import numpy as np
     import pyarrow as pa
@@ -111,7 +113,7 @@ def numbers_of(array: pa.Array) -> Any:
     return np.from_dlpack(array)
 
 
-def _list_array(cells: Sequence[Cell]) -> pa.Array:
+def _list_array(cells: Sequence[TextCell]) -> pa.Array:
     import pyarrow as pa
 
     lists = [[cell] if isinstance(cell, str) else cell for cell in cells]
@@ -203,7 +205,7 @@ def record_tables(
 
 def _plain_rows(
     records: Iterable[tuple[str, Any]], unit: Unit, seen: Seen
-) -> Iterator[tuple[str, dict[str, Cell]]]:
+) -> Iterator[tuple[str, dict[str, TextCell]]]:
     """Yield rows of texts with their places."""
     for number, (place, value) in enumerate(records, 1):
         record = as_object(place, value)
@@ -215,7 +217,7 @@ def _plain_rows(
             yield place, part if plain else {n: _cell(n, v, seen) for n, v in part.items()}
 
 
-def _cell(name: str, value: object, seen: Seen) -> Cell:
+def _cell(name: str, value: object, seen: Seen) -> TextCell:
     """Return a value as text, or as the texts that it holds; what holds none is left out."""
     if isinstance(value, str):
         return value

@@ -39,7 +39,7 @@ class SourceSuite(Suite):
     def place(self) -> Any:
         """Return what the sample's name stands for."""
         spec = self.spec()
-        name = self.sample or ("" if spec.endings or spec.takes else spec.name)
+        name = self.sample or (spec.name if spec.is_dataset else "")
         if not name:
             raise NotMeant("no sample of it is named")
         place = source_of(name, self.installed())

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 from cse_testkit import failures
 from cse_testkit.source_suite import SourceSuite
@@ -84,6 +85,15 @@ def test_a_database_with_options(base: str) -> None:
     assert refusal(load, "notes.db") == "notes.db: cannot be read: no such table: texts"
     assert refusal(load, "note.db?table=a").startswith("note.db?table=a: no such file; in folder .")
     assert refusal(load, "a.txt?table=a").startswith("a.txt?table=a: has no such option")
+    Path("b.json").write_text('[{"sentence1": "a", "score": 1}]')
+    datasets.Dataset.from_dict({"text": ["a", "b"]}).save_to_disk("saved")
+    for name, expected in (
+        ("b.json", [("b.json, object 1", {"sentence1": "a", "score": 1})]),
+        ("saved", [("saved, row 1", {"text": "a"}), ("saved, row 2", {"text": "b"})]),
+    ):
+        assert list(cse.read_table(name, registry())[1]) == expected
+    for name in ("owner/name", "sqlite"):
+        assert refusal(cse.read_table, name, registry()).startswith(f"{name}: no such file")
     values = {"source": "sqlite", "sample": base, "registry": registry()}
     assert failures(type("Suite", (SourceSuite,), values)) == {}
 
