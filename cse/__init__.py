@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from cse_core.errors import CseError as CseError
     from cse_core.errors import CseErrors as CseErrors
     from cse_defaults.texts.columns import lacks_word_spaces as lacks_word_spaces
-    from cse_defaults.texts.sources import hub_name as hub_name
-    from cse_defaults.texts.sources import hub_rows as hub_rows
+    from cse_defaults.texts.files import open_bytes as open_bytes
+    from cse_defaults.texts.hub import hub_name as hub_name
+    from cse_defaults.texts.hub import hub_rows as hub_rows
     from cse_engine.compose.composition import Composition as Composition
     from cse_engine.run.recipe_file import as_recipe as as_recipe
     from cse_engine.runtime.device import resolve_device as resolve_device
@@ -71,7 +72,8 @@ _NAMES = {
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
     "cse_defaults.texts.columns": ("lacks_word_spaces",),
-    "cse_defaults.texts.sources": ("hub_name", "hub_rows"),
+    "cse_defaults.texts.files": ("open_bytes",),
+    "cse_defaults.texts.hub": ("hub_name", "hub_rows"),
     "cse_engine.step.step": ("StepResult",),
     "cse_engine.step.views": ("PreparedView",),
     "cse_core.errors": ("CseError", "CseErrors"),

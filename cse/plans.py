@@ -91,6 +91,7 @@ class Chosen(TypedDict, total=False):
         pool: Poolers and heads.
         positives: Positive miners.
         negatives: Negative stores.
+        sampler: What chooses the rows of each batch.
         loss: Losses.
         branch: Branches.
         metric: Metrics.
@@ -110,6 +111,7 @@ class Chosen(TypedDict, total=False):
     pool: Names
     positives: Names
     negatives: Names
+    sampler: Names
     loss: Names
     branch: Names
     metric: Names
@@ -134,7 +136,7 @@ def plan(recipe: File | None = None, *, out: File | None = None, **chosen: Unpac
     from cse_cli.training.train_checks import planned_run
 
     composition, choice, plugins = compose(recipe, chosen)
-    run = planned_run(composition, choice, plugins, None if out is None else Path(out))
+    run = planned_run(composition, plugins, None if out is None else Path(out))
     return Plan(composition, choice, plugins, run)
 
 

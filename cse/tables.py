@@ -6,25 +6,22 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Set
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.files import atomic_file, cache_folder
+from cse_core.registry.names import COMPRESSIONS, source_of, unpacked
+from cse_core.texts import Wanted
 from cse_defaults.texts.columns import lacks_word_spaces
-from cse_defaults.texts.files import (
-    COMPRESSIONS,
-    RECORDS,
-    TextFile,
-    arrow_tables,
-    file_lines,
-    format_of,
-    open_file,
-)
+from cse_defaults.texts.files import file_lines
+from cse_defaults.texts.plugin import ENDINGS
+from cse_defaults.texts.sources import default_registry, find_source
 from cse_defaults.texts.tables import (
     BODIES,
-    Reading,
+    Seen,
     as_object,
     has_lone_surrogate,
     is_article,
@@ -36,11 +33,11 @@ from cse_defaults.texts.tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLES = ("tsv", "csv", "jsonl", "parquet", "arrow")
-"""Formats whose rows have named values."""
-TABLE_SUFFIXES = tuple(
-    f".{form}{packed}" for form in TABLES for packed in (*(f".{end}" for end in COMPRESSIONS), "")
-)
+    from cse_core.registry.registry import Registry
+
+TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".arrow")
+"""Endings of files whose rows have named values."""
+TABLE_SUFFIXES = tuple(end + packed for end in TABLES for packed in (*COMPRESSIONS, ""))
 """Endings of these, compressed ones first."""
 ARTICLE_COLUMNS = BODIES
 """Columns that make a row an article: its paragraphs, each a list of sentences."""
@@ -57,12 +54,15 @@ def table_name(path: str | os.PathLike[str]) -> str:
     return name
 
 
-def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
-    """Read a table file row by row, values as they are.
+def read_table(
+    path: str | os.PathLike[str], registry: Registry | None = None
+) -> tuple[list[str], Iterator[Row]]:
+    """Read a table of any source row by row, values as they are.
 
     A tsv file has one tab between fields, and quotes where all its texts stand in some; a csv file
     has ordinary quoting; a jsonl file has one object a line, and the keys of its first object are
-    its columns. Each may be compressed; text is UTF-8, with or without a byte-order mark.
+    its columns. Each may be compressed; text is UTF-8, with or without a byte-order mark. Other
+    files are read by the sources of ``registry``, by default of the installed plugins.
 
     Returns:
         The columns, and the rows with their places. Blank lines are passed over.
@@ -71,23 +71,25 @@ def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Iterator[Row]]:
         CseError: If the file is missing, a directory, unreadable, empty, blank, of another
             format, not what its name says, not UTF-8, or (while rows are read) a row is malformed.
     """
-    file = open_file(os.fspath(path), Path(path))
-    reading = Reading(file.name)
-    if file.format not in (*TABLES, "saved"):
+    name = os.fspath(path)
+    if registry is None and source_of(name, default_registry()) is None:
+        from cse_cli.plugins.installed import Installed
+
+        registry = Installed().registry
+    source = find_source(name, registry, where=None)
+    at, reader, wanted = source.place.name, source.reader, Wanted(options=source.place.options)
+    if source.seen.unnamed:
         what = "graded or labelled rows are not read from this kind of file"
-        hint = "write them as " + ", ".join(f"*.{form}" for form in TABLES) + " (each also .gz)"
-        raise CseError(what, where=file.name, hint=hint)
-    if file.format in ("parquet", "arrow", "saved"):
-        tables = arrow_tables(file)
-        names = list(next(tables).column_names)
-        values = (row for table in tables for row in table.to_pylist())
-        return names, ((f"{file.name}, row {n}", row) for n, row in enumerate(values, 1))
-    records = RECORDS[file.format]
-    first = next(iter(records(file, reading)), None)
+        hint = "write them as " + ", ".join(f"*{end}" for end in TABLES) + " (each also .gz)"
+        raise CseError(what, where=name, hint=hint)
+    if tables := getattr(reader, "tables", None):
+        return next(tables(at, wanted)).column_names, reader.rows(at, wanted)
+    rows = iter(reader.rows(at, wanted))
+    first = next(rows, None)
     if first is None:
-        raise CseError("the file contains only blank lines or a header", where=file.name)
-    columns = list(as_object(*first))
-    return columns, ((at, as_object(at, value)) for at, value in records(file, Reading(file.name)))
+        raise CseError("the file contains only blank lines or a header", where=name)
+    every = ((place, as_object(place, row)) for place, row in chain([first], rows))
+    return list(as_object(*first)), every
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
@@ -96,7 +98,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Raises:
         CseError: If it is missing, empty, damaged, not UTF-8, or holds NUL bytes.
     """
-    return file_lines(TextFile(os.fspath(path), Path(path), "txt"))
+    return file_lines(os.fspath(path), Path(path))
 
 
 def article_text(row: Mapping[str, Any], place: str) -> str | None:
@@ -136,11 +138,12 @@ def files_of(given: Any, where: str) -> list[str]:
     names = [os.fspath(item) for item in items if _is_name(item)]
     if 2 * len(names) > len(items):
         return [os.fspath(item) for item in items]
-    if there := next((name for name in names if format_of(name) or os.path.exists(name)), None):
+    files = (name for name in names if unpacked(name).endswith(ENDINGS) or os.path.exists(name))
+    if there := next(files, None):
         hint = "give files, or texts and rows, not both"
         raise CseError("is the name of a file among texts", where=where, value=there, hint=hint)
     rows = ((f"{where}, row {n}", _row(item, where, n)) for n, item in enumerate(items, 1))
-    return [_kept(join_tables(list(record_tables(rows, "sentence", Reading(where)))), where)]
+    return [_kept(join_tables(list(record_tables(rows, Wanted(), Seen()))), where)]
 
 
 def texts_of(given: Any, where: str) -> list[str]:
@@ -170,7 +173,7 @@ def _is_name(item: Any) -> bool:
     if not isinstance(item, str):
         return isinstance(item, os.PathLike)
     word = len(item.split()) == 1 and not lacks_word_spaces([item])
-    return word or ("\n" not in item and format_of(item) is not None)
+    return word or ("\n" not in item and unpacked(item).endswith(ENDINGS))
 
 
 def _items(given: Any, where: str) -> list[Any]:

@@ -29,14 +29,15 @@ from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
 from cse_cli.training.train_checks import check_can_load, check_read
 from cse_core.errors import visible
+from cse_core.loading import is_hub_reachable
+from cse_core.registry.names import source_of
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registered, Registry
-from cse_defaults.transformers.hub import is_hub_reachable
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.models import Models
 from cse_engine.compose.reading import read_toml
 from cse_engine.compose.settings import CORE_OPTIONS
-from cse_engine.compose.values import as_typed
+from cse_engine.compose.values import format_value
 from cse_engine.run.fingerprints import folder_sums
 
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "SHOWN", "Choice", "ColumnsOption", "Installed", "Loading",
     "ModelArgument", "Models", "Places", "PluginInfo", "Registered", "Registry", "absolute_path",
-    "as_typed", "check_can_load", "check_model", "check_out_file", "check_out_folder", "check_read",
+    "check_can_load", "check_model", "check_out_file", "check_out_folder", "check_read",
     "check_text", "choice_flags", "code", "complete_data", "complete_model", "complete_suite",
     "composition_of", "data_folder", "describe", "echo", "echo_err", "fail", "folder_sums",
-    "installed", "is_hub_reachable", "keep_scores", "known_set", "load_texts", "markdown_table",
-    "model_flags", "named_columns", "out_file", "plain", "plain_table", "processor", "progress",
-    "read_json", "read_places", "read_toml", "resolve", "rows_of", "say_json", "say_table",
-    "shared", "visible", "warn", "with_absolute_paths",
+    "format_value", "installed", "is_hub_reachable", "keep_scores", "known_set", "load_texts",
+    "markdown_table", "model_flags", "named_columns", "out_file", "plain", "plain_table",
+    "processor", "progress", "read_json", "read_places", "read_toml", "resolve", "rows_of",
+    "say_json", "say_table", "shared", "source_of", "visible", "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

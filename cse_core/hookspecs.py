@@ -19,7 +19,6 @@ from cse_core.records import (
     AugmenterSpec,
     BackendSpec,
     BranchSpec,
-    DatasetSpec,
     EncoderSpec,
     LossSpec,
     MetricSpec,
@@ -28,7 +27,9 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    SamplerSpec,
     ScheduleSpec,
+    SourceSpec,
     StoreSpec,
     StudySpec,
     SuiteSpec,
@@ -121,6 +122,19 @@ def cse_negative_stores() -> Iterable[StoreSpec]:
 
 
 @_hookspec
+def cse_samplers() -> Iterable[SamplerSpec]:
+    """Return samplers: ``--sampler``.
+
+    Example::
+
+        @hookimpl
+        def cse_samplers():
+            summary = "short texts first"
+            return [SamplerSpec(name="short", summary=summary, factory="my_package.short:Short")]
+    """
+
+
+@_hookspec
 def cse_losses() -> Iterable[LossSpec]:
     """Return losses: ``--loss``.
 
@@ -198,15 +212,15 @@ def cse_models() -> Iterable[EncoderSpec | BackendSpec]:
 
 
 @_hookspec
-def cse_datasets() -> Iterable[DatasetSpec]:
-    """Return data sets: ``--data``.
+def cse_sources() -> Iterable[SourceSpec]:
+    """Return sources of texts, data sets in the package and readers of files: ``--data``.
 
     Example::
 
         @hookimpl
-        def cse_datasets():
+        def cse_sources():
             summary = "2,000 questions of a forum"
-            return [DatasetSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
+            return [SourceSpec(name="forum", summary=summary, factory="my_package.data:Forum")]
     """
 
 

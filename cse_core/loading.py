@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from cse_core.errors import CseError
 
 Record = TypeVar("Record")
+_SECONDS = 5.0
+"""How long the hub may take to answer."""
 
 
 def load_factory(factory: str, *, where: str | None = None) -> Any:
@@ -98,3 +100,16 @@ def records_of_files(
 def _by_number(path: Path) -> list[str | int]:
     """Return what sorts ``table-2`` before ``table-10``."""
     return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path.stem)]
+
+
+def is_hub_reachable() -> bool:
+    """Tell whether the Hugging Face hub answers, not as patiently as its client."""
+    from huggingface_hub import constants, get_session
+
+    if constants.is_offline_mode():
+        return False
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_SECONDS)
+    except Exception:  # a network has many ways to fail
+        return False
+    return True

@@ -35,8 +35,6 @@ from cse_core.types import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from transformers import PreTrainedModel
-
     from cse_core.protocols import Corpus, Encoder, MaskedHead, Rows, Tokenizer
     from cse_core.types import Hidden, TokenStates
 
@@ -148,17 +146,6 @@ class Part:
 
     def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """See the rows of a round before its first step; on resume, after state is restored."""
-
-    def order(
-        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
-    ) -> Tensor | None:
-        """Return the order in which an epoch takes the rows of a round, ``size`` per step.
-
-        ``[rows]``, each once; None keeps the order. Only one part of a run may return one. It is
-        called before each epoch and on resume, and may depend only on the rows, ``begin_round`` and
-        ``draws(name)``, generators of the epoch.
-        """
-        return None
 
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round of training, or None if there are no more."""
@@ -326,6 +313,18 @@ class NegativeStore(Part):
         return negatives
 
 
+class Sampler(Part):
+    """Chooses the rows of each batch."""
+
+    def order(self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]) -> Tensor:
+        """Order the rows of a round for an epoch of batches of ``size``: ``[rows]``, each once.
+
+        It is called before each epoch and on resume, and may depend only on the rows,
+        ``begin_round`` and ``draws(name)``, generators of the epoch.
+        """
+        raise TypeError(f"{type(self).__name__} does not order rows")
+
+
 class Loss(Part):
     """Turns anchors, positives and negatives into a scalar."""
 
@@ -380,7 +379,7 @@ class Branch(Part):
 class Adapter(Part):
     """Chooses which weights of the encoder are trained; additions live in the encoder's modules."""
 
-    def wrap(self, model: PreTrainedModel) -> None:
+    def wrap(self, model: torch.nn.Module) -> None:
         """Change the encoder in place, once, before branches copy it.
 
         What then requires a gradient is trained; copies share all other weights. For a plan,
@@ -388,11 +387,11 @@ class Adapter(Part):
         """
         raise TypeError(f"{type(self).__name__} does not adapt")
 
-    def merged(self, model: PreTrainedModel) -> PreTrainedModel:
+    def merged(self, model: torch.nn.Module) -> torch.nn.Module:
         """Return a model of the same vectors without added modules; leave ``model`` unchanged."""
         return model
 
-    def save(self, model: PreTrainedModel, folder: Path, base: str) -> None:
+    def save(self, model: torch.nn.Module, folder: Path, base: str) -> None:
         """Write what was added, in a format of its own, into ``adapter/`` of the saved model.
 
         Args:

@@ -45,6 +45,7 @@ class Encoder(nn.Module):
             the first token (BERT's pooler); None without one.
         dropout_source: What its dropout masks are drawn from; None: torch's own generator.
         only_fp32: Whether it computes in fp32 under autocast too.
+        tokens_at_once: Tokens of a call without gradient; None: as many as suit a transformer.
         why_padded: Why rows are padded, one clause; None where no work is done on padding.
     """
 
@@ -57,6 +58,7 @@ class Encoder(nn.Module):
     own_pooler: Mapping[str, Tensor] | None = None
     dropout_source: DropoutSource | None = None
     only_fp32: bool = False
+    tokens_at_once: int | None = None
     why_padded: str | None = None
 
     def use_dropout(self, source: DropoutSource) -> None:
@@ -141,6 +143,7 @@ class Tokenizer(Protocol):
         before: Ids of the special tokens before a row's content.
         after: Ids of those behind it.
         special_count: Number of both.
+        unknown_id: Id of the token for what the vocabulary lacks; None without one.
         prompt: Text before each text, read with it as one; special in the tokens.
         longest: Content tokens that a run keeps of a text, for another model; None: the run's own.
     """
@@ -149,6 +152,7 @@ class Tokenizer(Protocol):
     before: list[int]
     after: list[int]
     special_count: int
+    unknown_id: int | None
     prompt: str
     longest: int | None
 

@@ -20,11 +20,20 @@ if TYPE_CHECKING:
     from cse_core.options import Options
 
 Kind = Literal[
-    "aug", "pool", "transform", "positives", "negatives", "loss", "branch", "metric", "adapter"
+    "aug",
+    "pool",
+    "transform",
+    "positives",
+    "negatives",
+    "sampler",
+    "loss",
+    "branch",
+    "metric",
+    "adapter",
 ]
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 DataKind = Literal[
-    "recipe", "encoder", "backend", "dataset", "suite", "reporter", "study", "view", "schedule"
+    "recipe", "encoder", "backend", "source", "suite", "reporter", "study", "view", "schedule"
 ]
 GradientMode = Literal["fresh", "previous"]
 ColumnType = Literal["text", "float", "int", "label"]
@@ -243,6 +252,13 @@ class StoreSpec(ComponentSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SamplerSpec(ComponentSpec):
+    """Record of a ``Sampler``; a run has at most one."""
+
+    kind: ClassVar[Kind] = "sampler"
+
+
+@dataclass(frozen=True, kw_only=True)
 class LossSpec(ComponentSpec):
     """Record of a ``Loss``.
 
@@ -357,18 +373,26 @@ class BackendSpec(NamedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetSpec(NamedSpec):
-    """Texts and graded pairs in a package.
+class SourceSpec(NamedSpec):
+    """A source of texts: a data set in a package, files of a kind, or a place with names.
 
     Attributes:
-        factory: ``"module:Class"``; ``Class()`` has ``rows() -> Iterator[dict[str, str]]`` and
-            ``pairs(split) -> list[dict]`` (sentence1, sentence2, score, subset).
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.texts.Source``, made anew for each
+            reading.
+        endings: Endings of the files that it reads, ``(".xlsx",)``; ``.gz`` or ``.zst`` may stand
+            behind each.
+        takes: Whether it reads a name that no file with a known ending has; nothing is opened yet.
+            A record with neither this nor ``endings`` is a data set, called by the record's name.
+        parameters: Options that may stand behind a name: ``table`` in ``notes.db?table=notes``.
         synthetic: Whether the texts are synthetic; stated wherever a number from them is shown.
         licence: The licence of the texts, for model cards.
     """
 
-    kind: ClassVar[DataKind] = "dataset"
+    kind: ClassVar[DataKind] = "source"
     factory: str
+    endings: tuple[str, ...] = ()
+    takes: Callable[[str], bool] | None = None
+    parameters: tuple[str, ...] = ()
     synthetic: bool = False
     licence: str = ""
 
@@ -482,7 +506,7 @@ class ScheduleSpec(NamedSpec):
 
 
 Record = (
-    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | BackendSpec | DatasetSpec | SuiteSpec
+    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | BackendSpec | SourceSpec | SuiteSpec
     | ReporterSpec | ViewSpec | ScheduleSpec
 )  # fmt: skip
 
@@ -505,6 +529,7 @@ RECORD_KINDS = (
     RecordKind(TransformSpec, "cse_transforms", "transform", "Change the vectors of a batch."),
     RecordKind(MinerSpec, "cse_positive_miners", "positive miner", "Find more positives."),
     RecordKind(StoreSpec, "cse_negative_stores", "negative store", "Add or weigh negatives."),
+    RecordKind(SamplerSpec, "cse_samplers", "sampler", "Choose the rows of each batch."),
     RecordKind(LossSpec, "cse_losses", "loss", "Minimise this; several are summed."),
     RecordKind(BranchSpec, "cse_branches", "branch", "Encode views with a copy of the encoder."),
     RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
@@ -512,7 +537,7 @@ RECORD_KINDS = (
     RecordKind(RecipeSpec, "cse_recipes", "recipe"),
     RecordKind(EncoderSpec, "cse_models", "encoder"),
     RecordKind(BackendSpec, "cse_models", "backend"),
-    RecordKind(DatasetSpec, "cse_datasets", "data set"),
+    RecordKind(SourceSpec, "cse_sources", "data set"),
     RecordKind(SuiteSpec, "cse_suites", "suite"),
     RecordKind(ReporterSpec, "cse_reporters", "reporter"),
     RecordKind(StudySpec, "cse_studies", "study"),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
 from cse_core.options import Location, Options
 from cse_core.records import ColumnType
 
-if TYPE_CHECKING:
-    pass
+Unit = Literal["sentence", "paragraph", "document"]
+Cell = str | list[str] | float | None
+"""What a row has in a column: a text, several, a number, or nothing."""
 
 
 class DataOptions(Options):
@@ -25,7 +26,7 @@ class DataOptions(Options):
     ``--data FILE:2`` sets it. Empty: once."""
     prompts: tuple[str, ...] = ()
     """Text before every training text of each data.path."""
-    unit: Literal["sentence", "paragraph", "document"] = "sentence"
+    unit: Unit = "sentence"
     """What a row is if the data has documents."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
@@ -65,6 +66,46 @@ FILLED = ("document", "title")
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is asked of a source.
+
+    Attributes:
+        limit: Rows that are taken at most; None for all.
+        unit: What a row of a document is.
+        exact: Whether blank rows count: then row N is line N of a file.
+        split: ``train``, ``dev`` or ``test``, of a source with splits whose name says none.
+        options: What stands behind ``?`` in the name: ``{"table": "notes"}``.
+    """
+
+    limit: int | None = None
+    unit: Unit = "sentence"
+    exact: bool = False
+    split: Literal["train", "dev", "test"] = "train"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Reads texts of one kind; made anew for each reading.
+
+    It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
+    ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs
+    of a data set in a package (sentence1, sentence2, score, subset); ``title(name) -> str``, what
+    a dev set of the rows that were read is called; ``commit(name) -> str``, their version; and
+    ``fingerprint(name) -> str`` of a file, which is read once where it is large, and then kept in
+    the cache.
+    """
+
+    def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:
+        """Yield the rows in their order, each behind its place for errors: ``a.xlsx, row 2``.
+
+        The caller stops at ``wanted.limit``. The file of a name with an ending is there.
+
+        Raises:
+            CseError: If the name has nothing to read, or a row is malformed.
+        """
+
+
+@dataclass(frozen=True)
 class LoadReport:
     """What was seen in loading a corpus.
 
@@ -72,7 +113,7 @@ class LoadReport:
         names: The sources that were read.
         blank_dropped: Rows and lines dropped because their text is blank.
         incomplete_dropped: Rows dropped because another column that the run needs is blank.
-        made_up: Names of sources whose texts are made up, or nothing.
+        made_up: Names of sources whose texts are made up.
         messages: What a user should know of the data, a line each.
         commits: That of each data set of the hub, where it is known.
     """
@@ -80,12 +121,12 @@ class LoadReport:
     names: tuple[str, ...] = ()
     blank_dropped: int = 0
     incomplete_dropped: int = 0
-    made_up: str = ""
+    made_up: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     commits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Return the messages, and whether texts are made up."""
-        made_up = f"{self.made_up}: synthetic texts, made up to try things; no benchmark"
+        made_up = f"{', '.join(self.made_up)}: synthetic texts, made up to try things; no benchmark"
         return (*self.messages, made_up) if self.made_up else self.messages

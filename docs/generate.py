@@ -25,7 +25,7 @@ from cse_core.texts import DataOptions
 from cse_defaults.basics import plugin as builtins
 from cse_defaults.texts.columns import KNOWN_COLUMNS, PARTNERS
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
-from cse_engine.compose.values import as_typed, field_accepts, type_text
+from cse_engine.compose.values import describe_type, format_value
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
@@ -50,10 +50,10 @@ def options_rows(
         default = info.get_default(call_default_factory=True)
         if name in inherited and default == inherited[name].get_default(call_default_factory=True):
             continue
-        words = "required" if info.is_required() else f"`{as_typed(default)}`"
+        words = "required" if info.is_required() else f"`{format_value(default)}`"
         yield (
             f"`{path}.{name}`",
-            type_text(field_accepts(info)),
+            describe_type(info),
             "empty" if default == "" else words,
             describe(options, name),
         )

@@ -73,12 +73,12 @@ FOR_COMMANDS: dict[str, tuple[str, ...]] = {
     "cse_cli.cards.scores": ("keep_scores",),
     "cse_cli.training.resolving": (
         *("composition_of", "check_read", "absolute_path", "with_absolute_paths", "find_model"),
-        *("CORE_OPTIONS", "as_typed", "read_toml"),
+        *("CORE_OPTIONS", "format_value", "read_toml"),
     ),
     "cse_engine.compose.compose": ("resolve",),
     "cse_core.registry.registry": ("Registry", "Registered", "PluginInfo"),
     "cse_cli.options.descriptions": ("describe",),
-    "cse_defaults.transformers.hub": ("is_hub_reachable",),
+    "cse_core.loading": ("is_hub_reachable",),
 }
 """What commands use, all of it imported from ``cse_cli.api``, where the other functions are."""
 DISTRIBUTIONS = {"cse_evaluation": "plugins/evaluation", "cse_testkit": "plugins/testkit"}

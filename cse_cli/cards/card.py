@@ -18,7 +18,7 @@ from cse_cli.plugins.citations import papers_of
 from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write
 from cse_core.records import COMPONENT_SPECS, Paper
-from cse_defaults.texts.sources import hub_name
+from cse_defaults.texts.hub import hub_name
 from cse_engine.run.export import public_name
 
 if TYPE_CHECKING:
@@ -187,9 +187,8 @@ def text_source(name: str, registry: Registry) -> Source:
     """Return texts that a run was trained on; a licence of the hub is that of its cached card."""
     from huggingface_hub import DatasetCard, try_to_load_from_cache
 
-    for found in registry.datasets():
-        if found.name == name:
-            return Source(name, licence=found.spec.licence)
+    if name in registry.datasets():
+        return Source(name, licence=registry.datasets()[name].spec.licence)
     if (on_hub := hub_name(name)) is None:
         return Source(public_name(name))
     try:

@@ -57,7 +57,7 @@ def list_data(
         raise CseError("is not a folder", where=origin, value=str(folder), hint=hint)
     suites = _suite_files(folder, plugins)
     if json:
-        shown = [about(each, "synthetic") for each in registry.datasets()]
+        shown = [about(each, "synthetic") for each in registry.datasets().values()]
         places = {
             suite: {name: str(path) if path else None for name, path in files.items()}
             for suite, files in suites.items()
@@ -66,7 +66,7 @@ def list_data(
         return
     echo("installed data sets:")
     table = plain_table("", ("name", "what it is", "from"))
-    for each in registry.datasets():
+    for each in registry.datasets().values():
         table.add_row(each.name, each.spec.summary, each.label)
     say_table(table)
     echo(f"files for cse eval --suite, looked for in {folder} ({origin}) and its subfolders:")

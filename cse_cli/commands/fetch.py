@@ -210,17 +210,16 @@ def _read_lock(path: Path) -> dict[str, Any]:
 def _fetch_from_hub(name: str, out: Path | None, plugins: Installed, *, json: bool) -> None:
     from cse_core.texts import DataOptions
     from cse_defaults.texts import load_corpus
-    from cse_defaults.texts.sources import find_source
+    from cse_defaults.texts.hub import hub_name
 
-    source = find_source(name, plugins.datasets)
-    if source.hub is None:
+    if (on_hub := hub_name(name)) is None:
         raise CseError(
             "not a data set of the hub",
             where="NAME",
             value=name,
             hint="write owner/name; files and installed data sets need no fetching",
         )
-    path = out if out is not None else Path(f"{source.hub.set_name}.parquet")
+    path = out if out is not None else Path(f"{on_hub.set_name}.parquet")
     if path.suffix not in (".parquet", ".jsonl"):
         hint = "name it *.parquet or *.jsonl"
         raise CseError("unknown file type for rows", where="--out", value=str(path), hint=hint)

@@ -98,15 +98,15 @@ def _capabilities(record: Any, field: str) -> list[str] | None:
 def _options(record: Any) -> list[dict[str, Any]]:
     from cse_cli.options.descriptions import describe
     from cse_core.loading import load_factory
-    from cse_engine.compose.values import as_typed, field_accepts, type_text
+    from cse_engine.compose.values import describe_type, format_value
 
     return [
         {
             "path": f"{record.kind}.{record.name}.{name}",
-            "type": type_text(field_accepts(info)),
+            "type": describe_type(info),
             "default": None
             if info.is_required()
-            else as_typed(info.get_default(call_default_factory=True)),
+            else format_value(info.get_default(call_default_factory=True)),
             "required": info.is_required(),
             "own": name not in load_factory(type(record).options).model_fields,
             "description": describe(record.options_class, name),

@@ -87,8 +87,8 @@ def show_recipe(
 
 
 def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, str | None]:
-    from cse_cli.training.plan import plan_dict, plan_lines
-    from cse_cli.training.resolving import changed_settings, composition_of
+    from cse_cli.training.plan import changed_settings, plan_dict, plan_lines
+    from cse_cli.training.resolving import composition_of
 
     try:
         composition = composition_of(choice, plugins, look=False)
@@ -97,25 +97,25 @@ def _plan(choice: Choice, plugins: Installed) -> tuple[dict[str, Any] | None, st
     return {
         "lines": plan_lines(composition)[1:],
         "data": plan_dict(composition),
-        "changed": changed_settings(composition, choice, plugins),
+        "changed": changed_settings(composition),
     }, None
 
 
 def _blocks(document: Document) -> list[dict[str, Any]]:
     from cse_engine.compose.reading import CONDITIONS
-    from cse_engine.compose.values import as_typed
+    from cse_engine.compose.values import format_value
 
     found = []
     for block in document.table.get("when", ()):
-        conditions = [f"{key} {as_typed(block[key])}" for key in CONDITIONS if key in block]
+        conditions = [f"{key} {format_value(block[key])}" for key in CONDITIONS if key in block]
         changes = []
         for key, content in block.items():
             if key in CONDITIONS:
                 continue
             if isinstance(content, dict):
-                changes += [f"{key}.{name} = {as_typed(value)}" for name, value in content.items()]
+                changes += [f"{key}.{name} = {format_value(v)}" for name, v in content.items()]
             elif isinstance(content, list):
-                changes += [f"{key} {as_typed(item)}" for item in content]
+                changes += [f"{key} {format_value(item)}" for item in content]
             else:
                 changes.append(str(content))
         found.append({"when": ", ".join(conditions), "changes": changes})

@@ -46,9 +46,7 @@ def train(
     ] = False,
     resume: Annotated[
         Path | None,
-        option(
-            metavar="DIR|auto", help="Resume a stopped run; auto: start or resume the run in --out."
-        ),
+        option(metavar="DIR|auto", help="Resume a run; auto: --out, or start it."),
     ] = None,
     save_recipe: Annotated[
         Path | None,
@@ -98,7 +96,7 @@ def train(
     if save_recipe is not None:
         write_recipe(composition, save_recipe)
     if dry_run:
-        planned = planned_run(composition, choice, plugins, out, force=force)
+        planned = planned_run(composition, plugins, out, force=force)
         if json:
             say_json(planned.as_dict())
         else:

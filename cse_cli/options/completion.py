@@ -38,8 +38,9 @@ def _records(method: str) -> Complete:
     """Return a completion of the records that a method of the registry returns."""
 
     def offered() -> Iterator[tuple[str, str]]:
-        found: Iterable[Any] = getattr(Installed().registry, method)()
-        return ((each.name, each.spec.summary) for each in found)
+        records: Any = getattr(Installed().registry, method)()
+        records = records.values() if isinstance(records, dict) else records
+        return ((each.name, each.spec.summary) for each in records)
 
     return _complete(offered)
 

@@ -9,7 +9,7 @@ from cse_cli.options.descriptions import describe
 from cse_core.options import Options
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.settings import CORE_OPTIONS, ViewOptions
-from cse_engine.compose.values import as_typed, field_accepts, type_text
+from cse_engine.compose.values import describe_type, format_value
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:
     for name, info in type(options).model_fields.items():
         yield OptionPath(
             path=f"{path}.{name}",
-            type=type_text(field_accepts(info)),
-            default=as_typed(getattr(options, name)),
+            type=describe_type(info),
+            default=format_value(getattr(options, name)),
             description=describe(type(options), name),
             panel=heading,
         )

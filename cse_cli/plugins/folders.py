@@ -35,9 +35,10 @@ def known_set(name: str, plugins: Installed, where: str) -> str:
         CseError: If a suite has such a set, and it is not in the data folder; ``where`` is the
             flag.
     """
-    from cse_defaults.texts.files import format_of
+    from cse_core.registry.names import ending_of
 
-    if name in plugins.datasets or "/" in name or format_of(name) or Path(name).exists():
+    is_file = "/" in name or Path(name).exists() or ending_of(name, plugins.registry)
+    if is_file or name in plugins.datasets:
         return name
     folder, _ = data_folder()
     for suite, spec in plugins.suites.items() if "." in name else ():

@@ -13,7 +13,7 @@ from cse_cli.plugins.installed_commands import Commands
 from cse_cli.terminal.console import warn
 
 if TYPE_CHECKING:
-    from cse_core.records import DatasetSpec, StudySpec, SuiteSpec
+    from cse_core.records import SourceSpec, StudySpec, SuiteSpec
     from cse_core.registry.manager import PluginManager
     from cse_core.registry.plugin_info import PluginInfo
     from cse_core.registry.registry import Registered, Registry
@@ -75,9 +75,9 @@ class Installed:
         return Registry.from_plugins(self.manager.infos, known_parts())
 
     @cached_property
-    def datasets(self) -> dict[str, DatasetSpec]:
+    def datasets(self) -> dict[str, SourceSpec]:
         """Return the installed data sets by name."""
-        return {found.name: found.spec for found in self.registry.datasets()}
+        return {name: source.spec for name, source in self.registry.datasets().items()}
 
     @property
     def suites(self) -> dict[str, SuiteSpec]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -121,7 +120,7 @@ def read_places(
             for number, text in enumerate(read_document(folder, file).passages, 1):
                 add(text, file, number)
             continue
-        if not folder.is_dir() or is_saved(folder) or registry.has("dataset", file):
+        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
             tables = True
             for row, text in enumerate(rows_of(file, registry, columns), 1):
                 add(text, file, row)
@@ -139,19 +138,20 @@ def read_places(
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
-    from cse_defaults.texts.files import file_lines, format_of, open_file
+    from cse_defaults.texts.files import file_lines
+    from cse_defaults.texts.sources import find_source
 
-    if file != STDIN and (registry.has("dataset", file) or format_of(file) != "txt"):
+    source = None if file == STDIN else find_source(file, registry)
+    if source is not None and not source.seen.unnamed:
         texts = rows_of(file, registry, columns, titled=False)
         if blank := texts.count(""):
             what = "blank row has" if blank == 1 else "blank rows have"
             echo_err(f"{file}: {blank:,} {what} the vector of an empty text")
         return iter(texts)
     check_lines(columns)
-    if file == STDIN:
+    if source is None:
         return _filled(_stdin(), "stdin")
-    opened = open_file(file, Path(file).expanduser())
-    return _filled(file_lines(opened), file)
+    return _filled(file_lines(file), file)
 
 
 def _filled(lines: Iterator[str], where: str) -> Iterator[str]:

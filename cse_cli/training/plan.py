@@ -10,19 +10,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.options.flags import Choice
 from cse_core.options import LossOptions, Options, models_named
 from cse_core.run_info import RunInfo
 from cse_engine.compose.composition import Composition, PlannedPart, PlannedView
-from cse_engine.compose.values import as_typed
+from cse_engine.compose.reading import CORE_TABLES
+from cse_engine.compose.values import format_value
 from cse_engine.run.recipe_file import as_recipe
 
 if TYPE_CHECKING:
-    from cse_cli.plugins.installed import Installed
     from cse_cli.texts.corpus_facts import Lengths
     from cse_cli.training.duration import Duration
     from cse_core.suites import DevSet
     from cse_engine.run.intervals import Intervals
+
+_OF_BACKENDS = ("backend", "either_direction")
+"""Facts that tell how a model is read, not what it is."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,6 @@ class PlannedRun:
 
     Attributes:
         composition: The checked composition.
-        choice: What the user chose for it.
-        plugins: The installed plugins.
         folder: The folder; of a default one the time is not known yet.
         default: Whether nobody named it.
         sets: Its dev sets, by name.
@@ -42,8 +42,6 @@ class PlannedRun:
     """
 
     composition: Composition
-    choice: Choice
-    plugins: Installed
     folder: str
     default: bool
     sets: Mapping[str, DevSet]
@@ -53,12 +51,12 @@ class PlannedRun:
 
     def lines(self) -> list[str]:
         """Return the plan as lines of plain text, with settings that are not the defaults."""
-        changed = [f"  {line}" for line in self._changed_settings()]
+        changed = [f"  {line}" for line in changed_settings(self.composition)]
         heading = ["changed settings:"] if changed else []
         return [*plan_lines(self.composition, self._own_lines()), *heading, *changed]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as data that JSON can hold."""
+        """Return the plan as data that JSON can hold."""
         duration = self._duration()
         return {
             **plan_dict(self.composition),
@@ -74,11 +72,11 @@ class PlannedRun:
             "length": self.lengths and self.lengths.as_dict(),
             "seconds": duration and round(duration.training + duration.scoring),
             "folder": {"path": self.folder, "default": self.default},
-            "changed": self._changed_settings(),
+            "changed": changed_settings(self.composition),
         }
 
     def _own_lines(self) -> list[str]:
-        """Return when it is evaluated, what chooses the checkpoint, and where it lies."""
+        """Describe its evaluations, its checkpoint and its folder."""
         chosen, patience = self._chosen(), self.composition.train.patience
         lines = [self.lengths.line()] if self.lengths is not None else []
         if self.lengths is not None and self.lengths.unknown:
@@ -101,11 +99,6 @@ class PlannedRun:
                 lines[-1] += f"; training stops after {count} without a better one"
         other = " (--out DIR names another)" if self.default else ""
         return [*lines, f"folder: {self.folder}{other}"]
-
-    def _changed_settings(self) -> list[str]:
-        from cse_cli.training.resolving import changed_settings
-
-        return changed_settings(self.composition, self.choice, self.plugins)
 
     def _duration(self) -> Duration | None:
         from cse_cli.training.duration import duration
@@ -154,6 +147,18 @@ class PlannedRun:
         return f"on {on} at the start, {every} and at the end: {times:,} times"
 
 
+def changed_settings(composition: Composition) -> list[str]:
+    """List the core's settings that differ from their defaults, and where each is from."""
+    changed = []
+    for table in CORE_TABLES:
+        options = getattr(composition, table)
+        for name in options.model_dump(exclude_defaults=True):
+            origin = composition.origins.get(f"{table}.{name}", "the composer")
+            value = format_value(getattr(options, name))
+            changed.append(f"{table}.{name} = {value}, from {origin}")
+    return changed
+
+
 def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     """Return the plan as lines of plain text; indented lines belong to the heading above.
 
@@ -166,14 +171,14 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
         f"recipe: {composition.recipe or 'default'}",
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
-        f"train: batches of {train.batch_size}, learning rate {as_typed(train.lr)}"
+        f"train: batches of {train.batch_size}, learning rate {format_value(train.lr)}"
         f"{format_steps(composition)}, "
         f"seed {train.seed}, precision {train.precision}",
         *run,
     ]
     if composition.params:
         text = ", ".join(
-            f"{name} = {as_typed(value)}" for name, value in composition.params.items()
+            f"{name} = {format_value(value)}" for name, value in composition.params.items()
         )
         lines.append(f"params: {text}")
     lines.append("parts:")
@@ -205,7 +210,8 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
 
 def plan_dict(composition: Composition) -> dict[str, Any]:
     """Return the plan as data that JSON can hold."""
-    facts = {name: getattr(composition.facts, name) for name in RunInfo.__dataclass_fields__}
+    shown = [name for name in RunInfo.__dataclass_fields__ if name not in _OF_BACKENDS]
+    facts = {name: getattr(composition.facts, name) for name in shown}
     if composition.round_miners:
         facts["steps"] = composition.train.max_steps
     return {
@@ -254,7 +260,7 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
 
 
 def warnings_of(composition: Composition) -> list[str]:
-    """Return what a user should look at: what reading the data noticed, and the parts warn of."""
+    """List the warnings of the data's reading and of the composition."""
     read, needed = composition.read, composition.needed_columns
     noticed = () if read is None else read.corpus(needed).report.messages
     return [*noticed, *composition.warnings]
@@ -278,7 +284,7 @@ def _known(facts: RunInfo) -> str:
 
 
 def format_steps(composition: Composition) -> str:
-    """Return how many steps there are; the pairs of a round are not known before it is mined.
+    """Count the steps; the pairs of a round are not known before it is mined.
 
     Returns:
         A clause that begins with a comma; empty where nothing is known.
@@ -299,7 +305,7 @@ def _part(part: PlannedPart) -> str:
 def _changed(options: Options) -> str:
     """Return the options that are not at their defaults."""
     names = options.model_dump(exclude_defaults=True)
-    return ", ".join(f"{name} = {as_typed(getattr(options, name))}" for name in names)
+    return ", ".join(f"{name} = {format_value(getattr(options, name))}" for name in names)
 
 
 def _view(view: PlannedView) -> str:
@@ -311,7 +317,7 @@ def _view(view: PlannedView) -> str:
 
 
 def data_flow(run: Composition) -> list[str]:
-    """Return what each part gets from where, one line each."""
+    """Draw the data flow between parts, one line for each edge."""
     branch_of = {view.name: view.branch for view in run.views}
     lines = []
     for loss, options in run.losses():

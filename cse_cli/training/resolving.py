@@ -26,7 +26,7 @@ _WORDS = (None, "auto", "none", "self")
 
 
 def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> Composition:
-    """Return what a user chose with the flags of :func:`choice_flags`, checked.
+    """Compose and check the flags of :func:`choice_flags`.
 
     Args:
         choice: The command line's choice.
@@ -41,7 +41,7 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     from cse_engine.compose.models import Models
 
     dev = [known_set(name, plugins, "--dev") for name in choice.dev]
-    data = [_with_weight(name) for name in choice.data]
+    data = [_with_weight(name, plugins.registry) for name in choice.data]
     weights = [weight for _, weight in data] if any(weight != 1 for _, weight in data) else []
     # Of a recipe they are about its own data.
     about_data = [f"data.weights={weights}", "data.prompts=[]"] if data else []
@@ -72,12 +72,12 @@ def composition_of(choice: Choice, plugins: Installed, *, look: bool = True) -> 
     return replace(composition, warnings=(*composition.warnings, *lines))
 
 
-def _with_weight(data: str) -> tuple[str, float]:
+def _with_weight(data: str, registry: Registry) -> tuple[str, float]:
     """Return name and weight of ``FILE:2``, where ``FILE`` ends as a file of texts does."""
-    from cse_defaults.texts.files import format_of
+    from cse_core.registry.names import ending_of
 
     found = re.fullmatch(r"(.+):(\d+\.?\d*|\.\d+)", data)
-    if found is None or not format_of(found[1]) or os.path.exists(data):
+    if found is None or not ending_of(found[1], registry) or os.path.exists(data):
         return data, 1.0
     return found[1], float(found[2])
 
@@ -113,50 +113,13 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
     return parts
 
 
-def changed_settings(composition: Composition, choice: Choice, installed: Installed) -> list[str]:
-    """Return the core's settings that differ from their defaults, and where each is from."""
-    from cse_engine.compose.reading import default_document, model_document, read_recipe
-    from cse_engine.compose.values import as_typed
-
-    documents = [default_document(alone=choice.recipe is None)]
-    documents.append(model_document(composition.says, composition.facts))
-    if choice.recipe is not None:
-        documents += read_recipe(choice.recipe, installed.registry)
-    typed = {text.partition("=")[0].strip() for text in choice.sets}
-    flags = {"model.name": choice.model, "data.path": choice.data, "train.dev": choice.dev}
-    typed |= {path for path, given in flags.items() if given}
-    shown = []
-    for head in ("model", "data", "train", "inference"):
-        options = getattr(composition, head)
-        for name in options.model_dump(exclude_defaults=True):
-            path = f"{head}.{name}"
-            given = any(f"{each}.".startswith(f"{path}.") for each in typed)
-            source = "the command line" if given else ""
-            for document in reversed(documents):
-                source = source or _origin(document, head, name, composition)
-            value = as_typed(getattr(options, name))
-            shown.append(f"{path} = {value}, from {source or 'the composer'}")
-    return shown
-
-
-def _origin(document: Any, head: str, name: str, composition: Composition) -> str:
-    from cse_engine.compose.draft import holds
-    from cse_engine.compose.reading import CONDITIONS
-
-    for block in reversed(document.table.get("when", ())):
-        if name in block.get(head, {}) and holds(block, composition.facts):
-            shown = ", ".join(f"{key} {block[key]}" for key in CONDITIONS if key in block)
-            return f"{document.label} (when {shown})"
-    return document.label if name in document.table.get(head, {}) else ""
-
-
 def absolute_path(value: Any, registry: Registry) -> Any:
     """Return the absolute path of a file or folder that is there; any other value as it is.
 
     Names of installed encoders and data sets go before files.
     """
     path = os.path.expanduser(value or "")
-    name = value in _WORDS or registry.has("encoder", value) or registry.has("dataset", value)
+    name = value in _WORDS or registry.has("encoder", value) or value in registry.datasets()
     return value if name or not os.path.exists(path) else os.path.abspath(path)
 
 
@@ -240,7 +203,7 @@ def _of_patience(run: Composition, registry: Registry) -> Iterator[str]:
     Where a recipe counts on it, such as one whose steps at most are many more than it takes, the
     run would be as much longer, and nothing else would say so.
     """
-    train, installed = run.train, {found.name for found in registry.datasets()}
+    train, installed = run.train, registry.datasets()
     has_pairs = any(path in installed for path in run.data.path)  # what auto finds pairs of
     named = (has_pairs if name == "auto" else name != "none" for name in train.dev)
     if run.data.held_out or any(named):

@@ -7,7 +7,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -263,14 +263,8 @@ def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any
     """Return what came of the run, with everything that was printed meanwhile."""
     return {
         "run": str(folder),
+        **asdict(outcome),
         "model": str(outcome.model),
-        "steps": outcome.steps,
-        "step": outcome.step,
-        "round": outcome.round,
-        "chosen_by": outcome.chosen_by,
-        "score": outcome.score,
-        "start": outcome.start,
-        "scores": outcome.scores,
         "verdicts": list(outcome.verdicts),
         "seconds": round(outcome.seconds, 1),
         "messages": list(reporter.messages),

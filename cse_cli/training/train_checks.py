@@ -79,12 +79,7 @@ def check_links(folder: Path, where: str) -> None:
 
 
 def planned_run(
-    composition: Composition,
-    choice: Choice,
-    plugins: Installed,
-    out: Path | None,
-    *,
-    force: bool = False,
+    composition: Composition, plugins: Installed, out: Path | None, *, force: bool = False
 ) -> PlannedRun:
     """Refuse what a run refuses before it begins; say where it will lie and how it is scored."""
     from cse_cli.plugins.weights import planned_weights
@@ -97,7 +92,7 @@ def planned_run(
     sets = check_read(composition, plugins)
     folder = str(out) if out is not None else f"{default_folder(composition)}-DATE-TIME"
     cut, weights = lengths(composition, plugins), planned_weights(composition, plugins)
-    return PlannedRun(composition, choice, plugins, folder, out is None, sets, cut, *weights)
+    return PlannedRun(composition, folder, out is None, sets, cut, *weights)
 
 
 def check_can_load(composition: Composition, plugins: Installed) -> None:

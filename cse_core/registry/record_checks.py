@@ -20,6 +20,7 @@ from cse_core.records import (
     PoolSpec,
     RecipeSpec,
     Record,
+    SourceSpec,
     StudySpec,
     ViewSpec,
 )
@@ -93,6 +94,9 @@ def _check(record: Record) -> None:
             raise PluginFault(f"role is {record.role!r}; {did_you_mean('', get_args(Role))}")
         if record.name in {view.name for view in CORE_VIEWS}:
             raise PluginFault("the core has a view of this name")
+    elif isinstance(record, SourceSpec):
+        if not all(re.fullmatch(r"(\.[a-z0-9]+)+", ending) for ending in record.endings):
+            raise PluginFault(f"endings is {record.endings!r}, not ('.xlsx',) in lower case")
     if isinstance(record, ComponentSpec):
         _check_capabilities(record)
     if type(record) is PoolSpec:

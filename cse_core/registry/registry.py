@@ -17,13 +17,13 @@ from cse_core.records import (
     CORE_VIEWS,
     BackendSpec,
     ComponentSpec,
-    DatasetSpec,
     EncoderSpec,
     Kind,
     RecipeSpec,
     Record,
     ReporterSpec,
     ScheduleSpec,
+    SourceSpec,
     SuiteSpec,
     ViewSpec,
 )
@@ -127,7 +127,7 @@ class Registry:
     recipes, recipe = _accessors(RecipeSpec, "recipe")
     encoders, encoder = _accessors(EncoderSpec, "model.name")
     backends, backend = _accessors(BackendSpec, "model.name")
-    datasets, dataset = _accessors(DatasetSpec, "data.path")
+    sources, source = _accessors(SourceSpec, "data.path")
     suites, suite = _accessors(SuiteSpec, "--suite")
     reporters, reporter = _accessors(ReporterSpec, "train.report")
     schedules, schedule = _accessors(ScheduleSpec, "schedule")
@@ -142,6 +142,10 @@ class Registry:
         declared = [part.name for part in self._parts.get("view", ())]
         found = (cast(ViewSpec, self._one("view", name, "views").spec) for name in declared)
         return {view.name: view for view in (*CORE_VIEWS, *found)}
+
+    def datasets(self) -> dict[str, Registered[SourceSpec]]:
+        """Return the data sets in packages by name."""
+        return {s.name: s for s in self.sources() if not (s.spec.endings or s.spec.takes)}
 
     def curves(self) -> dict[str, Curve]:
         """Return the curve of each shape of schedules; code of plugins is imported when used.
@@ -262,5 +266,5 @@ def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -
 
 
 def _flag(kind: AnyKind, name: str) -> str:
-    flags = {"encoder": "model", "dataset": "data", "reporter": "report"}
+    flags = {"encoder": "model", "source": "data", "reporter": "report"}
     return f"--{flags.get(kind, kind)} {name}"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cse_core.parts import NegativeStore
+from cse_core.parts import Sampler
 from cse_core.protocols import Rows
 from cse_defaults.basics.options import GroupedOptions
 
 
-class Grouped(NegativeStore):
+class Grouped(Sampler):
     """Orders each epoch so that a batch has rows of one group.
 
     Rows of a group are shuffled and cut into batches, and these are shuffled. What is left of each
@@ -21,10 +21,8 @@ class Grouped(NegativeStore):
 
     options: GroupedOptions
 
-    def order(
-        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
-    ) -> Tensor | None:
-        """Return ``[rows]``: whole batches of one group first."""
+    def order(self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]) -> Tensor:
+        """Put whole batches of one group first: ``[rows]``."""
         group = rows.values(self.options.column, "label")
         shuffled = torch.randperm(len(rows), generator=draws("rows"))
         order = shuffled[torch.argsort(group[shuffled], stable=True)]

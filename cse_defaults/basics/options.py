@@ -11,8 +11,8 @@ from cse_core.options import (
     HeadOptions,
     LossOptions,
     ModelName,
+    Options,
     PoolerOptions,
-    StoreOptions,
     Temperature,
 )
 from cse_core.schedule import Schedule
@@ -77,7 +77,7 @@ def _share(value: Schedule) -> Schedule:
     return value
 
 
-class GroupedOptions(StoreOptions):
+class GroupedOptions(Options):
     """Options of ``grouped``."""
 
     column: str = "group"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import (
+    AdapterSpec,
     BranchSpec,
     HeadSpec,
     LossSpec,
     PoolSpec,
     RecipeSpec,
     RowPoolerSpec,
-    StoreSpec,
+    SamplerSpec,
 )
 
 CACHED = "each text that no part changes is encoded once; steps read vectors of the cache folder"
@@ -59,15 +60,14 @@ def cse_poolers() -> list[PoolSpec]:
 
 
 @hookimpl
-def cse_negative_stores() -> list[StoreSpec]:
-    """Return what makes batches of one group."""
+def cse_samplers() -> list[SamplerSpec]:
+    """Return the sampler of batches of one group."""
     return [
-        StoreSpec(
+        SamplerSpec(
             name="grouped",
             summary="batches of rows that share a label, such as their source or topic",
             factory="cse_defaults.basics.grouped:Grouped",
             options="cse_defaults.basics.options:GroupedOptions",
-            encodes=(),
             reads=lambda chosen: {chosen.column: "label"},
         )
     ]
@@ -90,6 +90,18 @@ def cse_losses() -> list[LossSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe of labelled pairs."""
     return records_of_files(RecipeSpec, "cse_defaults.basics:recipes")
+
+
+@hookimpl
+def cse_adapters() -> list[AdapterSpec]:
+    """Return the adapter that trains new heads alone."""
+    return [
+        AdapterSpec(
+            name="frozen",
+            summary="trains no weight of the encoder: new heads and losses alone",
+            factory="cse_defaults.basics.adapters:FrozenEncoder",
+        )
+    ]
 
 
 @hookimpl

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cse_core.errors import CseError
 from cse_core.records import CORE_VIEWS, ColumnType, ViewSpec
-from cse_defaults.texts.tables import NUMBER, Cell, Reading, text_array
+from cse_core.texts import Cell
+from cse_defaults.texts.tables import NUMBER, Seen, text_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,92 +67,156 @@ def kind_of(values: Sequence[str]) -> ColumnKind:
     return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
 
 
+class _Matching:
+    """The columns of a file and those of the core that they were matched with so far.
+
+    Attributes:
+        names: The columns of the file.
+        asked: ``data.columns``.
+        columns: Name of the core -> name in the file.
+        guessed: Those that nobody named.
+        graded: The positive that is not used as one, and the column of the grades.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        asked: Mapping[str, str],
+        views: Sequence[ViewSpec],
+        kind: Callable[[str], ColumnKind],
+    ) -> None:
+        self.names, self.asked, self.views, self.kind = names, asked, views, kind
+        self.columns: dict[str, str] = {}
+        self.guessed: dict[str, str] = {}
+        self.graded: tuple[str, str] | None = None
+        self._by_plain = {plain(name): name for name in reversed(names)}
+
+    def called(self, known: Sequence[str], *kinds: ColumnKind) -> list[str]:
+        """List the free columns with one of these names, of these kinds if any are given."""
+        names = [self._by_plain[name] for name in map(plain, known) if name in self._by_plain]
+        free = [name for name in names if name not in self.columns.values()]
+        return [name for name in free if not kinds or self.kind(name) in kinds]
+
+    def partners(self, text: str) -> list[str]:
+        """List the columns that may be the positive beside one of this name."""
+        return self.called(_PARTNERS.get(plain(text), ()), *_TEXT_KINDS)
+
+
+Rule = Callable[[_Matching], Iterator[tuple[str, Sequence[str]]]]
+"""Yields columns of the core, and those of the file that may be it, the best first."""
+
+
+def _same_names(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    for name in ("text", *(view.column for view in match.views)):
+        if name in match.names and (name != "text" or match.kind(name) != "lists"):
+            yield name, [name]
+
+
+def _usual_text(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    texts = match.called(KNOWN_COLUMNS["text"], "text", "word")
+    texts.sort(key=lambda name: plain(name) != "text" and not match.partners(name))
+    yield "text", texts
+
+
+def _usual_pairs(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    for target in () if match.asked else ("positive", "negative"):
+        yield target, match.called(KNOWN_COLUMNS[target], *_TEXT_KINDS)
+
+
+def _grades(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    for target in ("label", "score"):
+        yield target, match.called(KNOWN_COLUMNS[target])
+
+
+def _partner(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    if match.asked or "positive" in match.columns:
+        return
+    beside = match.partners(match.columns.get("text", ""))
+    graded = [match.columns[name] for name in ("label", "score") if name in match.columns]
+    if beside and graded and "negative" not in match.columns:
+        match.graded = beside[0], graded[0]
+    else:
+        yield "positive", beside
+
+
+def _found_by_views(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    lowered = {name.strip().lower(): name for name in reversed(match.names)}
+    text = match.columns.get("text", "").strip().lower()
+    for view in match.views if not match.asked and "text" in match.guessed else ():
+        name = None if view.find is None else view.find(list(lowered), text)
+        yield view.column, [] if name is None else [lowered[name]]
+
+
+def _about_documents(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
+    for target in ("document", "title"):
+        names = match.called(KNOWN_COLUMNS[target])
+        yield target, [name for name in names if match.kind(name) != "lists"]
+
+
+RULES: tuple[Rule, ...] = (
+    _usual_text, _usual_pairs, _grades, _partner, _found_by_views, _about_documents,
+)  # fmt: skip
+"""How columns that nobody named are found; the first rule that takes one wins."""
+
+
 def match_columns(
     names: Sequence[str],
-    mapping: Mapping[str, str],
-    reading: Reading,
+    asked: Mapping[str, str],
+    where: str,
+    seen: Seen,
     views: Sequence[ViewSpec] = CORE_VIEWS,
     kind: Callable[[str], ColumnKind] = lambda name: "text",
 ) -> dict[str, str]:
     """Find the core's columns among those of a file.
 
     A column named in ``data.columns`` comes first, and must be there; then a column of the very
-    name, then one of ``KNOWN_COLUMNS`` unless its values look like something else. Where
-    ``data.columns`` says nothing, partners of the text and what views find come last. A column
+    name, then those of ``RULES``, whose values must not look like something else. A column
     ``text`` must be found.
 
-    ``mapping`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
+    ``asked`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
     core -> name in the file, the core's own first; a column that the core has no name for keeps
     its own.
     """
-    sources: dict[str, str] = {}
-    for target, source in mapping.items():
+    match = _Matching(names, asked, views, kind)
+    columns, guessed = match.columns, match.guessed
+    for target, source in asked.items():
         if source not in names and target not in names:
             what = f"no column {source}, which data.columns.{target} names"
-            raise CseError(what, where=reading.name, hint=f"its columns: {listed(names)}")
-        sources[target] = source if source in names else target
-        if target == "text" and kind(sources[target]) == "lists":
-            what = f"column {sources[target]} holds lists, not texts"
-            raise CseError(what, where=reading.name, hint=_ONE_A_ROW)
-    for name in ("text", *(view.column for view in views)):
-        if name in names and (name != "text" or kind(name) != "lists"):
-            sources.setdefault(name, name)
-    by_plain = {plain(name): name for name in reversed(names)}
-    guessed: dict[str, str] = {}
-
-    def named(known: Sequence[str], *kinds: ColumnKind) -> list[str]:
-        there = [by_plain[each] for each in map(plain, known) if each in by_plain]
-        free = [name for name in there if name not in sources.values()]
-        return [name for name in free if not kinds or kind(name) in kinds]
-
-    def partners(text: str) -> list[str]:
-        return named(_PARTNERS.get(plain(text), ()), *_TEXT_KINDS)
-
-    def take(target: str, there: Sequence[str]) -> None:
-        if there and target not in sources:
-            sources[target] = guessed[target] = there[0]
-
-    texts = named(KNOWN_COLUMNS["text"], "text", "word")
-    take("text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name)))
-    text, pairs = sources.get("text", ""), () if mapping else ("positive", "negative")
-    for target in pairs:
-        take(target, named(KNOWN_COLUMNS[target], *_TEXT_KINDS))
-    for target in ("label", "score"):
-        take(target, named(KNOWN_COLUMNS[target]))
-    beside = partners(text) if pairs and "positive" not in sources else []
-    graded = [sources[each] for each in ("label", "score") if each in sources]
-    if beside and graded and "negative" not in sources:
-        reading.say(
-            f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
-            f"(otherwise: --set data.columns.positive={beside[0]})"
+            raise CseError(what, where=where, hint=f"its columns: {listed(names)}")
+        columns[target] = source if source in names else target
+        if target == "text" and kind(columns[target]) == "lists":
+            what = f"column {columns[target]} holds lists, not texts"
+            raise CseError(what, where=where, hint=_ONE_A_ROW)
+    for target, (name,) in _same_names(match):
+        columns.setdefault(target, name)
+    for rule in RULES:
+        for target, candidates in rule(match):
+            if candidates and target not in columns:
+                columns[target] = guessed[target] = candidates[0]
+    if match.graded is not None:
+        seen.messages.append(
+            f"{match.graded[0]} is not used as positive, since {match.graded[1]} grades the pairs "
+            f"(otherwise: --set data.columns.positive={match.graded[0]})"
         )
-    else:
-        take("positive", beside)
-    lowered = {name.strip().lower(): name for name in reversed(names)}
-    for view in views if pairs and "text" in guessed else ():
-        found = None if view.find is None else view.find(list(lowered), text.strip().lower())
-        take(view.column, [] if found is None else [lowered[found]])
-    for target in ("document", "title"):
-        take(target, [name for name in named(KNOWN_COLUMNS[target]) if kind(name) != "lists"])
-    if "text" not in sources and len(names) == 1:
+    if "text" not in columns and len(names) == 1:
         name = names[0]
-        if reading.from_header and not _HEADER.fullmatch(name):
+        if seen.from_header and not _HEADER.fullmatch(name):
             what = "the first line is not a header with a column text"
             hint = "add a header line, or name the file .txt: one text per line"
-            raise CseError(what, where=reading.name, value=name[:60], hint=hint)
-        take("text", [name] if kind(name) in ("text", "word") and not reading.left_out else [])
+            raise CseError(what, where=where, value=name[:60], hint=hint)
+        if kind(name) in ("text", "word") and not seen.left_out:
+            columns["text"] = guessed["text"] = name
     if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items() if to != name):
-        reading.say(f"{shown} (to change it: --set data.columns.text=NAME)")
-    if "text" not in sources:
+        seen.messages.append(f"{shown} (to change it: --set data.columns.text=NAME)")
+    if "text" not in columns:
         held = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
-        held += [f"{name} ({what})" for name, what in reading.left_out.items()]
+        held += [f"{name} ({what})" for name, what in seen.left_out.items()]
         other = any(kind(name) != "lists" for name in names)
         do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
-        hint = f"its columns: {listed(held)}; {do}"
-        raise CseError("no column text", where=reading.name, hint=hint)
-    taken = {*sources, *sources.values()}
-    sources.update({name: name for name in names if name not in taken})
-    return ordered(sources, views)
+        raise CseError("no column text", where=where, hint=f"its columns: {listed(held)}; {do}")
+    taken = {*columns, *columns.values()}
+    columns.update({name: name for name in names if name not in taken})
+    return ordered(columns, views)
 
 
 def check_named(asked: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> None:
@@ -177,7 +242,7 @@ def ordered(sources: Mapping[str, str], views: Sequence[ViewSpec] = CORE_VIEWS) 
 
 
 def gathered(
-    table: pa.Table, reading: Reading, kind: Callable[[pa.ChunkedArray], ColumnKind]
+    table: pa.Table, where: str, seen: Seen, kind: Callable[[pa.ChunkedArray], ColumnKind]
 ) -> pa.Table:
     """Return a table whose numbered columns are one of lists, and whose sets are columns.
 
@@ -201,7 +266,7 @@ def gathered(
             raise CseError(
                 f"column {name} holds lists of texts that {graded[0]} grades, so which are "
                 "positives is not known",
-                where=reading.name,
+                where=where,
                 hint="write the pairs to train on as columns text and positive; graded pairs "
                 "are for --dev, as sentence1, sentence2 and score",
             )
@@ -212,7 +277,7 @@ def gathered(
                 made[target] = [*map("".join, cells)] if target == "text" else cells
                 parts[target] = [name]
     for target, names in parts.items():
-        reading.say(f"{target} = {', '.join(names)}")
+        seen.messages.append(f"{target} = {', '.join(names)}")
     used = {name for names in parts.values() for name in names}
     table = table.select([name for name in table.column_names if name not in used])
     for target, column in made.items():

@@ -12,9 +12,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from cse_core.errors import CseError, visible
+from cse_core.texts import Wanted
 from cse_defaults.texts.columns import lacks_word_spaces
-from cse_defaults.texts.files import TextFile, file_lines, read_error
-from cse_defaults.texts.tables import has_lone_surrogate
+from cse_defaults.texts.files import file_lines, is_saved, read_error
+from cse_defaults.texts.tables import Seen, has_lone_surrogate
 
 MARKED = (".md", ".markdown", ".html", ".htm")
 DOCUMENTS = (*MARKED, ".txt")
@@ -45,6 +46,32 @@ class Document:
     path: Path
     title: str
     passages: tuple[str, ...]
+
+
+def has_documents(name: str) -> bool:
+    """Tell whether a folder is one of documents."""
+    folder = Path(name).expanduser()
+    return folder.is_dir() and not is_saved(folder) and bool(document_files(folder)[0])
+
+
+class Documents:
+    """The passages of a folder's documents, a source."""
+
+    def __init__(self) -> None:
+        self.seen = Seen(articles=True)
+
+    def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the passages, or whole documents, with title and file."""
+        folder = Path(name).expanduser()
+        documents, notes = read_documents(folder, name)
+        count = sum(len(document.passages) for document in documents)
+        said = f"{len(documents):,} documents in {count:,} passages of about {PASSAGE} words"
+        self.seen.messages += [*(note.removeprefix(f"{name}: ") for note in notes), said]
+        for document in documents:
+            about = {"title": document.title, "document": str(document.path.relative_to(folder))}
+            whole = wanted.unit == "document"
+            for text in ("\n".join(document.passages),) if whole else document.passages:
+                yield str(document.path), {"text": text, **about}
 
 
 def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
@@ -119,7 +146,7 @@ def read_document(path: Path, name: str) -> Document:
     """
     if has_lone_surrogate(str(path)):
         raise CseError("its name is not UTF-8", where=visible(name), hint="rename it")
-    text, title = "\n".join(file_lines(TextFile(name, path, "txt"))), ""
+    text, title = "\n".join(file_lines(name, path)), ""
     kind = path.suffix.lower()
     if kind in (".md", ".markdown"):
         from markdown_it import MarkdownIt

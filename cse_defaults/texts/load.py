@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
-from cse_core.records import CORE_VIEWS, DatasetSpec, ViewSpec
-from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, LoadReport, NeededColumns
+from cse_core.records import CORE_VIEWS, ViewSpec
+from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, LoadReport, NeededColumns, Wanted
 from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,
@@ -23,16 +23,8 @@ from cse_defaults.texts.columns import (
     read_values,
 )
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
-from cse_defaults.texts.sources import Source, find_source
-from cse_defaults.texts.tables import (
-    ROWS,
-    Reading,
-    changed,
-    filtered,
-    join_tables,
-    numbers_of,
-    text_table,
-)
+from cse_defaults.texts.sources import TextSource, find_source
+from cse_defaults.texts.tables import ROWS, changed, filtered, join_tables, numbers_of, text_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +41,31 @@ _SAMPLE = 1000
 
 
 @dataclass(frozen=True)
+class SourceTable:
+    """The rows of a source, and what the user asked for beside them.
+
+    Attributes:
+        name: The source as the user gave it, for messages.
+        table: Its rows, by the core's names: texts, trimmed, or lists of texts.
+        columns: Name of the core -> name in the source, the core's own first.
+        texts: Columns of a file that hold texts of more than a word.
+        blank: Lines without any text that were passed over.
+        commit: That of a data set of the hub, where it is known.
+        weight: How often an epoch takes its rows.
+        prompt: Text before its texts.
+    """
+
+    name: str
+    table: pa.Table
+    columns: Mapping[str, str]
+    texts: tuple[str, ...]
+    blank: int
+    commit: str = ""
+    weight: float = 1.0
+    prompt: str = ""
+
+
+@dataclass(frozen=True)
 class Data:
     """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
 
@@ -61,13 +78,13 @@ class Data:
         held_out: Documents to keep out of training.
     """
 
-    sources: list[Reading]
+    sources: list[SourceTable]
     columns: tuple[str, ...]
     messages: list[str]
     refuse: bool
-    made_up: str
+    made_up: tuple[str, ...]
     held_out: int = 0
-    _made: dict[str, Corpus] = field(default_factory=dict, repr=False)
+    _made: list[tuple[NeededColumns, Corpus]] = field(default_factory=list, repr=False)
 
     @property
     def texts(self) -> set[str]:
@@ -80,10 +97,11 @@ class Data:
         Lists of texts that it needs become rows: as many as the longest list of a row is long; a
         shorter one begins again. A column that a source lacks and nothing needs is blank there.
         """
-        key = repr(needed)
-        if key not in self._made:
-            self._made[key] = self._corpus(needed)
-        return self._made[key]
+        for key, corpus in self._made:
+            if key == needed:
+                return corpus
+        self._made.append((needed, self._corpus(needed)))
+        return self._made[-1][1]
 
     def pieces(
         self, corpus: Corpus, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
@@ -198,92 +216,92 @@ def read_data(
 ) -> Data:
     """Read all rows that ``data.path`` names, up to ``data.limit``.
 
-    Nothing is written, but for the cache of the hub's own library. ``registry`` has the installed
-    data sets and views; ``exact`` is as in :class:`Reading`.
+    Nothing is written, but for caches. ``registry`` has the sources and views; ``exact`` is that
+    of ``Wanted``.
     """
     if not options.path:
         raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")
-    datasets: dict[str, DatasetSpec] = {}
-    views: Sequence[ViewSpec] = CORE_VIEWS
-    if registry is not None:
-        datasets = {found.name: found.spec for found in registry.datasets()}
-        views = tuple(registry.views.values())
+    views = CORE_VIEWS if registry is None else tuple(registry.views.values())
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
     messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
-    readings: list[Reading] = []
+    tables: list[SourceTable] = []
     left, refuse = options.limit, options.blank == "refuse"
-    sources = [find_source(name, datasets) for name in options.path]
-    for name, each in (("weights", options.weights), ("prompts", options.prompts)):
-        if each and len(each) != len(sources):
-            what = f"{len(each)} of {len(sources)} data sets have one"
-            raise CseError(what, where=f"data.{name}", value=each, hint="name one for each")
-    weights = options.weights or (1.0,) * len(sources)
-    prompts = options.prompts or ("",) * len(sources)
-    for place, source in enumerate(sources):
+    sources = [find_source(name, registry) for name in options.path]
+    for name, values in (("weights", options.weights), ("prompts", options.prompts)):
+        if values and len(values) != len(sources):
+            what = f"{len(values)} of {len(sources)} data sets have one"
+            raise CseError(what, where=f"data.{name}", value=values, hint="name one for each")
+    for number, source in enumerate(sources):
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        reading = Reading(source.name, left, exact or refuse, place=place)
-        reading.weight, reading.prompt = weights[place], prompts[place]
-        _read(source, reading, options, views)
-        readings.append(reading)
-        messages += reading.messages
-        left = None if left is None else left - len(reading.table)
+        wanted = Wanted(left, options.unit, exact or refuse, options=source.place.options)
+        table = _read(source, wanted, number, options, views)
+        tables.append(table)
+        messages += [f"{source.name}: {message}" for message in source.seen.messages]
+        left = None if left is None else left - len(table.table)
     if left != 0:
-        check_named(options.columns, [each.columns for each in readings])
-    names = {name: name for reading in readings for name in reading.table.column_names}
-    made_up = ", ".join(source.name for source in sources if source.synthetic)
+        check_named(options.columns, [table.columns for table in tables])
+    names = {name: name for table in tables for name in table.table.column_names}
+    made_up = tuple(source.name for source in sources if source.place.spec.synthetic)
     columns = tuple(ordered(names, views))
-    return Data(readings, columns, messages, refuse, made_up, options.held_out)
+    return Data(tables, columns, messages, refuse, made_up, options.held_out)
 
 
 def _read(
-    source: Source, reading: Reading, options: DataOptions, views: Sequence[ViewSpec]
-) -> None:
+    source: TextSource, wanted: Wanted, number: int, options: DataOptions, views: Sequence[ViewSpec]
+) -> SourceTable:
     """Read the rows of a source, and find out which columns they have by the core's names."""
     import pyarrow as pa
 
-    raw = join_tables(list(source.tables(options.unit, reading)))
-    raw = raw.select([name for name in raw.column_names if name not in reading.left_out])
-    raw = gathered(raw, reading, _kind)
+    where = source.name
+    raw = join_tables(list(source.tables(wanted)))
+    seen = source.seen
+    raw = raw.select([name for name in raw.column_names if name not in seen.left_out])
+    raw = gathered(raw, where, seen, _kind)
 
     @cache
     def kind(name: str) -> ColumnKind:
         return _kind(raw.column(name))
 
     none = "contains no text, only blank lines or a header"
-    nothing = CseError(none, where=reading.name, hint="name a file with texts")
-    if not raw.column_names and not reading.left_out:
+    nothing = CseError(none, where=where, hint="name a file with texts")
+    if not raw.column_names and not seen.left_out:
         raise nothing
-    headless = source.file is not None and source.file.format == "txt"
     asked = {name: old for name, old in options.columns.items() if old != SOURCE}
-    mapping = {} if headless else asked
-    columns = match_columns(raw.column_names, mapping, reading, views, kind)
+    mapping = {} if seen.unnamed else asked
+    columns = match_columns(raw.column_names, mapping, where, seen, views, kind)
     roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
     lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
-    for name, what in [*reading.left_out.items(), *((name, "lists") for name in lists)]:
-        reading.say(f"column {name} is ignored: it holds {what}")
-    found = {name: raw.column(old) for name, old in columns.items() if old not in lists}
-    for name, column in found.items():
-        found[name] = column if is_lists(column) else _trimmed(column, name, reading.name)
-    if not _is_filled(found["text"]):
+    for name, what in [*seen.left_out.items(), *((name, "lists") for name in lists)]:
+        seen.messages.append(f"column {name} is ignored: it holds {what}")
+    table = {name: raw.column(old) for name, old in columns.items() if old not in lists}
+    for name, column in table.items():
+        table[name] = column if is_lists(column) else _trimmed(column, name, where)
+    if not _is_filled(table["text"]):
         raise nothing
-    for name in dict.fromkeys(view.column for view in views if view.column in found):
-        if not _is_filled(found[name]):
-            del found[name]
-            reading.say(f"column {name} is blank in every row, so it is ignored")
-    if options.unit != "sentence" and not reading.articles:
-        reading.say(f"it marks no {options.unit}s, so each row stays as it is")
+    for name in dict.fromkeys(view.column for view in views if view.column in table):
+        if not _is_filled(table[name]):
+            del table[name]
+            seen.messages.append(f"column {name} is blank in every row, so it is ignored")
+    if options.unit != "sentence" and not seen.articles:
+        seen.messages.append(f"it marks no {options.unit}s, so each row stays as it is")
+    texts = [n for n, old in columns.items() if n in table and kind(old) in ("text", "lists")]
     for name in options.columns.keys() - asked.keys():
         columns[name] = SOURCE
-        found[name] = pa.chunked_array([pa.repeat(str(reading.place), len(raw))])
-    if source.spec is None:
-        reading.texts = tuple(
-            name
-            for name, old in columns.items()
-            if name in found and old != SOURCE and kind(old) in ("text", "lists")
-        )
-    reading.columns, reading.table = columns, pa.table(found)
+        table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
+        texts = [text for text in texts if text != name]
+    commit = getattr(source.reader, "commit", None)
+    return SourceTable(
+        where,
+        pa.table(table),
+        columns,
+        () if source.place.is_dataset else tuple(texts),
+        seen.blank,
+        "" if commit is None else commit(source.place.name),
+        options.weights[number] if options.weights else 1.0,
+        options.prompts[number] if options.prompts else "",
+    )
 
 
 def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
@@ -327,7 +345,7 @@ def _kind(column: pa.ChunkedArray) -> ColumnKind:
 
 
 def _usable(
-    source: Reading, needed: NeededColumns, refuse: bool, messages: list[str]
+    source: SourceTable, needed: NeededColumns, refuse: bool, messages: list[str]
 ) -> tuple[pa.Table, int, int]:
     """Return a source's rows that have a text in every column that a run needs.
 

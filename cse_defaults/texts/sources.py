@@ -1,201 +1,194 @@
-"""What a name of ``data.path`` stands for: an installed data set, a file, or a hub data set.
+"""What a name of ``data.path`` stands for, and its rows as Arrow tables of text.
 
-Data sets of the Hugging Face hub are read from its cache without a network.
+Tables of a large file lie in a file of the cache that is mapped into memory.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError, did_you_mean
+from cse_core.files import atomic_file, cache_folder
 from cse_core.loading import load_factory
-from cse_core.records import DatasetSpec
-from cse_defaults.texts.documents import PASSAGE, document_files, read_documents
-from cse_defaults.texts.files import (
-    TextFile,
-    file_tables,
-    format_of,
-    is_saved,
-    loadable_names,
-    open_file,
-    read_error,
+from cse_core.registry.names import Place, ending_of, source_of, unpacked
+from cse_core.registry.registry import Registered, Registry
+from cse_core.texts import Source, Wanted
+from cse_defaults.texts.files import read_error
+from cse_defaults.texts.plugin import ENDINGS, cse_sources
+from cse_defaults.texts.tables import (
+    LARGE,
+    MAPPED,
+    Seen,
+    arrow_text,
+    map_tables,
+    record_tables,
+    write_tables,
 )
-from cse_defaults.texts.tables import ROWS, Reading, Unit, arrow_text, record_tables
 
-TRAIN, DEV, TEST = ("train",), ("validation", "dev", "valid", "val"), ("test",)
-"""Splits that are taken where a name says none, the first that is there."""
-_FORM = "owner/name:configuration@split#revision, of which only owner/name must be there"
-_NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?::([\w.-]+))?(?:@([\w.-]+))?(?:#([\w./-]+))?")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-
-class HubName(NamedTuple):
-    """``owner/name:configuration@split#revision``; all but the first may be empty."""
-
-    repository: str
-    configuration: str = ""
-    split: str = ""
-    revision: str = ""
-
-    @staticmethod
-    def parse(text: str) -> HubName | None:
-        """Return the name that a text is, None where it has another form."""
-        found = _NAME.fullmatch(text)
-        return HubName(*found.groups("")) if found else None
-
-    def __str__(self) -> str:
-        return self[0] + "".join(m + p for m, p in zip(":@#", self[1:], strict=True) if p)
-
-    @property
-    def set_name(self) -> str:
-        """Return what a set of its rows is called: ``stsbenchmark.dev``."""
-        name = "-".join(filter(None, (self.repository.partition("/")[2], self.configuration)))
-        return f"{name}.{'dev' if self.split in DEV else self.split}" if self.split else name
+_FORM = 2
+_HOUR = 3_600
 
 
-@dataclass(frozen=True)
-class Source:
-    """A data set of a plugin (``spec``) or of the hub, a file, or a folder of documents."""
-
-    name: str
-    spec: DatasetSpec | None = None
-    file: TextFile | None = None
-    folder: Path | None = None
-    hub: HubName | None = None
-
-    @property
-    def synthetic(self) -> bool:
-        """Tell whether its texts are made up."""
-        return self.spec is not None and self.spec.synthetic
-
-    def tables(self, unit: Unit, reading: Reading) -> Iterator[Any]:
-        """Yield its rows as ``pyarrow.Table``s of strings."""
-        if self.file is not None:
-            return file_tables(self.file, unit, reading)
-        if self.spec is not None:
-            return record_tables(_rows(self.spec), unit, reading)
-        if self.folder is not None:
-            return record_tables(_passages(self.folder, unit, reading), unit, reading)
-        assert self.hub is not None
-        return reading.first(_hub_tables(self.hub, reading))
+@cache
+def default_registry() -> Registry:
+    """The sources of the toolkit alone."""
+    toolkit = ("cse-toolkit", "", "cse-toolkit:texts")
+    return Registry(Registered(spec, *toolkit) for spec in cse_sources())
 
 
-def _rows(spec: DatasetSpec) -> Iterator[tuple[str, dict[str, str]]]:
-    source = load_factory(spec.factory, where=f"data set {spec.name}")()
-    for number, row in enumerate(source.rows(), 1):
-        yield f"{spec.name}, row {number}", row
+class TextSource:
+    """A source and the name that it is to read.
+
+    Attributes:
+        name: What the user wrote, for messages.
+        place: The record, and the name without options.
+        reader: The source itself.
+        seen: What was noticed in reading it.
+    """
+
+    reader: Source
+    seen: Seen
+
+    def __init__(self, name: str, place: Place) -> None:
+        self.name, self.place = name, place
+        self._open()
+
+    def _open(self) -> None:
+        noun, spec = "data set" if self.place.is_dataset else "source", self.place.spec
+        self.reader = load_factory(spec.factory, where=f"{noun} {spec.name}")()
+        self.seen = getattr(self.reader, "seen", None) or Seen()
+
+    def tables(self, wanted: Wanted) -> Iterator[pa.Table]:
+        """Yield its rows as tables of texts or lists of texts, those of a large file mapped.
+
+        They are then kept in the cache, named by a hash of all that they are made of. Where they
+        cannot be written, a message says so.
+        """
+        path, folder = Path(self.place.name).expanduser(), cache_folder()
+        sums = getattr(self.reader, "fingerprint", None)
+        if sums is not None and folder is not None:
+            try:
+                if path.is_file() and path.stat().st_size >= LARGE:
+                    form = self.place.spec.factory, Path(unpacked(path.name)).suffix
+                    about = repr((_FORM, *form, wanted, sums(self.place.name)))
+                    name = hashlib.sha256(about.encode()).hexdigest()[:40]
+                    return iter(self._kept(folder / MAPPED / f"{name}.arrow", wanted))
+            except OSError as error:
+                self._open()  # what it has seen is seen again
+                why = error.strerror or error
+                line = f"its texts are held in memory, not in {folder / MAPPED}: {why}"
+                self.seen.messages.append(line)
+        return self.read(wanted)
+
+    def read(self, wanted: Wanted) -> Iterator[pa.Table]:
+        """Yield its rows as tables, read anew."""
+        name, reader = self.place.name, self.reader
+        if (tables := getattr(reader, "tables", None)) is None:
+            return record_tables(reader.rows(name, wanted), wanted, self.seen)
+        some = _first(tables(name, wanted), wanted.limit)
+        return (arrow_text(table, name, self.seen) for table in some)
+
+    def _kept(self, path: Path, wanted: Wanted) -> list[pa.Table]:
+        """Map the tables of a file of the cache; it is written where it is not there, whole."""
+        import pyarrow as pa
+
+        def kept() -> list[pa.Table]:
+            with path.open("rb") as whole:
+                *tables, last = map_tables(whole)
+            self.seen = Seen.from_json((last.schema.metadata or {}).get(b"seen", b""))
+            return tables
+
+        with suppress(OSError, ValueError, TypeError):  # missing, damaged, or of another form
+            return kept()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # its files tell the texts
+        with suppress(OSError):  # another process may do the same
+            for left in path.parent.glob(".*"):  # by a process that was killed
+                if time.time() - left.stat().st_mtime > _HOUR:
+                    left.unlink()
+        with atomic_file(path, private=True) as beside, beside.open("wb") as into:
+            write_tables(into, self.read(wanted))
+            write_tables(into, [pa.schema([], {"seen": self.seen.to_json()}).empty_table()])
+        return kept()
 
 
-def _passages(folder: Path, unit: Unit, reading: Reading) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the passages of a folder's documents, or whole documents, with title and file."""
-    documents, notes = read_documents(folder, reading.name)
-    count = sum(len(document.passages) for document in documents)
-    reading.messages += notes
-    reading.say(f"{len(documents):,} documents in {count:,} passages of about {PASSAGE} words")
-    reading.articles = True
-    for document in documents:
-        about = {"title": document.title, "document": str(document.path.relative_to(folder))}
-        whole = ("\n".join(document.passages),) if unit == "document" else document.passages
-        for text in whole:
-            yield str(document.path), {"text": text, **about}
+def _first(tables: Iterator[pa.Table], left: int | None) -> Iterator[pa.Table]:
+    """Yield tables up to the limit."""
+    for table in tables:
+        yield table.slice(0, left)
+        if left is not None and (left := left - len(table)) <= 0:
+            return
 
 
-def hub_name(name: str) -> HubName | None:
-    """Return the data set of the hub that a name stands for, None where it stands for a file."""
-    found = None if format_of(name) else HubName.parse(name)
-    folder = name.split("/", 1)[0]
-    if found is None or folder in (".", "..") or Path(folder).is_dir() or Path(name).exists():
-        return None
-    return found
-
-
-def find_source(name: str, datasets: Mapping[str, DatasetSpec]) -> Source:
-    """Return what a name stands for; nothing is read and nothing downloaded.
+def find_source(
+    name: str, registry: Registry | None = None, where: str | None = "data.path"
+) -> TextSource:
+    """Find what a name stands for; nothing is read and nothing downloaded.
 
     An installed data set goes before a file of its name (``./starter`` is the file), a file before
-    a hub data set, which is always written ``owner/name``.
-    """
-    if name in datasets:
-        return Source(name, spec=datasets[name])
-    if not name.strip():
-        hint = f"name a file, or an installed data set ({', '.join(datasets) or 'none'})"
-        raise CseError("the name is empty", where="data.path", hint=hint)
-    try:
-        path = Path(name).expanduser()
-        there = path.exists()
-        if path.is_dir() and not is_saved(path) and document_files(path)[0]:
-            return Source(name, folder=path)
-    except (OSError, RuntimeError) as error:
-        raise read_error(name, error) from error
-    if not there and not format_of(name) and "/" in name:
-        if (found := hub_name(name)) is not None:
-            return Source(name, hub=found)
-    elif not there and not Path(name).suffix:
-        hint = did_you_mean(name, [*datasets, *loadable_names(Path())])
-        if not hint.startswith("did"):
-            hint = f"installed: {', '.join(datasets) or 'none'}"
-        what = "is neither a file nor an installed data set"
-        hint = f"{hint} (for a data set on the hub, write owner/name@split)"
-        raise CseError(what, where="data.path", value=name, hint=hint)
-    return Source(name, file=open_file(name, path))
-
-
-def _hub_tables(name: HubName, reading: Reading) -> Iterator[Any]:
-    rows, resolved = hub_rows(name, TRAIN)
-    reading.commit = resolved.revision
-    for table in rows.with_format("arrow").iter(batch_size=ROWS):
-        yield arrow_text(table, reading)
-
-
-def hub_rows(name: HubName, splits: Sequence[str]) -> tuple[Any, HubName]:
-    """Return a ``datasets.Dataset`` of the hub, and the name with its split and commit.
-
-    ``splits`` has what is taken where the name says none. Code of the data set is never run.
+    a hub data set, which is always written ``owner/name``. Without a registry the sources are
+    those of the toolkit. ``where`` takes names of data sets; None takes those of files alone.
 
     Raises:
-        CseError: It cannot be had, or has no such split.
+        CseError: If it stands for nothing, or its file is missing.
     """
-    found = _from_hub(name)
-    wanted = (name.split,) if name.split else (*splits, *(found if len(found) == 1 else ()))
-    split = next((each for each in wanted if each in found), None)
-    if split is None:
-        hint = f"its splits: {', '.join(found)}; name one: {name._replace(split=next(iter(found)))}"
-        raise CseError(f"has no split {wanted[0]}", where=str(name), hint=hint)
-    # Its cache keeps the rows of each commit in a folder of that name.
-    folders = [Path(file["filename"]).parent.name for file in found[split].cache_files]
-    commit = next((folder for folder in folders if _COMMIT.fullmatch(folder)), "")
-    if _COMMIT.fullmatch(name.revision) and commit not in ("", name.revision):
-        hint = f"name #{commit}, or fetch it where the hub can be reached"
-        raise CseError(f"only commit {commit} is in the cache", where=str(name), hint=hint)
-    return found[split], name._replace(split=split, revision=commit or name.revision)
-
-
-def _from_hub(name: HubName) -> dict[str, Any]:
-    """Return the splits of a data set: from the hub, or its cache where that does not answer."""
-    import datasets
-    from huggingface_hub import constants
-
-    from cse_defaults.transformers.hub import is_hub_reachable
-
-    online = is_hub_reachable()
-    before = datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
-    if not online:  # its libraries then look only into their cache
-        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
-    revision = {"revision": name.revision} if name.revision else {}
+    registry = default_registry() if registry is None else registry
+    installed = ", ".join(registry.datasets()) or "none"
+    if not name.strip():
+        hint = f"name a file, or an installed data set ({installed})"
+        raise CseError("the name is empty", where="data.path", hint=hint)
     try:
-        return dict(datasets.load_dataset(name.repository, name.configuration or None, **revision))
-    except Exception as error:  # many kinds of four libraries; all mean that it cannot be had
-        text = " ".join(str(error).split())
-        raise CseError(
-            f"cannot load this data set from the hub: {text[:300]}",
-            where=str(name),
-            hint=f"check the name ({_FORM})"
-            if online
-            else "the hub cannot be reached: name a file or an installed data set",
-        ) from error
-    finally:
-        datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
+        place = source_of(name, registry)
+        if where is None and place is not None and place.is_dataset:
+            place = None
+        path = Path(name if place is None else place.name).expanduser()
+        if place is not None and (not place.spec.endings or path.is_file()):
+            return TextSource(name, place)
+        if where and place is None and not (path.suffix or "/" in name or path.exists()):
+            hint = did_you_mean(name, [*registry.datasets(), *loadable_names(Path(), registry)])
+            if not hint.startswith("did"):
+                hint = f"installed: {installed}"
+            what = "is neither a file nor an installed data set"
+            hint = f"{hint} (for a data set on the hub, write owner/name@split)"
+            raise CseError(what, where=where, value=name, hint=hint)
+        raise _no_file(name, path, registry)
+    except (OSError, RuntimeError) as error:
+        raise read_error(name, error) from error
+
+
+def loadable_names(folder: Path, registry: Registry) -> list[str]:
+    """List the files of a folder that have a known ending."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if ending_of(entry.name, registry))
+    except OSError:
+        return []
+
+
+def _no_file(name: str, path: Path, registry: Registry) -> CseError:
+    """Describe why there is no text at a path."""
+    if path.is_dir():
+        names = ", ".join(loadable_names(path, registry)[:6])
+        hint = f"name a file in it: {names}" if names else "no file in it can be read"
+        return CseError("is a folder, not a file", where=name, hint=hint)
+    if path.is_file():
+        read = {ending for source in registry.sources() for ending in source.spec.endings}
+        endings = sorted(read, key=lambda e: (ENDINGS.index(e) if e in ENDINGS else 99, e))
+        hint = f"these are read: {', '.join(endings)}, each also with .gz or .zst; "
+        hint += "convert it to one of them"
+        return CseError("unknown file type", where=name, value=path.suffix, hint=hint)
+    if path.exists():
+        what = "is a pipe, socket or device, not a file"
+        return CseError(what, where=name, hint="write its texts to a file first")
+    hint = f"folder {path.parent} does not exist"
+    if path.parent.is_dir():
+        near = did_you_mean(path.name, loadable_names(path.parent, registry))
+        hint = f"in folder {path.parent}: {near}"
+    return CseError("no such file", where=name, hint=hint)

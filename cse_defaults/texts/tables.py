@@ -7,27 +7,26 @@ Articles are unfolded into sentences, paragraphs or documents. Two forms are rea
 
 from __future__ import annotations
 
+import json
 import math
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby, islice
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
+from cse_core.texts import Cell, Unit, Wanted
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
-Unit = Literal["sentence", "paragraph", "document"]
-Cell = str | list[str] | None
-"""What a row has in a column: a text, several, or none."""
 Item = TypeVar("Item")
 BODIES = ("sections", "paras")
 """Fields that make a JSON object an article."""
@@ -42,61 +41,40 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
-class Reading:
-    """How a source is read, and what happens meanwhile.
+class Seen:
+    """What was noticed while a source was read.
 
     Attributes:
-        name: The source as the user gave it, for messages.
-        limit: Rows to read at most; None for all.
-        exact: Whether row N must be line N: blank lines are kept, or refused where they may be
-            rows. Else they are passed over.
         blank: Lines without any text that were passed over.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
         from_header: Whether the columns' names are the first line of a text file.
-        messages: What a user should know, a line each.
-        commit: That of a data set of the hub, where it is known.
-        columns: Name of the core -> name in the source, the core's own first.
-        texts: Columns of a file that hold texts of more than a word.
-        table: Its rows, by the core's names: texts, trimmed, or lists of texts.
-        place: Which of the sources it is.
-        weight: How often an epoch takes its rows.
-        prompt: Text before its texts.
+        unnamed: Whether its one column has no name that a user could say.
+        messages: What a user should know, a line each, without the name of the source.
     """
 
-    name: str
-    limit: int | None = None
-    exact: bool = False
     blank: int = 0
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     from_header: bool = False
+    unnamed: bool = False
     messages: list[str] = field(default_factory=list)
-    commit: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    texts: tuple[str, ...] = ()
-    table: Any = None
-    place: int = 0
-    weight: float = 1.0
-    prompt: str = ""
 
-    def say(self, message: str) -> None:
-        """Note what a user should know of the source."""
-        self.messages.append(f"{self.name}: {message}")
+    def to_json(self) -> str:
+        """Write it as JSON."""
+        return json.dumps(asdict(self))
 
-    def batches(self, rows: Iterable[Item]) -> Iterator[list[Item]]:
-        """Yield rows some thousand at a time, up to the limit."""
-        left = islice(rows, self.limit)
-        while batch := list(islice(left, ROWS)):
-            yield batch
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Seen:
+        """Read what ``to_json`` wrote; a ValueError or TypeError if it is something else."""
+        return cls(**json.loads(text))
 
-    def first(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield tables up to the limit."""
-        left = self.limit
-        for table in tables:
-            yield table.slice(0, left)
-            if left is not None and (left := left - len(table)) <= 0:
-                return
+
+def batched(rows: Iterable[Item], limit: int | None) -> Iterator[list[Item]]:
+    """Yield rows some thousand at a time, up to the limit."""
+    left = islice(rows, limit)
+    while batch := list(islice(left, ROWS)):
+        yield batch
 
 
 def text_table(columns: Mapping[str, Sequence[Cell]]) -> pa.Table:
@@ -201,13 +179,13 @@ def map_tables(file: IO[bytes]) -> list[pa.Table]:
 
 
 def record_tables(
-    records: Iterable[tuple[str, Any]], unit: Unit, reading: Reading
-) -> Iterator[Any]:
+    records: Iterable[tuple[str, Any]], wanted: Wanted, seen: Seen
+) -> Iterator[pa.Table]:
     """Yield objects with named values, each behind its place, as Arrow tables of text.
 
     Articles are unfolded into units.
     """
-    for batch in reading.batches(_plain_rows(records, unit, reading)):
+    for batch in batched(_plain_rows(records, wanted.unit, seen), wanted.limit):
         names = dict.fromkeys(name for _, row in batch for name in row)
         try:
             yield text_table({name: [row.get(name) for _, row in batch] for name in names})
@@ -224,27 +202,27 @@ def record_tables(
 
 
 def _plain_rows(
-    records: Iterable[tuple[str, Any]], unit: Unit, reading: Reading
+    records: Iterable[tuple[str, Any]], unit: Unit, seen: Seen
 ) -> Iterator[tuple[str, dict[str, Cell]]]:
     """Yield rows of texts with their places."""
     for number, (place, value) in enumerate(records, 1):
         record = as_object(place, value)
         plain = set(map(type, record.values())) == {str}  # as nearly all are: nothing to change
         article = not plain and is_article(record)
-        reading.articles |= article
+        seen.articles |= article
         parts = unfold(record, unit, number=number, where=place) if article else (record,)
         for part in parts:
-            yield place, part if plain else {n: _cell(n, v, reading) for n, v in part.items()}
+            yield place, part if plain else {n: _cell(n, v, seen) for n, v in part.items()}
 
 
-def _cell(name: str, value: object, reading: Reading) -> Cell:
+def _cell(name: str, value: object, seen: Seen) -> Cell:
     """Return a value as text, or as the texts that it holds; what holds none is left out."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | dict):
         texts = _texts_in(value)
         if texts is None:
-            reading.left_out[name] = "lists" if isinstance(value, list) else "objects"
+            seen.left_out[name] = "lists" if isinstance(value, list) else "objects"
         return texts
     return _plain_text(value)
 
@@ -323,7 +301,7 @@ def has_lone_surrogate(text: str) -> bool:
     return _HALF.search(text) is not None
 
 
-def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
+def arrow_text(table: pa.Table, where: str, seen: Seen) -> pa.Table:
     """Return an Arrow table with every column of plain values or of texts, without the others."""
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -332,22 +310,22 @@ def arrow_text(table: pa.Table, reading: Reading) -> pa.Table:
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
         if kinds.is_binary(kind) or kinds.is_large_binary(kind):
-            reading.left_out[name] = f"values of type {kind}"
+            seen.left_out[name] = f"values of type {kind}"
         elif (
             kinds.is_list(kind)
             and not kinds.is_nested(kind.value_type)
             and str(kind.value_type) not in ("string", "large_string", "string_view")
         ):
-            reading.left_out[name] = "lists"
+            seen.left_out[name] = "lists"
         elif kinds.is_nested(kind):
-            columns[name] = text_array([_cell(name, v, reading) for v in column.to_pylist()])
+            columns[name] = text_array([_cell(name, v, seen) for v in column.to_pylist()])
         else:
             try:
                 columns[name] = column.cast(pa.string())
             except pa.ArrowNotImplementedError:
-                reading.left_out[name] = f"values of type {kind}"
+                seen.left_out[name] = f"values of type {kind}"
             except pa.ArrowInvalid:
                 what = f"a block of column {name} holds 2 GiB of text or more"
                 hint = "write the file in smaller row groups"
-                raise CseError(what, where=reading.name, hint=hint) from None
+                raise CseError(what, where=where, hint=hint) from None
     return pa.table(columns)

@@ -6,26 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cse_core.errors import CseError, did_you_mean
+from cse_core.loading import is_hub_reachable
 
-MAX_SECONDS = 5.0
-"""How long the hub may take to answer."""
 _SMALL = ("*.json", "*.txt", "*.model")
 _WEIGHTS = ("*.safetensors",)
 _OTHERS = ("onnx/*", "openvino/*")
 """Files of other programs."""
-
-
-def is_hub_reachable() -> bool:
-    """Return whether the hub answers, without the half minute that its client retries."""
-    from huggingface_hub import constants, get_session
-
-    if constants.is_offline_mode():
-        return False
-    try:
-        get_session().head(constants.ENDPOINT, timeout=MAX_SECONDS)
-    except Exception:  # a network has many ways to fail
-        return False
-    return True
 
 
 def hub_folder(name: str, encoders: Sequence[str], *, weights: bool) -> Path | None:

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from cse_core.capabilities import CAPABILITIES, Need
@@ -16,7 +15,14 @@ from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoole
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.texts import FILLED
-from cse_engine.compose.composition import BASE_LEVELS, Composition, PlannedPart, Problem
+from cse_engine.compose.composition import (
+    BASE_LEVELS,
+    Composition,
+    PlannedPart,
+    PlannedView,
+    Problem,
+    Run,
+)
 from cse_engine.compose.models import Models
 
 
@@ -29,7 +35,7 @@ def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse a run without a row pooler, and two of these, parts that slice, or adapters."""
+    """Refuse a run without a row pooler, and two of these, slicers, samplers or adapters."""
     rows, slices = run.pools(RowPoolerSpec), run.pools(SliceSpec)
     if not rows:
         names = installed_poolers(registry, RowPoolerSpec)
@@ -37,8 +43,9 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
         if len(names) > 1:
             hint += f" (or {', '.join(names[1:])})"
         yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
-    adapters = run.of("adapter")
-    for noun, parts in (("row pooler", rows), ("slice stage", slices), ("adapter", adapters)):
+    single = {"row pooler": rows, "slice stage": slices}
+    single |= {"sampler": [*run.of("sampler")], "adapter": [*run.of("adapter")]}
+    for noun, parts in single.items():
         names = [part.name for part in parts]
         if len(names) > 1:
             kind = parts[0].kind
@@ -317,7 +324,7 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
         yield CseError("nothing in this run slices", where="inference.slice", value=True, hint=hint)
 
 
-def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | None:
+def find_inference_pool(run: Run, registry: Registry) -> PlannedPart | None:
     """Return the row pooler of the saved model where it is another than that of training."""
     name, where = run.inference.pool, "inference.pool"
     own = [part.name for part in run.pools(RowPoolerSpec)]
@@ -330,26 +337,33 @@ def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | N
     return PlannedPart.of(registry.find("pool", name, where=where))
 
 
-def add_branches(run: Composition, registry: Registry) -> tuple[Composition, list[Problem]]:
-    """Return the run with a default instance of each branch that its record's name asks for."""
+def add_branches(
+    run: Run, views: Sequence[PlannedView], registry: Registry
+) -> tuple[tuple[PlannedPart, ...], list[str], list[Problem]]:
+    """Add a default instance of each branch that its record's name asks for.
+
+    Returns:
+        The parts of the run with it, notes and problems.
+    """
+    present = [part.name for part in run.of("branch")]
+    provided = {need for part in run.parts for need in part.provides if need.kind != "branch"}
+    provided |= {Need("branch", name) for name in present}
     asked = [("views.anchor.branch", "online")]
-    asked += [(f"views.{view.name}.branch", view.branch) for view in run.views]
-    for store, options in run.stores():
-        if options.branch is not None:
-            asked.append((f"{store.path}.branch", options.branch))
+    asked += [(f"views.{view.name}.branch", view.branch) for view in views]
+    stores = [(f"{store.path}.branch", options.branch) for store, options in run.stores()]
+    asked += [(where, name) for where, name in stores if name is not None]
     for part in run.parts:
         for alternatives in part.requires:
             branches = [need.name for need in alternatives if need.kind == "branch"]
-            if branches and not any(is_met(run, part, need) for need in alternatives):
+            if branches and provided.isdisjoint(alternatives):
                 asked.append((part.path, branches[0]))
-    parts, notes, problems = list(run.parts), list(run.notes), list[Problem]()
-    present = [part.name for part in run.of("branch")]
+    parts, notes, problems = list(run.parts), list[str](), list[Problem]()
     for where, name in asked:
         if name in present:
             continue
         if not registry.has("branch", name):
-            known = [*present, *(found.name for found in registry.parts("branch"))]
-            hint = _how_to_add(registry, Need("branch", name)) or did_you_mean(name, known)
+            names = [*present, *(record.name for record in registry.parts("branch"))]
+            hint = _how_to_add(registry, Need("branch", name)) or did_you_mean(name, names)
             problems.append(CseError("unknown branch", where=where, value=name, hint=hint))
             continue
         added = PlannedPart.of(registry.find("branch", name, where=where))
@@ -359,7 +373,7 @@ def add_branches(run: Composition, registry: Registry) -> tuple[Composition, lis
         parts.insert(place, added)
         if name != "online":
             notes.append(f"{added.path} added with its defaults, for {where}")
-    return replace(run, parts=tuple(parts), notes=tuple(notes)), problems
+    return tuple(parts), notes, problems
 
 
 def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem]:

@@ -1,13 +1,17 @@
-"""From a recipe and the command line to a checked composition."""
+"""From a recipe and the command line to a checked plan.
+
+``resolve`` goes through three types: the ``Draft`` (what is written, untyped), the ``Run`` (typed
+options and parts) and the ``Composition`` (the plan: views, branches, passes, what encodes later).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
@@ -18,8 +22,23 @@ from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.texts import FILLED, DataOptions
 from cse_engine.compose import checks
-from cse_engine.compose.composition import Composition, PlannedPart, Problem
-from cse_engine.compose.draft import Draft, apply_kinds, apply_sets, merge_documents
+from cse_engine.compose.composition import (
+    Composition,
+    PlannedPart,
+    PlannedView,
+    Problem,
+    Run,
+    needed_columns,
+)
+from cse_engine.compose.draft import (
+    COMMAND_LINE,
+    Draft,
+    Setting,
+    apply_kinds,
+    apply_sets,
+    merge_documents,
+    parse_sets,
+)
 from cse_engine.compose.models import Models
 from cse_engine.compose.planning import plan_passes, plan_views
 from cse_engine.compose.reading import (
@@ -29,11 +48,35 @@ from cse_engine.compose.reading import (
     model_document,
     read_recipe,
 )
-from cse_engine.compose.settings import CORE_OPTIONS, DIRECTIONS, ModelOptions, ViewOptions
-from cse_engine.compose.values import OptionReader, as_typed
+from cse_engine.compose.settings import (
+    CORE_OPTIONS,
+    DIRECTIONS,
+    ModelOptions,
+    TrainOptions,
+    ViewOptions,
+)
+from cse_engine.compose.values import Accepted, OptionReader, format_value, parse_flag
 
 DataLookup = Callable[[DataOptions], Any]
 """Reads the data, as a ``cse_defaults.texts.Data``."""
+OptionsT = TypeVar("OptionsT", ModelOptions, ViewOptions)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was read for a plan, before its values are typed.
+
+    Attributes:
+        facts: Facts of the model.
+        says: How the model says that it encodes.
+        recorded: Versions of distributions that earlier runs recorded.
+        complete: Whether the caller gave the facts, so that no model's folder is read.
+    """
+
+    facts: RunInfo
+    says: Declared
+    recorded: Mapping[str, str]
+    complete: bool
 
 
 def resolve(
@@ -60,83 +103,69 @@ def resolve(
     Raises:
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
     """
-    chain = read_recipe(recipe, registry) if recipe is not None else ()
-    documents = (default_document(alone=not chain), *chain)
+    recipes = read_recipe(recipe, registry) if recipe is not None else ()
+    default = default_document(alone=not recipes)
+    settings, unread = parse_sets(sets)
     errors: list[CseError] = []
-    says, given = Declared(), facts is not None
-    if facts is None:
-        facts = RunInfo(model=_model_name(documents, sets, model))
-        with collect_errors(errors):
-            facts, says = Models(registry).look(facts.model)
-    recipes = (_own_pooling(document, says) for document in chain)
-    draft = merge_documents((documents[0], model_document(says, facts), *recipes), facts)
+    known = look((default, *recipes), settings, model, facts, registry, errors)
+    own = model_document(known.says, known.facts)
+    chosen = [_with_pooling(document, known.says) for document in recipes]
+    draft = merge_documents((default, own, *chosen), known.facts)
+    draft.recipe = draft.recipe if recipes else None
     with collect_errors(errors):
-        apply_kinds(draft, kinds or {}, says.poolers())
-    if model is not None:
-        draft.tables["model"]["name"] = model
-    if data:
-        draft.tables["data"]["path"] = list(data)
-    if dev:
-        draft.tables["train"]["dev"] = list(dev)
+        poolers = replace(own, table={"pool": known.says.poolers()})
+        apply_kinds(draft, kinds or {}, poolers)
+    flags = (("model", "name", model), ("data", "path", [*data]), ("train", "dev", [*dev]))
+    for table, name, value in flags:
+        if value not in (None, []):
+            draft.write(table, {name: value}, COMMAND_LINE)
+    errors += unread
     with collect_errors(errors):
-        apply_sets(draft, sets, registry)
-    run = replace(_typed(draft, registry, facts, chain, errors), says=says)
-    with collect_errors(errors):
-        typed = not _recorded(chain) or any(".prompt=" in each for each in sets)
-        text = says.prompt(run.model.prompt or "", typed=typed)
-        if text or says.default_prompt_name is not None:
-            run = replace(run, model=run.model.model_copy(update={"prompt": text}))
-        named = {
-            name: each if each.prompt is None
-            else each.model_copy(
-                update={"prompt": says.prompt(each.prompt, f"views.{name}.prompt", typed=typed)}
-            )
-            for name, each in run.view_options.items()
-        }  # fmt: skip
-        run = replace(run, view_options=named)
-    if not any((error.where or "").startswith("data.") for error in errors):
-        with collect_errors(errors):
-            run = replace(run, read=None if lookup is None else lookup(run.data))
-    raise_all(errors)
-    if not given:
-        run = replace(run, named=_named_models(run, registry))
-    as_it_was = bool(chain and chain[-1].versions) and not (kinds or sets or model or data or dev)
-    run = _completed(run, registry, derive=not as_it_was)
-    return replace(
-        run, warnings=tuple(dict.fromkeys([*run.warnings, *_other_versions(run, chain)]))
-    )
+        apply_sets(draft, settings, registry)
+    repeats = bool(recipes and recipes[-1].versions) and not (kinds or sets or model or data or dev)
+    run = _type(draft, known, registry, lookup, errors)
+    return _plan(run, registry, known.recorded, derive=not repeats)
 
 
-def _own_pooling(document: Document, says: Declared) -> Document:
-    """Return a recipe with the poolers that the model says itself in place of ``model``."""
+def look(
+    documents: Sequence[Document],
+    settings: Sequence[Setting],
+    model: str | None,
+    facts: RunInfo | None,
+    registry: Registry,
+    errors: list[CseError],
+) -> Known:
+    """Read what is known of the model that a run will have, which decides its ``[[when]]``."""
+    recorded = chain.from_iterable((document.versions or {}).items() for document in documents)
+    if facts is not None:
+        return Known(facts, Declared(), dict(recorded), complete=True)
+    written = [document.table.get("model", {}).get("name") for document in documents]
+    accepted = Accepted.of(ModelOptions.model_fields["name"])
+    typed = [parse_flag(each.value, accepted) for each in settings if each.path == "model.name"]
+    names = [name for name in (ModelOptions().name, *written, model, *typed) if name is not None]
+    facts, says = RunInfo(model=str(names[-1])), Declared()
+    with collect_errors(errors):
+        facts, says = Models(registry).look(facts.model)
+    return Known(facts, says, dict(recorded), complete=False)
+
+
+def _with_pooling(document: Document, says: Declared) -> Document:
+    """Replace the pooler ``model`` of a recipe by those that the model says itself."""
     if document.table.get("pool") != [{"use": "model"}]:
         return document
     return replace(document, table={**document.table, "pool": says.poolers()})
 
 
-def _model_name(documents: Sequence[Document], sets: Sequence[str], model: str | None) -> str:
-    """Return the encoder that a run will have, which decides its ``[[when]]`` blocks."""
-    name: object = ModelOptions().name
-    for document in documents:
-        name = document.table.get("model", {}).get("name", name)
-    name = name if model is None else model
-    for text in sets:
-        path, _, value = text.partition("=")
-        if path.strip() == "model.name":
-            name = value.strip().strip("\"'")
-    return str(name)
-
-
-def _typed(
+def _type(
     draft: Draft,
+    known: Known,
     registry: Registry,
-    facts: RunInfo,
-    documents: Sequence[Document],
+    lookup: DataLookup | None,
     errors: list[CseError],
-) -> Composition:
-    """Return the draft typed; ``errors`` gets the mistakes, in place of which defaults stand."""
+) -> Run:
+    """Type a draft and read its data; raises ``errors`` and all further mistakes."""
     reader = OptionReader(errors=errors, curves=registry.curves())
-    reader.read_params(draft.tables["params"], facts.hidden)
+    reader.read_params(draft.tables["params"], known.facts.hidden)
     core: dict[str, Any] = {
         name: reader.options(options, draft.tables[name], name) or options()
         for name, options in CORE_OPTIONS.items()
@@ -145,111 +174,175 @@ def _typed(
         name: reader.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
         for name, settings in draft.views.items()
     }
-    parts = []
-    recorded = _recorded(documents)
-    here = {info.distribution for info in registry.plugins}
-    for item in chain.from_iterable(named.values() for named in draft.parts.values()):
+    parts = _typed_parts(draft, known, registry, reader)
+    with collect_errors(errors):
+        core["model"] = _with_prompt(core["model"], "model", draft, known)
+        views = {n: _with_prompt(view, f"views.{n}", draft, known) for n, view in views.items()}
+    read = None
+    if lookup and not any((error.where or "").startswith("data.") for error in errors):
         with collect_errors(errors):
+            read = lookup(core["data"])
+    raise_all(errors)
+    named = {} if known.complete else _named_models(parts, registry)
+    notes, warnings = list(draft.notes), []
+    if known.facts.family is None:
+        warnings.append(
+            f"nothing is known of the model {known.facts.model} before it is loaded: [[when]] "
+            "blocks that ask for its family or size are left out"
+        )
+    core["train"] = _in_precision(core["train"], parts, notes, warnings)
+    attention = core["model"].attention
+    return Run(
+        recipe=draft.recipe,
+        **core,
+        params=reader.params,
+        parts=parts,
+        view_options=views,
+        facts=replace(
+            known.facts,
+            columns=known.facts.columns if read is None else read.columns,
+            causal=attention == "causal" if attention in DIRECTIONS else known.facts.causal,
+            batch_size=core["train"].batch_size,
+            precision=core["train"].precision,
+        ),
+        notes=tuple(notes),
+        warnings=tuple(warnings),
+        expressions=reader.expressions,
+        origins=draft.origins,
+        declared=registry.views,
+        read=read,
+        says=known.says,
+        named=named,
+    )
+
+
+def _typed_parts(
+    draft: Draft, known: Known, registry: Registry, reader: OptionReader
+) -> tuple[PlannedPart, ...]:
+    parts: list[PlannedPart] = []
+    installed = {info.distribution for info in registry.plugins}
+    for item in chain.from_iterable(named.values() for named in draft.parts.values()):
+        with collect_errors(reader.errors):
             distribution = item.use.rpartition("/")[0]
-            if (version := recorded.get(distribution)) and distribution not in here:
+            if (version := known.recorded.get(distribution)) and distribution not in installed:
                 what = f"part of {distribution} {version}, which is not installed"
                 hint = registry.how_to_get(item.kind, item.use)
                 hint = hint or f"pip install {distribution}=={version}"
                 raise CseError(what, where=item.path, value=item.use, hint=hint)
-            found = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
-            options = reader.options(found.spec.options_class, item.options, item.path)
+            record = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
+            options = reader.options(record.spec.options_class, item.options, item.path)
             if options is not None:
-                parts.append(PlannedPart.of(found, options, item.name))
-    return Composition(
-        recipe=documents[-1].name if documents else None,
-        **core,
-        params=reader.params,
-        expressions=reader.expressions,
-        parts=tuple(sorted(parts, key=_place)),
-        view_options=views,
-        facts=facts,
-        notes=tuple(draft.notes),
-        declared=registry.views,
-    )
+                parts.append(PlannedPart.of(record, options, item.name))
+    return tuple(sorted(parts, key=_place))
 
 
 def _place(part: PlannedPart) -> tuple[int, int]:
-    """Return where a part stands: by its kind, poolers as vectors pass through them."""
+    """Order parts by their kind, and poolers as vectors pass through them."""
     stages = (SliceSpec, RowPoolerSpec, HeadSpec)
     stage = next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0)
     return KINDS.index(part.kind), stage
 
 
-def _in_precision(run: Composition, problems: list[Problem]) -> Composition:
-    """Return the run in the number format that a part needs, where none is asked for."""
-    given = run.train.precision
-    needs = [(part, name) for part in run.parts for name in part.needs("precision")]
-    for part, name in needs:
-        if given not in ("auto", name):
-            problems.append(f"{part.path} needs train.precision = {name}, and this run has {given}")
-    if given != "auto" or not needs:
-        return run
+def _with_prompt(options: OptionsT, table: str, draft: Draft, known: Known) -> OptionsT:
+    """Replace the name of a prompt by its text; the model's own is that of ``model`` alone."""
+    path, given, says = f"{table}.prompt", options.prompt, known.says
+    if given is None and table != "model":
+        return options
+    text = says.prompt(given or "", path, typed=path not in draft.recorded)
+    if table == "model" and not text and says.default_prompt_name is None:
+        return options
+    return options.model_copy(update={"prompt": text})
+
+
+def _in_precision(
+    train: TrainOptions, parts: Sequence[PlannedPart], notes: list[str], warnings: list[str]
+) -> TrainOptions:
+    """Set the number format that a part needs, where none is asked for."""
+    needs = [(part, name) for part in parts for name in part.needs("precision")]
+    warnings += [
+        f"{part.path} needs train.precision = {name}, and this run has {train.precision}"
+        for part, name in needs
+        if train.precision not in ("auto", name)
+    ]
+    if train.precision != "auto" or not needs:
+        return train
     part, name = needs[0]
-    train = run.train.model_copy(update={"precision": name})
-    note = f"train.precision = {name}, which {part.path} needs"
-    return replace(run, train=train, notes=(*run.notes, note))
+    notes.append(f"train.precision = {name}, which {part.path} needs")
+    return train.model_copy(update={"precision": name})
 
 
-def _with_rows(run: Composition, problems: list[Problem]) -> Composition:
-    """Return the run with the rows of its data that have what it needs, and its steps."""
-    rows, needed = run.facts.rows, run.needed_columns
+def _plan(
+    run: Run, registry: Registry, recorded: Mapping[str, str], *, derive: bool
+) -> Composition:
+    """Plan views, branches and passes of a run, and check all; raises all errors of the checks."""
+    problems: list[Problem] = [*run.warnings]
+    views, unmade = plan_views(run)
+    parts, added, unknown = checks.add_branches(run, views, registry)
+    problems += [*unmade, *unknown]
+    facts = _count(run, parts, views, problems)
+    derived, refused = _derive(parts, facts) if derive else (parts, [])
+    pool = None
+    with collect_errors(problems):
+        pool = checks.find_inference_pool(run, registry)
+    values = {field.name: getattr(run, field.name) for field in fields(Run)}
+    values |= {"parts": derived, "facts": facts, "views": views, "inference_pool": pool}
+    plan = Composition(**values)
+    for check in checks.CHECKS:
+        problems += check(plan, registry)
+    errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
+    raise_all(list({error.line(): error for error in errors}.values()))
+    warnings = [problem for problem in problems if isinstance(problem, str)]
+    kept, changed = _compare_with_model(plan)
+    notes = [*run.notes, *added, *kept, *_lines_of_parts(plan, "plan_notes")]
+    warnings += [*changed, *_lines_of_parts(plan, "plan_warnings")]
+    warnings += _other_versions(plan, recorded)
+    return replace(
+        plan,
+        passes=plan_passes(plan),
+        notes=tuple(dict.fromkeys(notes)),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _count(
+    run: Run,
+    parts: Sequence[PlannedPart],
+    views: Sequence[PlannedView],
+    problems: list[Problem],
+) -> RunInfo:
+    """Count the rows of the data that have what the run needs, and its steps; add its plan."""
+    rows, needed = run.facts.rows, needed_columns(parts, views)
     if run.read is not None and {*needed.required} <= {*run.read.columns, *FILLED}:
         with collect_errors(problems):
             rows = len(run.read.corpus(needed))
     if run.data.split_tokens is not None:
         rows = None  # not known before the texts are cut
     return replace(
-        run,
-        facts=replace(
-            run.facts,
-            rows=rows,
-            batch_size=run.train.batch_size,
-            steps=run.train.max_steps if rows is None else run.train.steps(rows),
-            precision=run.train.precision,
-        ),
+        run.facts,
+        rows=rows,
+        steps=run.train.max_steps if rows is None else run.train.steps(rows),
+        views={v.name: {"branch": v.branch, "column": v.column, "role": v.role} for v in views},
+        branches={part.name: part.options.model_dump() for part in parts if part.kind == "branch"},
+        stores={part.name: part.options.model_dump() for part in parts if part.kind == "negatives"},
     )
 
 
-def _completed(run: Composition, registry: Registry, *, derive: bool) -> Composition:
-    """Return the run with its views, branches and passes; raises all errors of the checks."""
-    problems: list[Problem] = []
-    if run.read is not None:
-        run = replace(run, facts=replace(run.facts, columns=run.read.columns))
-    if run.facts.family is None:
-        problems.append(
-            f"nothing is known of the model {run.facts.model} before it is loaded: [[when]] blocks "
-            "that ask for its family or size are left out"
-        )
-    run = _in_precision(run, problems)
-    if run.model.attention in DIRECTIONS:
-        causal = run.model.attention == "causal"
-        run = replace(run, facts=replace(run.facts, causal=causal))
-    views, unmade = plan_views(run)
-    run, unknown = checks.add_branches(replace(run, views=views), registry)
-    problems += [*unmade, *unknown]
-    run = _with_rows(run, problems)
-    with collect_errors(problems):
-        run = replace(run, inference_pool=checks.find_inference_pool(run, registry))
-    for check in checks.CHECKS:
-        problems += check(run, registry)
-    run, refused = _derived(run, derive=derive)
-    errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
-    raise_all(list({error.line(): error for error in errors}.values()))
-    warnings = [problem for problem in problems if isinstance(problem, str)]
-    kept, changed = _of_the_model(run)
-    return replace(
-        run,
-        passes=plan_passes(run),
-        notes=tuple(dict.fromkeys([*run.notes, *kept, *_lines_of_parts(run, "plan_notes")])),
-        warnings=tuple(
-            dict.fromkeys([*warnings, *changed, *_lines_of_parts(run, "plan_warnings")])
-        ),
-    )
+def _derive(
+    parts: Sequence[PlannedPart], facts: RunInfo
+) -> tuple[tuple[PlannedPart, ...], list[CseError]]:
+    """Let parts set the options that follow from the run."""
+    derived, errors = list[PlannedPart](), list[CseError]()
+    for part in parts:
+        try:
+            options = _call_record(part, "resolve_options", facts, part.options)
+        except ValueError as error:
+            errors.append(CseError(str(error), where=part.path))
+            options = part.options
+        if not isinstance(options, type(part.options)):
+            what = f"promised {type(part.options).__name__}, returned {options!r}"
+            raise PartError(part, "resolve_options", what)
+        derived.append(replace(part, options=options))
+    return tuple(derived), errors
 
 
 def model_alone(
@@ -271,113 +364,75 @@ def model_alone(
         raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
 
 
-def _named_models(run: Composition, registry: Registry) -> dict[str, Composition]:
-    """Return the models that options of parts name."""
-    found, errors = {}, list[CseError]()
-    for part in run.parts:
+def _named_models(parts: Sequence[PlannedPart], registry: Registry) -> dict[str, Composition]:
+    """Compose the models that options of parts name, each as it says itself."""
+    models, errors = dict[str, Composition](), list[CseError]()
+    for part in parts:
         for option, name in models_named(part.options).items():
             try:
-                found[name] = model_alone(name, registry)
-                if found[name].inference.slice:
+                models[name] = model_alone(name, registry)
+                if models[name].inference.slice:
                     raise CseError("slices its texts, which only the run's own model does")
             except CseError as error:
                 where = f"{part.path}.{option}"
                 errors.append(CseError(error.what, where=where, value=name, hint=error.hint))
     raise_all(errors)
-    return found
+    return models
 
 
-def _of_the_model(run: Composition) -> tuple[list[str], list[str]]:
-    """Return what the run keeps of how its models encode, for the notes, and what it changes."""
-    says, row, heads = run.says, *run.inference_parts[:2]
-    new = [h.name if cast(HeadOptions, h.options).weights == "model" else f"new {h.name}"
-           for h in heads]  # fmt: skip
+def _compare_with_model(run: Composition) -> tuple[list[str], list[str]]:
+    """Compare how the run encodes with what its models say: what it keeps, and what it changes."""
+    says, (row, heads, _) = run.says, run.inference_parts
+    kinds = [cast(HeadOptions, head.options).weights for head in heads]
+    new = [head.name if kind == "model" else f"new {head.name}"
+           for head, kind in zip(heads, kinds, strict=True)]  # fmt: skip
     own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
     prompt = says.prompts.get(says.default_prompt_name or "", "")
-    settings = model_document(says, run.facts).table["inference"]
-    kept, changed = ["lower-casing"] if says.do_lower_case else [], []
-    for what, before, now in (
-        ("pool", ", ".join(own), ", ".join([row.use, *new])),
-        ("model.prompt", prompt and repr(prompt), repr(run.model.prompt)),
-        *((f"inference.{k}", as_typed(v), as_typed(getattr(run.inference, k)))
-          for k, v in settings.items()),
-    ):  # fmt: skip
-        if before == now:
-            kept.append(f"{what} {before}")
-        elif before:
-            how = "--pool" if what == "pool" else f"--{what}"
-            word = "model" if what == "pool" else before
-            line = f"{what} is {before} in the model, and {now} here: {how} {word} keeps it"
-            changed.append(line)
+    inference = model_document(says, run.facts).table["inference"]
+    table = [("pool", ", ".join(own), ", ".join([row.use, *new]))]
+    table.append(("model.prompt", prompt and repr(prompt), repr(run.model.prompt)))
+    for name, value in inference.items():
+        now = format_value(getattr(run.inference, name))
+        table.append((f"inference.{name}", format_value(value), now))
+    kept = ["lower-casing"] if says.do_lower_case else []
+    kept += [f"{path} {before}" for path, before, now in table if before == now]
+    changed = [
+        f"{path} is {before} in the model, and {now} here: --{path} "
+        f"{'model' if path == 'pool' else before} keeps it"
+        for path, before, now in table
+        if before and before != now
+    ]
     notes = [f"as in the model: {'; '.join(kept)}"] if kept else []
     for name, other in run.named.items():
-        pool = ", ".join(part.name for part in other.of("pool"))
-        said = {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
-        said |= {key: as_typed(value) for key, value in other.says.inference().items()}
-        words = "; ".join(f"{key} {value}" for key, value in {"pool": pool, **said}.items())
-        notes.append(f"{name} encodes as it says itself: {words}")
+        words = {"pool": ", ".join(part.name for part in other.of("pool"))}
+        words |= {"prompt": repr(other.model.prompt)} if other.model.prompt else {}
+        words |= {key: format_value(value) for key, value in other.says.inference().items()}
+        text = "; ".join(f"{key} {value}" for key, value in words.items())
+        notes.append(f"{name} encodes as it says itself: {text}")
     return notes, changed
 
 
-def _lines_of_parts(run: Composition, what: str) -> Iterator[str]:
+def _lines_of_parts(run: Composition, field: str) -> Iterator[str]:
     for part in run.parts:
-        lines = _said(part, what, run.facts, [])
+        lines = _call_record(part, field, run.facts, [])
         if not isinstance(lines, list):
-            raise PartError(part, what, f"promised a list of lines, returned {lines!r}")
+            raise PartError(part, field, f"promised a list of lines, returned {lines!r}")
         yield from (f"{part.path}: {line}" for line in lines)
 
 
-def _said(part: PlannedPart, what: str, facts: RunInfo, otherwise: Any) -> Any:
-    """Return what a record's function returns; ValueError of ``resolve_options`` passes."""
-    function = getattr(part.spec, what)
+def _call_record(part: PlannedPart, field: str, facts: RunInfo, default: Any) -> Any:
+    """Call a function of a part's record; a ValueError of ``resolve_options`` passes."""
+    function = getattr(part.spec, field)
     try:
-        return otherwise if function is None else function(part.options, facts)
+        return default if function is None else function(part.options, facts)
     except Exception as error:
-        if what == "resolve_options" and isinstance(error, ValueError):
+        if field == "resolve_options" and isinstance(error, ValueError):
             raise
-        raise PartError(part, what, f"raised {type(error).__name__}: {error}") from error
+        raise PartError(part, field, f"raised {type(error).__name__}: {error}") from error
 
 
-def _derived(run: Composition, *, derive: bool) -> tuple[Composition, list[CseError]]:
-    """Tell the facts what is planned, and let parts set the options that follow from it.
-
-    Without ``derive``, for a run of before, what they set then stays.
-    """
-    facts = replace(
-        run.facts,
-        views={
-            view.name: {"branch": view.branch, "column": view.column, "role": view.role}
-            for view in run.views
-        },
-        branches={part.name: part.options.model_dump() for part in run.of("branch")},
-        stores={part.name: part.options.model_dump() for part in run.of("negatives")},
-    )
-    parts: list[PlannedPart] = []
-    errors = []
-    for part in run.parts:
-        try:
-            options = part.options
-            if derive:
-                options = _said(part, "resolve_options", facts, options)
-            if not isinstance(options, type(part.options)):
-                promised = type(part.options).__name__
-                raise PartError(
-                    part, "resolve_options", f"promised {promised}, returned {options!r}"
-                )
-            parts.append(replace(part, options=options))
-        except ValueError as error:
-            errors.append(CseError(str(error), where=part.path))
-    return replace(run, facts=facts, parts=tuple(parts)), errors
-
-
-def _recorded(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the versions of distributions that earlier runs recorded."""
-    return dict(chain.from_iterable((each.versions or {}).items() for each in documents))
-
-
-def _other_versions(run: Composition, chain: Sequence[Document]) -> Iterator[str]:
-    """Yield what to look at where a run is repeated with other versions of its plugins."""
-    recorded = _recorded(chain)
+def _other_versions(run: Composition, recorded: Mapping[str, str]) -> Iterator[str]:
+    """Warn where a run is repeated with other versions of its plugins."""
     for part in run.parts:
         before = recorded.get(part.distribution, part.version)
         if before != part.version:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -169,17 +169,18 @@ class PlannedPass:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Composition:
-    """Parts and settings of a run: typed first, then completed and checked.
+class Run:
+    """A typed recipe: options and parts of a run, before anything is planned.
 
     Attributes:
         recipe: Name of the recipe, None without one.
         view_options: Settings of the views that the recipe or the command line names.
-        views: Views of the run; empty until they are planned, as passes are.
-        inference_pool: Row pooler of the saved model where it is another than that of training.
+        facts: What is known of the model and the data.
         notes: What the composer added or decided, for the plan.
         warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
+        origins: Where the core's settings come from, by option path: a recipe, the model, the
+            command line; without one, the default.
         declared: The views that a recipe can name.
         read: The data, where it was read: a ``cse_defaults.texts.Data``.
         says: What the model says of how it encodes.
@@ -195,12 +196,10 @@ class Composition:
     parts: tuple[PlannedPart, ...]
     view_options: Mapping[str, ViewOptions]
     facts: RunInfo
-    views: tuple[PlannedView, ...] = ()
-    passes: tuple[PlannedPass, ...] = ()
-    inference_pool: PlannedPart | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     expressions: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     declared: Mapping[str, ViewSpec] = field(
         default_factory=lambda: {view.name: view for view in CORE_VIEWS}
     )
@@ -215,15 +214,6 @@ class Composition:
     def pools(self, record: type[PoolSpec]) -> list[PlannedPart]:
         """Return the parts with a record of a class of poolers, in recipe order."""
         return [part for part in self.of("pool") if isinstance(part.spec, record)]
-
-    @property
-    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
-        """Return the row pooler, heads and slicer that encode after training."""
-        slices = self.pools(SliceSpec)
-        row = self.inference_pool or self.pools(RowPoolerSpec)[0]
-        heads = self.pools(HeadSpec)
-        kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
-        return row, kept, slices[0] if slices and self.inference.slice else None
 
     def losses(self) -> Iterator[tuple[PlannedPart, LossOptions]]:
         """Yield the losses on vectors with their options."""
@@ -265,38 +255,7 @@ class Composition:
     @property
     def mined_columns(self) -> tuple[str, ...]:
         """Return the columns that the rounds of miners bring; with ``text`` they bring all rows."""
-        brought = (("positive", *cast(MinerSpec, p.spec).columns) for p in self.round_miners)
-        return tuple(dict.fromkeys(chain.from_iterable(brought)))
-
-    @cached_property
-    def needed_columns(self) -> NeededColumns:
-        """Return the columns that the data must have beside the text."""
-        brought = ("text", *self.mined_columns)
-        columns = (view.column for view in self.views if view.column is not None)
-        encoded = tuple(column for column in columns if column not in brought)
-        needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
-        read = (need.name for need in needs if need.kind == "column")
-        types = {name: kind for part in self.parts for name, kind in part.reads.items()}
-        whole = {name for part in self.parts if not part.only for name in part.reads}
-        required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
-        return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
-
-    def view(self, name: str) -> PlannedView | None:
-        """Return a view by its name, None where the run has none of that name."""
-        return next((view for view in self.views if view.name == name), None)
-
-    @property
-    def read_columns(self) -> set[str | None]:
-        """Return the columns whose texts views are of, those that parts make included."""
-        makers = {part.path: part for part in self.view_makers.values()}
-        made = (makers[view.made_by].needs("column") for view in self.views if view.made_by)
-        return {*chain.from_iterable(made), *(view.column for view in self.views)}
-
-    def has_pairs(self, part: PlannedPart) -> bool:
-        """Tell whether the target of a loss, or the positive, has a column of its own."""
-        target = part.options.target if isinstance(part.options, LossOptions) else "positive"
-        anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
-        return anchor is not None and view is not None and view.column not in (None, anchor.column)
+        return _mined_columns(self.parts)
 
     def can_have_view(self, name: str) -> bool:
         """Tell whether there can be a view: a part's, one with a column, or a declared one."""
@@ -333,3 +292,67 @@ class Composition:
                 if need.kind == kind:
                     first.setdefault(need.name, part)
         return first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition(Run):
+    """The plan of a run: what the composer checked, and the engine executes.
+
+    Attributes:
+        views: Views of the run.
+        passes: Encoder calls of a step.
+        inference_pool: Row pooler of the saved model where it is another than that of training.
+    """
+
+    views: tuple[PlannedView, ...] = ()
+    passes: tuple[PlannedPass, ...] = ()
+    inference_pool: PlannedPart | None = None
+
+    @property
+    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
+        """Return the row pooler, heads and slicer that encode after training."""
+        slices = self.pools(SliceSpec)
+        row = self.inference_pool or self.pools(RowPoolerSpec)[0]
+        heads = self.pools(HeadSpec)
+        kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
+        return row, kept, slices[0] if slices and self.inference.slice else None
+
+    @cached_property
+    def needed_columns(self) -> NeededColumns:
+        """The columns that the data must have beside the text."""
+        return needed_columns(self.parts, self.views)
+
+    def view(self, name: str) -> PlannedView | None:
+        """Return a view by its name, None where the run has none of that name."""
+        return next((view for view in self.views if view.name == name), None)
+
+    @property
+    def read_columns(self) -> set[str | None]:
+        """Return the columns whose texts views are of, those that parts make included."""
+        makers = {part.path: part for part in self.view_makers.values()}
+        made = (makers[view.made_by].needs("column") for view in self.views if view.made_by)
+        return {*chain.from_iterable(made), *(view.column for view in self.views)}
+
+    def has_pairs(self, part: PlannedPart) -> bool:
+        """Tell whether the target of a loss, or the positive, has a column of its own."""
+        target = part.options.target if isinstance(part.options, LossOptions) else "positive"
+        anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
+        return anchor is not None and view is not None and view.column not in (None, anchor.column)
+
+
+def needed_columns(parts: Sequence[PlannedPart], views: Sequence[PlannedView]) -> NeededColumns:
+    """List the columns that the data must have beside the text."""
+    brought = ("text", *_mined_columns(parts))
+    columns = (view.column for view in views if view.column is not None)
+    encoded = tuple(column for column in columns if column not in brought)
+    needs = (needs[0] for part in parts for needs in part.requires if len(needs) == 1)
+    read = (need.name for need in needs if need.kind == "column")
+    types = {name: kind for part in parts for name, kind in part.reads.items()}
+    whole = {name for part in parts if not part.only for name in part.reads}
+    required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
+    return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
+
+
+def _mined_columns(parts: Sequence[PlannedPart]) -> tuple[str, ...]:
+    specs = [part.spec for part in parts if isinstance(part.spec, MinerSpec) and part.spec.rounds]
+    return tuple(dict.fromkeys(name for spec in specs for name in ("positive", *spec.columns)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
 
 from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
 from cse_core.records import Kind
@@ -13,6 +13,9 @@ from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_engine.compose.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name
 from cse_engine.compose.values import FlagText
+
+COMMAND_LINE = "the command line"
+"""Origin of settings that are typed."""
 
 
 @dataclass
@@ -37,11 +40,19 @@ class Instance:
 
 @dataclass
 class Draft:
-    """A recipe in the making.
+    """A recipe in the making: what is written, untyped.
 
-    ``tables`` are the parameters and the core's own options by their tables, ``parts`` those of
-    each kind by their names; ``notes`` say what was decided on the way, for the plan.
+    Attributes:
+        recipe: Name of the recipe, None without one.
+        tables: The parameters and the core's own options by their tables.
+        views: Settings of views by their names.
+        parts: The parts of each kind by their names.
+        notes: What was decided on the way, for the plan.
+        origins: Where each setting of ``tables`` and ``views`` comes from, by its path.
+        recorded: Paths of those that an earlier run recorded, whose names are resolved already.
     """
+
+    recipe: str | None = None
 
     tables: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {name: {} for name in ("params", *CORE_TABLES)}
@@ -51,6 +62,24 @@ class Draft:
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
     notes: list[str] = field(default_factory=list)
+    origins: dict[str, str] = field(default_factory=dict)
+    recorded: set[str] = field(default_factory=set)
+
+    def write(
+        self, head: str, values: Mapping[str, Any], origin: str, *, recorded: bool = False
+    ) -> None:
+        """Write settings of a table, ``train``, or of a view, ``views.positive``."""
+        table, _, name = head.partition(".")
+        _update(self.views.setdefault(name, {}) if name else self.tables[table], values)
+        for key in values:
+            self.mark(f"{head}.{key}", origin, recorded=recorded)
+
+    def mark(self, path: str, origin: str, *, recorded: bool = False) -> None:
+        """Remember where a setting comes from."""
+        self.origins[path] = origin
+        self.recorded.discard(path)
+        if recorded:
+            self.recorded.add(path)
 
     def remove(self, kind: Kind, name: str, *, where: str) -> None:
         """Take an instance out."""
@@ -59,17 +88,38 @@ class Draft:
             raise CseError(what, where=where, value=name, hint=did_you_mean(name, self.parts[kind]))
 
 
+class Setting(NamedTuple):
+    """A setting of the command line, ``PATH=VALUE``."""
+
+    path: str
+    value: FlagText
+
+
+def parse_sets(sets: Sequence[str]) -> tuple[list[Setting], list[CseError]]:
+    """Split settings of the command line; those that are none are returned as errors."""
+    settings, errors = list[Setting](), list[CseError]()
+    for text in sets:
+        path, separator, value = text.partition("=")
+        if separator and all(path.strip().split(".")):
+            settings.append(Setting(path.strip(), FlagText(value.strip())))
+        else:
+            hint = "write --set train.lr=3e-5"
+            errors.append(CseError("is not PATH=VALUE", where="--set", value=text, hint=hint))
+    return settings, errors
+
+
 def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
     """Merge recipes, base first, each with its ``[[when]]`` blocks before the next."""
-    draft = Draft()
+    draft = Draft(recipe=documents[-1].name)
     for document in documents:
-        near = document.distribution
-        _merge_table(draft, document.table, document.label, near, overlay=document.overlay)
-        blocks = [block for block in document.table.get("when", ()) if holds(block, facts)]
+        _merge(draft, document, document.label)
+        blocks = [block for block in document.table.get("when", ()) if _holds(block, facts)]
         for block in sorted(blocks, key=lambda block: sum(key in block for key in CONDITIONS)):
             conditions = [f"{key} {_in_words(block[key])}" for key in CONDITIONS if key in block]
-            label = f"{document.label}: when {', '.join(conditions)}"
-            changes = _merge_table(draft, block, label, near, overlay=True)
+            when = f"when {', '.join(conditions)}"
+            label = f"{document.label}: {when}"
+            overlay = replace(document, table=block, label=label, overlay=True)
+            changes = _merge(draft, overlay, f"{document.label} ({when})")
             draft.notes.append(f"{label}: {'; '.join(changes)}" if changes else label)
             draft.notes += [block["say"]] if "say" in block else []
         if document.overlay and "say" in document.table:
@@ -77,21 +127,19 @@ def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
     return draft
 
 
-def holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
+def _holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
     """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
     for key in [key for key in CONDITIONS if key in block]:
-        known, wanted = getattr(facts, key), block[key]
-        accepted = wanted if isinstance(wanted, list) else [wanted]
-        if known not in accepted and (known is None or "any" not in accepted):
+        fact, condition = getattr(facts, key), block[key]
+        accepted = condition if isinstance(condition, list) else [condition]
+        if fact not in accepted and (fact is None or "any" not in accepted):
             return False
     return True
 
 
-def _merge_table(
-    draft: Draft, table: Mapping[str, Any], label: str, near: str, *, overlay: bool
-) -> list[str]:
-    """Merge a recipe's table; return what changed. ``overlay`` updates a list's items by name."""
-    changes: list[str] = []
+def _merge(draft: Draft, document: Document, origin: str) -> list[str]:
+    """Merge a recipe or a block of one, and list the changes."""
+    table, label, changes = document.table, document.label, list[str]()
     for path in table.get("remove", ()):
         kind, _, name = path.partition(".")
         if kind not in KINDS:
@@ -101,51 +149,44 @@ def _merge_table(
         changes.append(f"{path} removed")
     for name in table.get("params", {}):
         check_name(name, f"{label}: params")
-    settings = [(head, held, table.get(head, {})) for head, held in draft.tables.items()]
-    for name, content in table.get("views", {}).items():
-        settings.append((f"views.{name}", draft.views.setdefault(name, {}), content))
-    for head, held, content in settings:
-        _update(held, content)
-        changes += [f"{head}.{key} = {_in_words(value)}" for key, value in content.items()]
+    settings = {head: table.get(head, {}) for head in draft.tables}
+    settings |= {f"views.{name}": values for name, values in table.get("views", {}).items()}
+    for head, values in settings.items():
+        draft.write(head, values, origin, recorded=bool(document.versions))
+        changes += [f"{head}.{key} = {_in_words(value)}" for key, value in values.items()]
     for kind in KINDS:
         if kind in table:
-            changes += _merge_items(draft, kind, table[kind], label, near, overlay=overlay)
+            changes += _merge_items(draft, kind, document)
     return changes
 
 
-def _merge_items(
-    draft: Draft,
-    kind: Kind,
-    items: Sequence[Mapping[str, Any]],
-    label: str,
-    near: str,
-    *,
-    overlay: bool,
-) -> list[str]:
-    if not overlay:
+def _merge_items(draft: Draft, kind: Kind, document: Document) -> list[str]:
+    """Merge the parts of a kind; an overlay updates those of the same name."""
+    label, near = document.label, document.distribution
+    if not document.overlay:
         draft.parts[kind] = {}
     changes: list[str] = []
     seen: set[str] = set()
-    for item in items:
+    for item in document.table[kind]:
         options = {key: value for key, value in item.items() if key not in ("use", "name")}
         name = str(item.get("name", item.get("use", "").rpartition("/")[2]))
         check_name(name, f"{label}: {kind}")
         if name in seen:
             raise _named_twice(kind, name, item.get("use", name), label)
         seen.add(name)
-        found = draft.parts[kind].get(name)
-        use = item.get("use", found.use if found else "")
+        part = draft.parts[kind].get(name)
+        use = item.get("use", part.use if part else "")
         if not use:
             what = f"no {NOUNS[kind]} of this name to change, and no 'use' says which part it is"
             hint = did_you_mean(name, draft.parts[kind])
             raise CseError(what, where=label, value=name, hint=hint)
-        if found is None:
-            found = draft.parts[kind][name] = Instance(kind, use, name, near=near)
-        if found.use != use:
-            found.use, found.options, found.near = use, {}, near
-        _update(found.options, options)
-        said = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
-        changes += [found.path + text for text in said]
+        if part is None:
+            part = draft.parts[kind][name] = Instance(kind, use, name, near=near)
+        if part.use != use:
+            part.use, part.options, part.near = use, {}, near
+        _update(part.options, options)
+        words = [f".{key} = {_in_words(value)}" for key, value in options.items()] or [""]
+        changes += [part.path + text for text in words]
     return changes
 
 
@@ -172,15 +213,15 @@ def _in_words(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def apply_kinds(
-    draft: Draft, kinds: Mapping[Kind, Sequence[str]], own: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def apply_kinds(draft: Draft, kinds: Mapping[Kind, Sequence[str]], model: Document) -> None:
     """Apply kind flags: ``NAME`` replaces the list, ``+NAME`` adds, ``~NAME`` takes away.
 
     ``NAME`` may be ``distribution/part`` and may say what the instance is called, ``part:name``.
-    ``--pool model`` are the model's ``own`` poolers and heads, as items of a recipe.
-    Other poolers than the recipe's encode after training too: its ``inference.pool`` is dropped.
-    All mistakes are raised together.
+    ``--pool model`` are the poolers and heads of the document ``model``. Other poolers than the
+    recipe's encode after training too: its ``inference.pool`` is dropped.
+
+    Raises:
+        CseError: All mistakes together.
     """
     errors: list[CseError] = []
     for kind, values in kinds.items():
@@ -196,7 +237,7 @@ def apply_kinds(
                     draft.remove(kind, value[1:], where=flag)
                     continue
                 if kind == "pool" and value == "model":
-                    _merge_items(draft, kind, own, flag, "", overlay=True)
+                    _merge_items(draft, kind, replace(model, label=flag, overlay=True))
                     continue
                 owner, slash, rest = value.removeprefix("+").rpartition("/")
                 bare, _, name = rest.partition(":")
@@ -212,22 +253,22 @@ def apply_kinds(
     raise_all(errors)
 
 
-def apply_sets(draft: Draft, sets: Sequence[str], registry: Registry) -> None:
-    """Apply ``path=value`` settings; all mistakes are raised together. Types are read later."""
+def apply_sets(draft: Draft, settings: Sequence[Setting], registry: Registry) -> None:
+    """Apply settings of the command line; their types are read later.
+
+    Raises:
+        CseError: All mistakes together.
+    """
     errors: list[CseError] = []
-    for text in sets:
-        path, separator, value = text.partition("=")
-        steps = path.strip().split(".")
+    for path, value in settings:
         with collect_errors(errors):
-            if not separator or not all(steps):
-                hint = "write --set train.lr=3e-5"
-                raise CseError("is not PATH=VALUE", where="--set", value=text, hint=hint)
-            options, inner = _options_at(draft, steps, registry)
+            options, inner = _options_at(draft, path.split("."), registry)
+            draft.mark(path.removesuffix("." + ".".join(inner[1:])), COMMAND_LINE)
             for step in inner[:-1]:
                 table = options.get(step)
                 options[step] = dict(table) if isinstance(table, Mapping) else {}
                 options = options[step]
-            options[inner[-1]] = FlagText(value.strip())
+            options[inner[-1]] = value
     raise_all(errors)
 
 

@@ -15,6 +15,7 @@ from cse_engine.compose.composition import (
     PlannedPass,
     PlannedView,
     Problem,
+    Run,
 )
 
 OTHERS = 3
@@ -27,7 +28,7 @@ def augmented_views(part: PlannedPart) -> tuple[str, ...]:
     return tuple(chosen) if chosen is not None else cast(AugmenterSpec, part.spec).views
 
 
-def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]]:
+def plan_views(run: Run) -> tuple[tuple[PlannedView, ...], list[Problem]]:
     """Return the views that something needs, the anchor first, and those that nothing makes."""
     names, problems = _needed(run)
     views = []
@@ -48,7 +49,7 @@ def plan_views(run: Composition) -> tuple[tuple[PlannedView, ...], list[Problem]
     return tuple(views), problems
 
 
-def _role(run: Composition, view: str) -> Role:
+def _role(run: Run, view: str) -> Role:
     """Return a view's role: that of its name, or of its name before a hyphen.
 
     Another view is the positive of a loss that pulls towards it, else auxiliary.
@@ -60,13 +61,13 @@ def _role(run: Composition, view: str) -> Role:
 
 
 def _branch_of(maker: PlannedPart | None) -> str:
-    """Return who encodes a view that no setting names: the branch of the store that makes it."""
+    """Find the branch of a view that no setting names: that of the store that makes it."""
     options = None if maker is None else maker.options
     branch = options.branch if isinstance(options, StoreOptions) else None
     return branch or "online"
 
 
-def _column(run: Composition, name: str) -> str:
+def _column(run: Run, name: str) -> str:
     options, view = run.view_options.get(name), run.declared.get(name)
     if options is not None and options.column is not None:
         return options.column
@@ -77,7 +78,7 @@ def _column(run: Composition, name: str) -> str:
     return column
 
 
-def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
+def _needed(run: Run) -> tuple[list[str], list[Problem]]:
     """Return the views that losses, stores, requirements and augmenters need."""
     names = dict.fromkeys(["anchor", *run.view_makers])
     problems: list[Problem] = []
@@ -138,7 +139,7 @@ def _needed(run: Composition) -> tuple[list[str], list[Problem]]:
 
 
 def _place(view: str, declared: Mapping[str, ViewSpec]) -> int:
-    """Return where a view stands in the plan: declared positives are right behind the anchor."""
+    """Order views in the plan: declared positives are right behind the anchor."""
     if view in ("anchor", "positive"):
         return ("anchor", "positive").index(view)
     positive = view in declared and declared[view].role == "positive"

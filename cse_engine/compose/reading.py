@@ -73,7 +73,7 @@ def default_document(*, alone: bool = True) -> Document:
 
 
 def model_document(says: Declared, facts: RunInfo) -> Document:
-    """Return what a model says of how it encodes as a recipe, on which that of the run stands."""
+    """Write how a model says that it encodes as a recipe, on which that of the run stands."""
     inference = says.inference()
     longest = min(facts.positions or 10**9, 10**9)
     if inference.get("max_length", longest) >= longest:  # what the encoder takes: the default
@@ -151,7 +151,7 @@ def _locate(
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return what TOML says; text that is none, or too deep, raises a ``ValueError``."""
+    """Parse TOML; text that is none, or too deep, raises a ``ValueError``."""
     try:
         table = tomllib.loads(text)
         repr(table)  # where Python cannot print a value, no message could
@@ -161,7 +161,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_toml(path: Path, label: str) -> dict[str, Any]:
-    """Return what a TOML file says; one that cannot be read raises a ``CseError``."""
+    """Read a TOML file; one that cannot be read raises a ``CseError``."""
     try:
         return parse_toml(file_text(path))
     except UnicodeDecodeError as error:

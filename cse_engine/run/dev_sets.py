@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
 from cse_core.protocols import Corpus
+from cse_core.registry.names import source_of
 from cse_core.registry.registry import Registry
 from cse_core.suites import DevSet, NoDevSet, Suite
-from cse_defaults.texts.sources import DEV as DEV_SPLITS
-from cse_defaults.texts.sources import hub_name, hub_rows
+from cse_core.texts import Wanted
 from cse_engine.compose.settings import TrainOptions
 
 MEAN = "mean"
@@ -75,33 +76,27 @@ def dev_sets(
     the hub, where it is known.
     """
     found: list[DevSet] = []
-    installed = {dataset.name for dataset in registry.datasets()}
+    installed = registry.datasets()
     dev = [suite.spec for suite in registry.suites() if suite.spec.dev]
     readers = [spec for spec in dev if options.dev and spec.dev != "rows"]
     readers.sort(key=lambda spec: spec.dev == "pairs")
     suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
     of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]
-    for wanted in options.dev:
-        names = []
-        if wanted == "auto":
-            names = [name for name in data if name in installed]
-        elif wanted in installed and not Path(wanted).exists():
-            names = [wanted]
-        elif wanted != "none" and (on_hub := hub_name(wanted)) is not None and of_pairs:
-            rows, resolved = hub_rows(on_hub, DEV_SPLITS)
-            found.append(of_pairs[0].dev_of_pairs(resolved.set_name, rows.to_list()))
-            if commits is not None and resolved.revision:
-                commits[wanted] = resolved.revision
-        elif wanted != "none":
-            found.append(_read(wanted, suites, registry))
+    for name in options.dev:
+        names = [path for path in data if path in installed] if name == "auto" else []
+        if name in installed and not Path(name).exists():
+            names = [name]
+        elif name not in ("auto", "none"):
+            read = _rows(name, of_pairs, registry, commits)
+            found.append(read or _read(name, suites, registry))
         if names and not of_pairs:
             error = _no_dev_set(registry, NoDevSet(_UNREAD, where=f"{names[0]}.dev"))
-            if wanted != "auto":
+            if name != "auto":
                 raise error
             warn(str(error))
-        for name, suite in product(names, of_pairs[:1]):
-            source = load_factory(registry.dataset(name).spec.factory)()
-            found.append(suite.dev_of_pairs(f"{name}.dev", source.pairs("dev")))
+        for dataset, suite in product(names, of_pairs[:1]):
+            source = load_factory(installed[dataset].spec.factory)()
+            found.append(suite.dev_of_pairs(f"{dataset}.dev", source.pairs("dev")))
     if corpus is not None and corpus.held_out is not None:
         of_rows = [spec for spec in dev if spec.dev == "rows"]
         if not of_rows:
@@ -112,6 +107,21 @@ def dev_sets(
             made: Suite = load_factory(spec.factory)()
             found.append(made.dev_of_rows(corpus.held_out, corpus))
     return found
+
+
+def _rows(
+    name: str, of_pairs: Sequence[Suite], registry: Registry, commits: dict[str, str] | None
+) -> DevSet | None:
+    """Make a dev set of the rows of a source that gives its sets titles, as those of the hub."""
+    place = source_of(name, registry) if of_pairs else None
+    source: Any = None if place is None else load_factory(place.spec.factory)()
+    if place is None or not hasattr(source, "title"):
+        return None
+    asked = Wanted(split="dev", options=place.options)
+    rows = [dict(row) for _, row in source.rows(place.name, asked)]
+    if commits is not None and (commit := source.commit(place.name)):
+        commits[name] = commit
+    return of_pairs[0].dev_of_pairs(source.title(place.name), rows)
 
 
 def _read(path: str, suites: Sequence[Suite], registry: Registry) -> DevSet:

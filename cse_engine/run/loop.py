@@ -8,7 +8,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from cse_core.errors import CseError
 from cse_engine.run import checkpoint as saved
 from cse_engine.run.checkpoint import Checkpoint, not_finite
 from cse_engine.run.rounds import TrainingRound, round_options
@@ -114,18 +113,18 @@ class TrainingLoop:
         self.done = checkpoint.values["step"]
 
     def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:
-        """Return the order of an epoch's rows that a part says, None where none does."""
-        found: dict[str, Tensor] = {}
-        for path, part in self.assembly.parts.items():
-            named = partial(lambda path, name: draws(f"{path}.{name}"), path)
-            if (order := self.assembly.calls(part, "order", self.rows, size, named)) is not None:
-                found[path] = order
-        if len(found) > 1:
-            what = f"{' and '.join(found)} both say which rows a batch has"
-            raise CseError(what, where=next(iter(found)), hint="remove one")
-        return next(iter(found.values()), None)
+        """Ask the sampler for the order of an epoch's rows ``[rows]``; None in a run without."""
+        for sampler in self.assembly.of("sampler").values():
+            named = partial(_named, draws, sampler.path)
+            order: Tensor = self.assembly.calls(sampler, "order", self.rows, size, named)
+            return order
+        return None
 
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
         return self.optimizer.update(self.scheduled + self.done)
+
+
+def _named(draws: Callable[[str], torch.Generator], path: str, name: str) -> torch.Generator:
+    return draws(f"{path}.{name}")

@@ -173,7 +173,7 @@ def build(
         )
         for planned in composition.of("aug")
     ]
-    kinds: tuple[Kind, ...] = ("transform", "positives", "negatives", "loss", "metric")
+    kinds: tuple[Kind, ...] = ("transform", "positives", "negatives", "sampler", "loss", "metric")
     for kind in kinds:
         for planned in composition.of(kind):
             factory(planned, dimension)

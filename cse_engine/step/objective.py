@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -279,26 +279,19 @@ def _of_sizes(
     return LossOutput(torch.stack(values).sum(), parts)
 
 
-@contextmanager
-def _without_encoding(loss: PlannedPart, encoder: Encoder) -> Iterator[None]:
+def _without_encoding(loss: PlannedPart, encoder: Encoder) -> ExitStack:
     """Refuse a loss that calls the encoder itself, with gradient, over several processes.
 
     Each process computes the whole loss, and the gradients of the encoder are summed: what a loss
     encodes by itself would count once for each process.
     """
-    size = rank_and_size()[1]
-    if size == 1:
-        yield
-        return
+    stack, size = ExitStack(), rank_and_size()[1]
 
     def refuse(*_: object) -> None:
         if torch.is_grad_enabled():
             what = f"encodes by itself, so {size} processes would count its gradient {size} times"
             raise CseError(what, where=loss.path, value=loss.owner, hint="train in one process")
 
-    hooks = [module.register_forward_pre_hook(refuse) for module in (encoder, encoder.model)]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    for module in (encoder, encoder.model) if size > 1 else ():
+        stack.enter_context(module.register_forward_pre_hook(refuse))
+    return stack

@@ -90,7 +90,7 @@ class PartCalls:
         before, self._calling = self._calling, (part, method)
         thorough = self.always or self._first
         try:
-            result, wrong = _watched(function, given) if thorough else (function(*given), None)
+            result, wrong = _supervised(function, given) if thorough else (function(*given), None)
         finally:
             self._calling = before
         if wrong:
@@ -166,8 +166,8 @@ def _views(result: list[View], rows: Tensor, *_: Any) -> str | None:
     return None
 
 
-def _ordered(result: Tensor | None, rows: Any, *_: Any) -> str | None:
-    if result is None or torch.equal(result.sort().values, torch.arange(len(rows))):
+def _ordered(result: Tensor, rows: Any, *_: Any) -> str | None:
+    if torch.equal(result.sort().values, torch.arange(len(rows))):
         return None
     return f"promised each of {len(rows)} rows once, returned {_kind(result)}"
 
@@ -229,7 +229,7 @@ def _measured(result: Mapping[str, float], *_: Any) -> str | None:
 
 _PROMISES: dict[str, tuple[str, Any, Callable[..., str | None] | None]] = {
     "views": ("a list of View", list, _views),
-    "order": ("the order of the rows or None", Tensor | None, _ordered),
+    "order": ("the order of the rows", Tensor, _ordered),
     "Augmenter": ("it changed", object, _augmented),
     "Transform": ("Embeddings by view", Mapping, _transformed),
     "Loss": ("a LossOutput", LossOutput, _scalars),
@@ -254,7 +254,7 @@ by the part's kind."""
 _BESIDE_STEPS = ("pool", "prompt", "content", "reads", "slices", "join", "next_round", "compute")
 
 
-def _watched(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
+def _supervised(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, str | None]:
     """Call a part's method; return its result, and what else it did that it must not do."""
     try:
         inspect.signature(function).bind(*given)
@@ -280,8 +280,6 @@ def _misuse(
         away = device and value.is_floating_point() and value.device.type != device.type
         if value.is_complex() or away:
             return f"promised real numbers on {device and device.type}, returned {_kind(value)}"
-    if method == "wrap" and not any(weight.requires_grad for weight in given[0].parameters()):
-        return "left no weight of the encoder to train"
     if method == "after_step":
         attached = (n for n, v in vars(part).items() if isinstance(v, Tensor) and v.grad_fn)
         if name := next(attached, None):
@@ -291,11 +289,8 @@ def _misuse(
     if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
         made = getattr(result, "value", getattr(result, "total", result))
         read = _tensors(getattr(given[0], "anchors", given[0]))
-        if (
-            torch.is_grad_enabled()
-            and not made.requires_grad
-            and any(x.requires_grad for x in read)
-        ):
+        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read)
+        if learns and not made.requires_grad:
             what = "vectors" if made is result else "a value"
             return f"returned {what} without gradient: nothing would learn from it"
     return None

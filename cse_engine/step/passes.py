@@ -41,9 +41,8 @@ class PreparedBatch:
 
     Attributes:
         ctx: Context of the whole batch, before anything is encoded.
-        index: ``[b]`` rows of the round of this process.
-        first: Batch row of the first of them.
-        views: Their views.
+        local: That of the rows of this process.
+        views: The views of these.
         chunks: First and last batch row of each chunk; all processes have as many.
         pieces: The rows of each view by chunk.
         keys: Row keys of each view by level, in the order in which its rows are encoded.
@@ -51,8 +50,7 @@ class PreparedBatch:
     """
 
     ctx: Context
-    index: Tensor
-    first: int
+    local: Context
     views: dict[str, PreparedView]
     chunks: list[tuple[int, int]]
     pieces: dict[str, Pieces]
@@ -127,12 +125,16 @@ class Passes:
     ) -> PreparedBatch:
         """Make the views of the ``[B]`` rows of a batch; each process has its own share of them."""
         rows, count = self.builder.rows.corpus_row[index], len(index)
-        ctx = Context(
-            **vars(position), rows=rows, device=self.device, passes=self, logged=logged, index=index
-        )
+        given: dict[str, Any] = {
+            "rows": rows,
+            "device": self.device,
+            "index": index,
+            "logged": logged,
+        }
+        ctx = Context(**vars(position), **given, passes=self)
         first, stop = distributed.share(count, self.rank, self.size)
-        local = index[first:stop]
-        views = self.builder.build(local, rows[first:stop], first, ctx.replace(index=local))
+        local = ctx.replace(index=index[first:stop], first=first)
+        views = self.builder.build(local)
         # The first process has most rows: all make as many calls, whose last may have no rows.
         _, most = distributed.share(count, 0, self.size)
         size = max(min(self.train.chunk_size or most, most), 1)
@@ -144,7 +146,7 @@ class Passes:
         pieces = {name: _cut(view, chunks) for name, view in views.items()}
         keys = {name: self._keys(piece, on_device) for name, piece in pieces.items()}
         gathering = Gathering(count, row_each, on_device)
-        return PreparedBatch(ctx, local, first, views, chunks, pieces, keys, gathering)
+        return PreparedBatch(ctx, local, views, chunks, pieces, keys, gathering)
 
     def _keys(self, pieces: Pieces, on_device: KeysOnDevice) -> dict[str, RowKeys]:
         row_level = self.assembly.online.row_level
@@ -287,7 +289,8 @@ class Passes:
         self._seed_dropout(batch, loss.path, chunk)
         start, stop = batch.chunks[chunk]
         given = {name: states[name] for name in loss.token_views}
-        index = batch.index[start - batch.first : stop - batch.first]
+        first = batch.local.first
+        index = batch.local.index[start - first : stop - first]
         # The vectors of the whole batch are not there yet: it has those of its rows.
         ctx = encoded.ctx.replace(encoded=None, index=index, place=(loss.path,), chunk=(chunk,))
         made: TokenSums = self.assembly.calls(self.assembly.parts[loss.path], "sums", given, ctx)
@@ -303,7 +306,7 @@ class Passes:
         values: Tensor,
     ) -> Tensor:
         """Change ``[T, E]`` values at a point by the augmenters of each view in turn."""
-        values = encoded.capture.keep(point, values, spans)
+        values, watch = encoded.capture.keep(point, values, spans), not encoded.off
         acting = [augmenter for augmenter in augmenters if augmenter.point == point]
         if not acting:
             return values
@@ -313,14 +316,9 @@ class Passes:
             for augmenter in acting:
                 if view.name in augmenter.views and stop > start:
                     fields = encoded.gradients.get(augmenter.gradient, {})
-                    ctx = encoded.ctx.replace(
-                        place=(augmenter.planned.path, view.name),
-                        chunk=(chunk,),
-                        gradients=partial(look_up, fields, point),
-                    )
-                    made = self.builder.augment(
-                        augmenter, piece, tokens, view, ctx, not encoded.off
-                    )
+                    gradients = partial(look_up, fields, point)
+                    ctx = encoded.ctx.replace(chunk=(chunk,), gradients=gradients)
+                    made = self.builder.augment(augmenter, piece, tokens, view, ctx, watch)
                     piece = made.to(piece.dtype)
             changed.append(piece)
         return torch.cat(changed)
@@ -346,15 +344,14 @@ class Passes:
         batch, encoder = encoded.batch, self.assembly.encoders[branch]
         view, pieces, keys = batch.views[name].view, batch.pieces[name], batch.keys[name]
         with self.precision.autocast():
-            known = self.builder.known(view, branch, batch.index)
+            known = self.builder.known(view, branch, batch.local.index)
         if known is not None:
             vectors, lengths = (part.to(self.device, non_blocking=True) for part in known)
             key = keys[SENTENCE]
             return {SENTENCE: Embeddings(vectors, key.owner, key.slot, lengths)}
         if encoder.tokenizer is not self.assembly.encoders[view.branch].tokenizer:
-            ctx = encoded.ctx.replace(index=batch.index)
-            prepared = self.builder.prepare(view, batch.index, batch.first, ctx, encoder)
-            pieces = _cut(prepared, batch.chunks)
+            ctx = batch.local.replace(encoded=encoded, logged=encoded.logged)
+            pieces = _cut(self.builder.prepare(view, ctx, encoder), batch.chunks)
             keys = self._keys(pieces, batch.gathering.on_device)
         with torch.no_grad(), self.precision.autocast():
             calls = [

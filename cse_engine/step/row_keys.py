@@ -33,11 +33,9 @@ class RowKeys:
     slot: Tensor
 
     def equal(self, other: RowKeys) -> bool:
-        """Return whether these are the same keys in the same order; reads both unless identical."""
+        """Compare keys and their order; what is not the very same tensor is read."""
         pairs = ((self.owner, other.owner), (self.slot, other.slot))
-        if all(one is two for one, two in pairs):
-            return True
-        return len(self.owner) == len(other.owner) and all(torch.equal(*pair) for pair in pairs)
+        return all(one is two or torch.equal(one, two) for one, two in pairs)
 
 
 class KeysOnDevice:

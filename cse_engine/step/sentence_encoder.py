@@ -247,7 +247,7 @@ class SentenceEncoder:
         Raises:
             ElsewhereError: If they are shared and another process failed.
         """
-        at_once = tokens_at_once(device) if batch_tokens is None else batch_tokens
+        at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
         rank, size = rank_and_size() if shared else (0, 1)
         # Every process makes as many calls as the first one.

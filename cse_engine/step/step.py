@@ -118,6 +118,7 @@ class Engine:
             encoded = self.passes.encode(
                 batch, probe, logged=logged, capture=capture, gradients=gradients
             )
+        probe = None  # so that its graph ends
         objective = self._objective(encoded, count_negatives=count_negatives)
         with record_function("cse.backward"):
             if objective.value is not None:

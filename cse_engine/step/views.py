@@ -107,36 +107,21 @@ class ViewBuilder:
         if not rank:
             distributed.barrier()
 
-    def build(
-        self, index: Tensor, rows: Tensor, first_owner: int, ctx: Context
-    ) -> dict[str, PreparedView]:
-        """Return all views of this process's rows, by name.
-
-        ``index`` are the rows ``[b]`` of the round, ``rows`` their corpus rows, ``first_owner`` the
-        batch row of the first.
-        """
+    def build(self, ctx: Context) -> dict[str, PreparedView]:
+        """Make all views of the rows of a context, by name."""
         encoders = self.assembly.encoders
         return {
-            view.name: self.prepare(view, index, first_owner, ctx, encoders[view.branch])
-            for view in self._views(rows, ctx)
+            view.name: self.prepare(view, ctx, encoders[view.branch]) for view in self._views(ctx)
         }
 
-    def prepare(
-        self,
-        view: View,
-        index: Tensor,
-        first_owner: int,
-        ctx: Context,
-        encoder: SentenceEncoder,
-    ) -> PreparedView:
+    def prepare(self, view: View, ctx: Context, encoder: SentenceEncoder) -> PreparedView:
         """Return a view as the rows of a branch's encoder."""
         owner = None if view.owner is None else view.owner.cpu()
-        tokens = encoder.rows(self._content(view, index, ctx, encoder), view.name)
+        tokens = encoder.rows(self._content(view, ctx, encoder), view.name)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
-                drawing = ctx.replace(place=(augmenter.planned.path, view.name), first=first_owner)
-                tokens = self.augment(augmenter, tokens, tokens, view, drawing)
-        return PreparedView.of(view, encoder.clip(tokens), owner, first_owner)
+                tokens = self.augment(augmenter, tokens, tokens, view, ctx)
+        return PreparedView.of(view, encoder.clip(tokens), owner, ctx.first)
 
     def augment(
         self,
@@ -147,13 +132,14 @@ class ViewBuilder:
         ctx: Context,
         watch: bool = True,
     ) -> Any:
-        """Return texts, tokens or ``[T, E]`` embeddings of a view as an augmenter changes them.
+        """Change texts, tokens or ``[T, E]`` embeddings of a view by an augmenter with its draws.
 
         With ``watch`` it is noted if it changes nothing, in the first calls.
         """
-        given = list(x) if isinstance(x, list) else x  # a list can be changed in place
-        changed = self.assembly.calls(augmenter.part, "__call__", given, tokens, view, ctx)
         path = augmenter.planned.path
+        given = list(x) if isinstance(x, list) else x  # a list can be changed in place
+        ctx = ctx.replace(place=(path, view.name))
+        changed = self.assembly.calls(augmenter.part, "__call__", given, tokens, view, ctx)
         seen = self._same.get(path, 0)
         if watch and 0 <= seen < MAX_WATCHED_CALLS:
             self._same[path] = seen + 1 if _equal(changed, x) else -1
@@ -163,13 +149,14 @@ class ViewBuilder:
         """Return how often each augmenter that never changed anything was called."""
         return {path: count for path, count in self._same.items() if count > 0}
 
-    def _views(self, rows: Tensor, ctx: Context) -> list[View]:
+    def _views(self, ctx: Context) -> list[View]:
         planned = {view.name: view for view in self.assembly.composition.views}
         views = [
             View(view.name, view.role, view.branch)
             for view in planned.values()
             if view.made_by is None
         ]
+        rows = self.rows.corpus_row[ctx.index]
         for part in self.assembly.parts.values():
             for added in self.assembly.calls(part, "views", rows, ctx):
                 if added.name not in planned:
@@ -179,9 +166,7 @@ class ViewBuilder:
                 views.append(replace(added, branch=view.branch, role=view.role))
         return views
 
-    def _content(
-        self, view: View, index: Tensor, ctx: Context, encoder: SentenceEncoder
-    ) -> TokenBatch:
+    def _content(self, view: View, ctx: Context, encoder: SentenceEncoder) -> TokenBatch:
         augmenters, tokenizer = self._of(view.name, "text"), self._tokenizer(view.name, encoder)
         texts = view.texts
         own = encoder.tokenizer is self.assembly.online.tokenizer
@@ -190,11 +175,10 @@ class ViewBuilder:
         if texts is None:
             column = self.column(view.name)
             if not augmenters:
-                return self.rows.content(column, index, tokenizer)
-            texts = self.rows.texts(column, index)
+                return self.rows.content(column, ctx.index, tokenizer)
+            texts = self.rows.texts(column, ctx.index)
         for augmenter in augmenters:
-            drawing = ctx.replace(place=(augmenter.planned.path, view.name))
-            texts = self.augment(augmenter, list(texts), None, view, drawing)
+            texts = self.augment(augmenter, list(texts), None, view, ctx)
         return tokenizer.content(texts, tokenizer.longest or self.rows.longest)
 
     def _tokenizer(self, view: str, encoder: SentenceEncoder) -> Tokenizer:
@@ -247,6 +231,7 @@ def _equal(one: Any, two: Any) -> bool:
     if isinstance(one, Tensor):
         return torch.equal(one, two)
     if isinstance(one, TokenBatch):
-        same = (torch.equal(getattr(one, name), getattr(two, name)) for name in _COMPARED)
-        return one is two or all(same)
+        return one is two or all(
+            torch.equal(*(getattr(x, n) for x in (one, two))) for n in _COMPARED
+        )
     return bool(one == two)

@@ -61,7 +61,7 @@ def test_parts_of_a_known_paper() -> None:
     none = Registry([], known=known_parts())
     for find, distribution in (
         (lambda: none.recipe("hicl"), "cse-hicl"),
-        (lambda: none.dataset("starter"), "cse-starter"),
+        (lambda: none.source("starter"), "cse-starter"),
         (lambda: none.encoder("starter"), "cse-starter"),
         (lambda: Models(none).facts("starter"), "cse-starter"),
     ):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from pydantic import Field
 
 from cse_cli.plugins.reporters import Reporters, reporters_of
@@ -96,6 +97,12 @@ class Ears(Reporter):
     def warning(self, text: str) -> None:
         self._hear(f"warning {text}")
 
+    def measure(self, anchors: torch.Tensor) -> dict[str, float]:
+        return {"x": len(anchors)}
+
+    def check(self, line: Mapping[str, float], sizes: Mapping[str, int]) -> list[str]:
+        return [f"{name} of {size}" for name, size in sizes.items()]
+
 
 def test_reporters_beside_the_callers() -> None:
     own, other = Ears(), Ears()
@@ -114,6 +121,10 @@ def test_reporters_beside_the_callers() -> None:
     assert own.heard == ["start", "step 1", warning, "step 2"]
     assert bad.heard == ["start", "step 1"]
     assert good.heard == ["start", "step 1", "step 2"]
+    assert all_.measure(torch.ones(2, 3)) == {"x": 2.0}
+    assert all_.check({}, {"dev": 9}) == ["dev of 9"] * 2
+    good.measure = lambda anchors: None  # type: ignore[method-assign, assignment, return-value]
+    assert all_.measure(torch.ones(2, 3)) == {"x": 2.0} and "reporter good failed" in own.heard[-1]
     own = Ears()
     all_ = Reporters(own, {"none": lambda: Ears(1 / 0)})  # type: ignore[arg-type]
     all_.start(Path(), {})

@@ -1,5 +1,6 @@
 """docs/authors.md: every hook has its section, and every example there is a plugin that works."""
 
+import gzip
 import json
 import re
 import runpy
@@ -8,11 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import numpy as np
 import pytest
+from cse_evaluation.pairs import find_pairs
 from cse_testkit import PluginSuite, ReporterSuite, SuiteSuite, failures, shared_encoder, suite_of
 from cse_testkit.promises import plugins_of
+from cse_testkit.source_suite import SourceSuite
 
+import cse
+from cse_cli.api import Installed, load_texts
 from cse_cli.main import run
 from cse_cli.models.saved_model import load
 from cse_core.hookspecs import HOOK_RECORDS
@@ -31,11 +38,13 @@ SECTIONS = {
     "cse_transforms": ("A transform", 'use = "cse-centre/centre"'),
     "cse_positive_miners": ("A positive miner", 'name = "neighbours"'),
     "cse_negative_stores": ("A negative store", "size = 512"),
+    "cse_samplers": ("A sampler", 'use = "cse-by-length/by-length"'),
     "cse_branches": ("A branch", "every = 2"),
     "cse_adapters": ("An adapter", 'name = "biases"'),
     "cse_metrics": ("A metric", 'use = "cse-norms/norms"'),
     "cse_models": ("An encoder", "max_length"),
-    "cse_datasets": ("A data set", 'path = ["weather"]'),
+    "cse_sources": ("A data set", 'path = ["weather"]'),
+    "cse_sources:files": ("A format of files", 'notes.xlsx"]'),
     "cse_views": ("A view or a schedule", 'weight = "square(0.1,1)"'),
     "cse_schedules": ("A view or a schedule", 'target = "again"'),
     "cse_suites": ("An evaluation suite", ""),
@@ -69,6 +78,9 @@ def example(hook: str, folder: Path) -> Iterator[str]:
         "triplets.test.tsv": ["anchor\tpositive\tnegative", *triplets],
     }.items():
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_workbook(folder / "notes.xlsx", ["id", "sentence"], list(enumerate(TEXTS)))
+    grades = [(one, two, float(score)) for one, two, score in (row.split("\t") for row in rows)]
+    write_workbook(folder / "grades.xlsx", ["sentence1", "sentence2", "score"], grades)
     package = next(path.name for path in sorted(folder.glob("cse_*")))
     (folder / package / "__init__.py").touch()
     name = package.replace("_", "-")
@@ -78,6 +90,27 @@ def example(hook: str, folder: Path) -> Iterator[str]:
         plugins_of.cache_clear()
         yield name
     plugins_of.cache_clear()
+
+
+def write_workbook(path: Path, *rows: Any) -> None:
+    """Write a sheet as Excel does: texts stand in a table of their own."""
+    header, body = rows
+    texts = list(dict.fromkeys(c for row in [header, *body] for c in row if isinstance(c, str)))
+    lines = []
+    for number, row in enumerate([header, *body], 1):
+        cells = [
+            f'<c r="{letter}{number}" t="s"><v>{texts.index(cell)}</v></c>'
+            if isinstance(cell, str)
+            else f'<c r="{letter}{number}"><v>{cell}</v></c>'
+            for letter, cell in zip("ABC", row, strict=False)
+        ]
+        lines.append(f'<row r="{number}">{"".join(cells)}</row>')
+    shared = "".join(f"<si><t>{text}</t></si>" for text in texts)
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    with ZipFile(path, "w") as book:
+        book.writestr("xl/sharedStrings.xml", f"<sst {space}>{shared}</sst>")
+        sheet = f"<worksheet {space}><sheetData>{''.join(lines)}</sheetData></worksheet>"
+        book.writestr("xl/worksheets/sheet1.xml", sheet)
 
 
 def run_commands(hook: str) -> None:
@@ -112,8 +145,9 @@ def test_an_example(
         out, record = capsys.readouterr().out, None
         if hook != "commands":
             (info,) = (info for info in load_plugins().infos if info.distribution == name)
-            assert (info.status, info.reason) == ("active", "") and hook in info.hooks
-            record = next(each for each in info.parts if isinstance(each, HOOK_RECORDS[hook]))
+            spec = hook.partition(":")[0]
+            assert (info.status, info.reason) == ("active", "") and spec in info.hooks
+            record = next(each for each in info.parts if isinstance(each, HOOK_RECORDS[spec]))
             if isinstance(record, ComponentSpec):
                 assert failures(suite_of(record.kind, record.name, registry())) == {}
         if text := SECTIONS[hook][1]:
@@ -171,10 +205,26 @@ def command(record: Any, folder: Path, out: str) -> None:
     assert failures(suite, asked) == {}
 
 
+def format_of_files(record: Any, folder: Path, out: str) -> None:
+    assert f"row 1\n  text: {TEXTS[0]}\n  id: 0.0\n" in out
+    assert len(np.load(folder / "notes.npy")) == len(TEXTS)
+    columns, rows = cse.read_table("notes.xlsx")
+    assert columns == ["id", "sentence"]
+    assert next(rows) == ("notes.xlsx, row 2", {"id": 0.0, "sentence": TEXTS[0]})
+    dev = json.loads((folder / "runs/2/metrics.jsonl").read_text("utf-8").splitlines()[-1])
+    assert dev["grades.xlsx.spearman"]
+    assert find_pairs("grades.xlsx").pairs[0].score == 5
+    Path("notes.xlsx.gz").write_bytes(gzip.compress(Path("notes.xlsx").read_bytes()))
+    assert load_texts("notes.xlsx.gz", Installed([])).column("text")[1] == TEXTS[1]
+    values = {"source": "xlsx", "sample": "notes.xlsx", "registry": registry()}
+    assert failures(type("Suite", (SourceSuite,), values)) == {}
+
+
 MORE: dict[str, Callable[[Any, Path, str], None]] = {
     "cse_losses": loss,
     "cse_poolers": pooler,
     "cse_metrics": metric,
+    "cse_sources:files": format_of_files,
     "cse_suites": suite,
     "cse_reporters": reporter,
     "commands": command,

@@ -40,7 +40,10 @@ def described() -> Description:
     names = {module: None for modules in SECTIONS.values() for module in modules} | HANDED
     names |= IN_A_LINE["Files"][1]
     return {
-        "hooks": {hook: record.__name__ for hook, record in HOOK_RECORDS.items()},
+        "hooks": {
+            hook: " | ".join(record.__name__ for record in records)
+            for hook, records in HOOK_RECORDS.items()
+        },
         "names": {module: _module(module, only) for module, only in names.items()},
         "settings": {name: _fields(options) for name, options in SETTINGS.items()},
         "json": {command: _shape(command, depth) for command, depth in COMMANDS.items()},

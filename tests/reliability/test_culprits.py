@@ -53,7 +53,6 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--negatives state-of-lambda", 1, ("negatives.state-of-lambda", "state_dict")),
     ("--negatives sparse-state", 1, ("negatives.sparse-state", "state_dict")),
     ("--pool remembers", 1, ("pool.remembers", "remembers what no saved model holds")),
-    ("--pool fitted", 1, ("pool.fitted", "prepare sets weights, which no saved model holds")),
     ("--loss two-states", 1, ("loss.two-states", "one and two: only one may have a state_dict")),
     ("--loss module-remembers", 1, ("loss.module-remembers", "leave remembers out")),
     ("--loss holds-layer", 1, ("loss.holds-layer", "layer has parameters that no optimiser has")),

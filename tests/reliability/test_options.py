@@ -8,7 +8,7 @@ from cse_cli.plugins.installed import Installed
 from cse_core.options import Options
 from cse_core.schedule import Schedule
 from cse_engine.compose.settings import CORE_OPTIONS
-from cse_engine.compose.values import FlagText, OptionReader, accepts, field_accepts
+from cse_engine.compose.values import Accepted, FlagText, OptionReader
 from tests.reliability.outcomes import LONGEST_LINE
 
 NEVER = ("nan", "inf", "-inf", "[nan]", "1e400", "1/0", "(" * 10_000, "9" * 5_000,
@@ -32,8 +32,8 @@ def models() -> dict[str, type[Options]]:
 def numeric_options() -> Iterator[tuple[str, str]]:
     for table, model in models().items():
         for name, info in model.model_fields.items():
-            wanted = field_accepts(info)
-            if wanted.numeric or any(accepts(item).numeric for item in wanted.items or ()):
+            wanted = Accepted.of(info)
+            if wanted.numeric or any(item.numeric for item in wanted.items or ()):
                 yield table, name
 
 
@@ -45,7 +45,7 @@ def read(table: str, name: str, value: str) -> tuple[Options | None, list[str]]:
 
 def test_a_number_that_makes_no_sense_is_refused_in_one_line() -> None:
     for (table, name), value in product(numeric_options(), (*NEVER, *EDGES)):
-        texts = field_accepts(models()[table].model_fields[name]).text
+        texts = "a text" in Accepted.of(models()[table].model_fields[name]).forms
         options, lines = read(table, name, value)
         option = f"{table}.{name}"
         assert (options is None) == bool(lines), (option, value[:40])

@@ -134,7 +134,7 @@ def find_pairs(name: str) -> PairSet:
 
 
 def pairs_from_rows(name: str, rows: Sequence[Mapping[str, Any]]) -> PairSet:
-    """Make a set of rows such as a ``DatasetSpec`` factory's ``pairs(split)`` gives."""
+    """Make a set of rows such as a ``SourceSpec`` factory's ``pairs(split)`` gives."""
     if not rows:
         raise CseError("there are no pairs", where=name)
     placed = ((f"{name}, row {n}", dict(row)) for n, row in enumerate(rows, start=1))

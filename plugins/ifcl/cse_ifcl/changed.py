@@ -84,7 +84,7 @@ def _encode_changed(
         part: Any = session.parts[f"aug.{aug}"] if aug else None
         online: Any = session.encoder()
     online.dropout_source.seed(_SEED)
-    sentences.encoder.use_dropout(online.dropout_source)
+    online.dropout_source.serve(sentences.encoder)
 
     def encode(rows: torch.Tensor, step: int) -> torch.Tensor:
         seed = derive_seed(_SEED, 0, step, "part", "words", "rank 0", f"aug.{aug}", view.name)
@@ -117,5 +117,5 @@ def _installed(name: str) -> Sequence[Mapping[str, Any]]:
     from cse_cli.api import Installed
     from cse_core.loading import load_factory
 
-    dataset = Installed([]).registry.dataset(name)
+    dataset = Installed([]).registry.source(name)
     return list(load_factory(dataset.spec.factory)().pairs("test"))

@@ -10,7 +10,10 @@ import gzip
 import json
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cse_core.texts import Wanted
 
 SPLITS = ("dev", "test")
 
@@ -18,9 +21,10 @@ SPLITS = ("dev", "test")
 class StarterCorpus:
     """Synthetic texts of a seeded grammar: for trying things, not for measuring progress."""
 
-    def rows(self) -> Iterator[dict[str, str]]:
+    def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield one row a sentence in document order: text, document, title, fraternal (German)."""
-        yield from _read("rows")
+        for number, row in enumerate(_read("rows"), 1):
+            yield f"{name}, row {number}", row
 
     def pairs(self, split: str) -> list[dict[str, Any]]:
         """Return the graded pairs of a split: sentence1, sentence2, score (0 to 5), subset (kind).

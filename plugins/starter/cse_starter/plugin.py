@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cse_core.hookspecs import hookimpl
-from cse_core.records import DatasetSpec, EncoderSpec
+from cse_core.records import EncoderSpec, SourceSpec
 
 
 @hookimpl
@@ -21,10 +21,10 @@ def cse_models() -> list[EncoderSpec]:
 
 
 @hookimpl
-def cse_datasets() -> list[DatasetSpec]:
+def cse_sources() -> list[SourceSpec]:
     """Return the embedded synthetic texts and graded pairs."""
     return [
-        DatasetSpec(
+        SourceSpec(
             name="starter",
             summary="synthetic: documents of a seeded grammar, English and German, graded pairs",
             factory="cse_starter.corpus:StarterCorpus",

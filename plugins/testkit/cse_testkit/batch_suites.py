@@ -15,7 +15,7 @@ from torch.nn import functional
 from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
-from cse_core.parts import Loss, NegativeStore, PositiveMiner
+from cse_core.parts import Loss, NegativeStore, PositiveMiner, Sampler
 from cse_core.records import MinerSpec
 from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
 from cse_testkit.batches import seeded
@@ -401,6 +401,20 @@ def _check_weighed(before: Negatives, after: Negatives) -> None:
 def _check_weights(log_weights: Tensor) -> None:
     wrong = log_weights.isnan() | (log_weights == torch.inf)
     assert not bool(wrong.any()), "a log-weight is NaN or plus infinity"
+
+
+class SamplerSuite(PartSuite):
+    """What a sampler promises, beside what every part does."""
+
+    base = (Sampler,)
+
+    def promise_an_epoch_repeats(self) -> None:
+        """The draws of an epoch give one order, each row once."""
+        session = self.trial().fresh().session.prepare()
+        part, rows = cast(Sampler, session.parts[self.trial().path]), session.rows
+        one, other = (part.order(rows, 4, partial(seeded, "sampler suite")) for _ in range(2))
+        assert torch.equal(one, other), "ordered twice with one seed, another order"
+        assert torch.equal(one.sort().values, torch.arange(len(rows))), "not each row once"
 
 
 class MinerSuite(PartSuite):

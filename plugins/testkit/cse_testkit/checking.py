@@ -21,9 +21,10 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    SourceSpec,
     TokenLossSpec,
 )
-from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
+from cse_testkit.batch_suites import LossSuite, MinerSuite, SamplerSuite, StoreSuite
 from cse_testkit.completion import KINDS, Found, path_of, train_together
 from cse_testkit.encoding_suites import (
     AdapterSuite,
@@ -38,6 +39,7 @@ from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
 from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
+from cse_testkit.source_suite import SourceSuite
 from cse_testkit.tiny import declared_options
 
 NOUNS: dict[str, str] = {each.record.kind: each.noun for each in RECORD_KINDS}
@@ -47,6 +49,7 @@ SUITES: dict[Kind, type[RecordSuite]] = {
     "transform": TransformSuite,
     "positives": MinerSuite,
     "negatives": StoreSuite,
+    "sampler": SamplerSuite,
     "loss": LossSuite,
     "branch": BranchSuite,
     "metric": MetricSuite,
@@ -170,7 +173,7 @@ def check(
 def of_record(
     record: Record, info: PluginInfo, registry: Registry | None = None
 ) -> Iterator[Asked]:
-    """Yield the promises of a part, a recipe or a reporter; those of other records are files."""
+    """Yield the promises of a part, recipe, reporter or source; those of others are files."""
     part, module = f"{NOUNS[record.kind]} {record.name}", _file(_module, info.module)
     if isinstance(record, ComponentSpec):
         suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
@@ -190,6 +193,10 @@ def of_record(
     elif isinstance(record, ReporterSpec):
         values = {"reporter": record.name, "registry": registry}
         yield from _of(ReporterSuite, part, _file(load_factory, record.factory), **values)
+    elif isinstance(record, SourceSpec):
+        own = declared_options(info.distribution, f"source.{record.name}")
+        values = {"source": f"{info.distribution}/{record.name}", "registry": registry, **own}
+        yield from _of(SourceSuite, part, _file(load_factory, record.factory), **values)
 
 
 def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[Asked]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from cse import Composition
-from cse_cli.api import Registered, Registry, as_typed
+from cse_cli.api import Registered, Registry, format_value
 from cse_core.capabilities import Need
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.protocols import Corpus
@@ -179,7 +179,7 @@ class Needed:
         for part in self.parts:
             given = self.options.get((part.spec.kind, part.name), {})
             path = path_of(part)
-            self.sets += [f"{path}.{name}={as_typed(value)}" for name, value in given.items()]
+            self.sets += [f"{path}.{name}={format_value(value)}" for name, value in given.items()]
 
     def _parts_of(self, kind: Kind) -> list[Found]:
         return [part for part in self.parts if part.spec.kind == kind]

@@ -1,6 +1,6 @@
 """Every name of the kit that authors use; ``cse_testkit`` has them too, imported when asked for."""
 
-from cse_testkit.batch_suites import LossSuite, MinerSuite, StoreSuite
+from cse_testkit.batch_suites import LossSuite, MinerSuite, SamplerSuite, StoreSuite
 from cse_testkit.batches import make_batch, make_context, make_part, make_setup, tiny_tokenizer
 from cse_testkit.checking import pairs, part_suites, recipe_suites, suite_of
 from cse_testkit.completion import complete, train_together
@@ -22,9 +22,9 @@ from cse_testkit.tiny import shared_encoder, tiny_corpus, tiny_encoder, write_co
 __all__ = [
     "ENCODERS", "AdapterSuite", "AugmenterSuite", "BranchSuite", "LossSuite", "MetricSuite",
     "MinerSuite", "NotMeant", "PluginSuite", "PoolerSuite", "RecipeSuite", "ReporterSuite",
-    "Rig", "StoreSuite", "SuiteSuite", "TokenLossSuite", "TransformSuite", "complete",
-    "compose", "failures", "installed_registry", "make_batch", "make_context", "make_part",
-    "make_setup", "pairs", "part_suites", "recipe_suites", "run_steps", "settings_of",
+    "Rig", "SamplerSuite", "StoreSuite", "SuiteSuite", "TokenLossSuite", "TransformSuite",
+    "complete", "compose", "failures", "installed_registry", "make_batch", "make_context",
+    "make_part", "make_setup", "pairs", "part_suites", "recipe_suites", "run_steps", "settings_of",
     "shared_encoder", "suite_of", "tiny_corpus", "tiny_encoder", "tiny_tokenizer",
     "train_together", "write_corpus",
 ]  # fmt: skip

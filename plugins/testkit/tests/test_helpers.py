@@ -154,6 +154,9 @@ def test_a_batch_of_given_vectors_holds_them() -> None:
 def test_a_context_gives_what_it_was_given() -> None:
     batch, log = make_batch(), {}
     ctx = make_context(batch, step=3, seed=1, texts={"text": ["a", "b"]}, log=log)
+    assert ctx.replace(step=4).step == 4 and ctx.step == 3
+    with pytest.raises(TypeError, match="a context has no uniforms"):
+        make_context(uniforms=None)
     one, other = (torch.rand(3, generator=ctx.generator("x")) for _ in range(2))
     assert torch.equal(one, other)
     assert not torch.equal(one, torch.rand(3, generator=make_context(step=4).generator("x")))

@@ -15,7 +15,7 @@ from cse_testkit.new_plugin import KINDS, MAX_NAME, PARTS, Package, kinds_of
 from cse_core.hookspecs import HOOK_RECORDS
 from tests.fixtures.command_line import CSE, Cse
 
-ASKED = {*PARTS, "recipe", "reporter"}
+ASKED = {*PARTS, "recipe", "reporter", "source"}
 """Kinds with a suite that ``cse check-plugin`` asks."""
 
 

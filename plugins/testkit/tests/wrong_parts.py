@@ -236,6 +236,10 @@ WRONG = [
           "return mapped + self.steps\n\n    steps = 0"
           "\n\n    def after_step(self, batch: Any, ctx: Any) -> None:\n        self.steps += 1",
           "a_saved_model_encodes_as_the_run_does", "differ by up to 2: make it an nn.Module"),
+    Wrong("fitted", "Dense", "return mapped",
+          "return mapped + self.shift\n\n    shift = 0.0"
+          "\n\n    def prepare(self, dataset: Any) -> None:\n        self.shift = 1.0",
+          "a_saved_model_encodes_as_the_run_does", "differ by up to 1: make it an nn.Module"),
     Wrong("no-dimension", "Dense", "self.dimension = setup.dimension", "",
           RUNS, "promised Dense.dimension, an integer such as 32, has None"),
     Wrong("unseeded", "Dense", 'init.normal_(each, std=0.1, generator=setup.generator("layer"))',

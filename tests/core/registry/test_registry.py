@@ -8,13 +8,13 @@ from cse_core.errors import CseError
 from cse_core.options import LossOptions, Options
 from cse_core.records import (
     AugmenterSpec,
-    DatasetSpec,
     EncoderSpec,
     LossSpec,
     RecipeSpec,
     Record,
     ReporterSpec,
     SliceSpec,
+    SourceSpec,
     StoreSpec,
 )
 from cse_core.registry.plugin_info import AnyKind, PluginInfo
@@ -70,14 +70,14 @@ def test_data_records_have_getters() -> None:
     records: list[Record] = [
         RecipeSpec(name="simcse", summary="s", path="p:f"),
         EncoderSpec(name="starter", summary="s", path="p:f"),
-        DatasetSpec(name="starter", summary="s", factory="m:C"),
+        SourceSpec(name="starter", summary="s", factory="m:C"),
     ]
     made = registry(info("cse-x:x", *records))
     assert made.recipe("simcse").spec is records[0]
     assert made.encoder("starter").spec is records[1]
-    assert made.dataset("cse-x/starter").spec is records[2]
+    assert made.source("cse-x/starter").spec is records[2]
     for found, record in zip(
-        (made.recipes(), made.encoders(), made.datasets()), records, strict=True
+        (made.recipes(), made.encoders(), made.sources()), records, strict=True
     ):
         assert [part.spec for part in found] == [record]
     assert made.parts() == registry().parts()

@@ -12,7 +12,7 @@ from cse_core.errors import CseError, PartError
 from tests.fixtures.tiny import Build, sentences
 
 GROUPS = [*"aaaaaaaaabbbbbbbccccc", "d", "d", "d"]
-RECIPE = '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n[[negatives]]\nuse = "grouped"\n'
+RECIPE = '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n[[sampler]]\nuse = "grouped"\n'
 COLUMNS = {"text": sentences(24), "group": GROUPS}
 
 
@@ -37,17 +37,15 @@ def test_a_batch_has_rows_of_one_group_while_there_are_enough(build: Build) -> N
 
 def test_what_no_order_is_names_the_part(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = build(RECIPE, "train.batch_size=4", columns=COLUMNS).loop
-    store = loop.assembly.parts["negatives.grouped"]
-    monkeypatch.setattr(store, "order", lambda rows, size, draws: torch.zeros(24).long())
+    sampler = loop.assembly.parts["sampler.grouped"]
+    monkeypatch.setattr(sampler, "order", lambda rows, size, draws: torch.zeros(24).long())
     with pytest.raises(PartError, match="promised each of 24 rows once"):
         loop.batches.at(0)
-    monkeypatch.undo()
-    loss = loop.assembly.parts["loss.infonce"]
-    monkeypatch.setattr(loss, "order", lambda rows, size, draws: torch.arange(24), raising=False)
-    with pytest.raises(CseError, match="both say which rows a batch has"):
-        loop.batches.at(0)
+    two = f'{RECIPE}[[sampler]]\nuse = "grouped"\nname = "second"\n'
+    with pytest.raises(CseError, match="a run has one sampler, not grouped and second"):
+        build(two, columns=COLUMNS)
 
 
 def test_it_is_refused_without_the_labels() -> None:
-    with pytest.raises(CseError, match="negatives.grouped.*column 'group'"):
-        run_steps({"negatives": ["grouped"]}, [], steps=1, corpus=tiny_corpus())
+    with pytest.raises(CseError, match="sampler.grouped.*column 'group'"):
+        run_steps({"sampler": ["grouped"]}, [], steps=1, corpus=tiny_corpus())

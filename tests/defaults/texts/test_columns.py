@@ -10,7 +10,7 @@ from cse_core.records import ColumnType
 from cse_core.texts import DataOptions, NeededColumns
 from cse_defaults.texts import load_corpus, read_data
 from cse_defaults.texts.columns import lacks_word_spaces, match_columns
-from cse_defaults.texts.tables import Reading
+from cse_defaults.texts.tables import Seen
 from tests.fixtures.methods import refusal
 from tests.fixtures.parts import made_up_registry
 
@@ -47,21 +47,20 @@ GIVEN: tuple[tuple[str, dict[str, str], str], ...] = (
 )  # fmt: skip
 
 
-def matched(names: str, mapping: dict[str, str], reading: Reading) -> str:
+def matched(names: str, mapping: dict[str, str], seen: Seen) -> str:
     views = tuple(made_up_registry().views.values())
-    match = match_columns(names.split(","), mapping, reading, views)
+    match = match_columns(names.split(","), mapping, "a.csv", seen, views)
     return " ".join(f"{target}={source}" for target, source in match.items())
 
 
 def test_usual_names_given_names_and_scripts() -> None:
     for names, expected in USUAL.items():
-        reading = Reading("a.csv")
-        assert matched(names, {}, reading) == expected
+        seen = Seen()
+        assert matched(names, {}, seen) == expected
         pairs = [each.split("=") for each in expected.split() if "hypothesis=" not in each]
-        assert bool(reading.messages) == any(one != other for one, other in pairs), names
-        assert all(message.startswith("a.csv: ") for message in reading.messages)
+        assert bool(seen.messages) == any(one != other for one, other in pairs), names
     for names, mapping, expected in GIVEN:
-        assert matched(names, mapping, Reading("a.csv")) == expected
+        assert matched(names, mapping, Seen()) == expected
     for text, wanted in {"一只鸟": True, "鸟 bird": False, "鸟鸟鸟 bi": True, "鸟鸟 birds": False,
                          "いぬ": True, "": False, "123": False}.items():  # fmt: skip
         assert lacks_word_spaces([text]) is wanted, text
@@ -100,11 +99,11 @@ def test_names_given_over_several_files(tmp_path: Path) -> None:
     options = DataOptions(path=(named, plain), columns={"text": "phrases"})
     with pytest.raises(CseError, match="data.columns.text: no file has a column phrases"):
         load_corpus(options)
-    assert refusal(match_columns, ["a", "b"], {"text": "c"}, Reading("a.csv")) == (
+    assert refusal(match_columns, ["a", "b"], {"text": "c"}, "a.csv", Seen()) == (
         "a.csv: no column c, which data.columns.text names; its columns: a, b"
     )
     with pytest.raises(CseError, match="column a holds lists, not texts; write one text per row"):
-        match_columns(["a"], {"text": "a"}, Reading("a.csv"), kind=lambda name: "lists")
+        match_columns(["a"], {"text": "a"}, "a.csv", Seen(), kind=lambda name: "lists")
 
 
 def test_rows_are_dropped_for_what_a_run_reads_alone(tmp_path: Path) -> None:

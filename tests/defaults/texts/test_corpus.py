@@ -12,35 +12,38 @@ import pyarrow as pa
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.records import DatasetSpec
+from cse_core.records import SourceSpec
 from cse_core.registry.registry import Registered, Registry
-from cse_core.texts import DataOptions, NeededColumns
+from cse_core.texts import DataOptions, NeededColumns, Wanted
 from cse_defaults.texts import Corpus, load_corpus
+from cse_defaults.texts.plugin import cse_sources
 from tests.fixtures.parts import WORDS_OF_PLUGINS
 
 
 class MadeUpTexts:
     """A data set as a plugin brings it."""
 
-    def rows(self) -> Iterator[dict[str, str]]:
+    def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, str]]]:
         for document in ("one", "two"):
             for number in range(3):
-                yield {
+                row = {
                     "text": f"sentence {number} of {document}",
                     "document": document,
                     "title": f"title {document}",
                     "fraternal": f"Satz {number} von {document}",
                 }
+                yield f"{name}, row {number}", row
 
 
-SPEC = DatasetSpec(
+SPEC = SourceSpec(
     name="made-up",
     summary="six sentences of two documents",
     factory=f"{__name__}:MadeUpTexts",
     synthetic=True,
 )
 INSTALLED = Registry(
-    Registered(each, "made-up", "1", "made-up:p") for each in [SPEC, *WORDS_OF_PLUGINS]
+    Registered(each, "made-up", "1", "made-up:p")
+    for each in [SPEC, *cse_sources(), *WORDS_OF_PLUGINS]
 )
 
 

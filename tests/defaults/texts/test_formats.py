@@ -13,7 +13,7 @@ import pytest
 from cse_core.errors import CseError
 from cse_core.texts import DataOptions
 from cse_defaults.texts import Corpus, files, load_corpus
-from cse_defaults.texts.tables import Reading, arrow_text
+from cse_defaults.texts.tables import Seen, arrow_text
 
 TEXTS = [
     "A plain sentence.",
@@ -119,10 +119,10 @@ def test_values_that_are_no_text(tmp_path: Path) -> None:
 def test_arrow_types() -> None:
     texts = {str(t): pa.array([["a"]], pa.list_(t)) for t in (pa.large_string(), pa.string_view())}
     span = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
-    reading = Reading("a.arrow")
-    read = arrow_text(pa.table({**texts, "span": span}), reading)
+    seen = Seen()
+    read = arrow_text(pa.table({**texts, "span": span}), "a.arrow", seen)
     assert read.to_pydict() == dict.fromkeys(texts, [["a"]])
-    assert reading.left_out == {"span": "values of type month_day_nano_interval"}
+    assert seen.left_out == {"span": "values of type month_day_nano_interval"}
 
 
 def test_parquet_types(tmp_path: Path) -> None:

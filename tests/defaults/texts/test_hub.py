@@ -10,9 +10,9 @@ import pytest
 from huggingface_hub import constants
 
 from cse_core.errors import CseError
-from cse_core.texts import DataOptions
+from cse_core.texts import DataOptions, Wanted
 from cse_defaults.texts import load_corpus
-from cse_defaults.texts.sources import DEV, TEST, HubName, hub_rows
+from cse_defaults.texts.hub import SPLITS, HubName, HubRows, hub_rows
 
 COMMIT, OTHER = "0123456789abcdef" * 2 + "01234567", "f" * 40
 ROWS = {
@@ -115,9 +115,13 @@ def test_rows_of_the_librarys_cache_and_their_commit() -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_the_split_that_is_meant_where_none_is_named() -> None:
-    for splits, wanted in ((DEV, "validation"), (TEST, "test")):
-        rows, resolved = hub_rows(HubName("owner/pairs"), splits)
+    for split, wanted in (("dev", "validation"), ("test", "test")):
+        rows, resolved = hub_rows(HubName("owner/pairs"), SPLITS[split])
         assert rows.to_list() == ROWS[wanted]
         assert resolved == HubName("owner/pairs", "", wanted, COMMIT)
+    source = HubRows()
+    (*_, last) = source.rows("owner/pairs", Wanted(split="dev"))
+    assert last == ("owner/pairs, row 4", ROWS["validation"][-1])
+    assert (source.title("owner/pairs"), source.commit("owner/pairs")) == ("pairs.dev", COMMIT)
     with pytest.raises(CseError, match="no split train; its splits: validation, test"):
         load("owner/pairs")

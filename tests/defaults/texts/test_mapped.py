@@ -13,7 +13,7 @@ import pytest
 
 from cse_core.errors import CseError
 from cse_core.texts import DataOptions, NeededColumns
-from cse_defaults.texts import Corpus, files, load_corpus, tables
+from cse_defaults.texts import Corpus, files, load_corpus, sources, tables
 from cse_defaults.texts import load as reading
 
 MANY = 4_000
@@ -24,7 +24,7 @@ BOTH = NeededColumns(("positive",), ("positive",))
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache where every file and table is large, and read some hundred rows at a time."""
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "cache"))
-    for module in (tables, files):
+    for module in (tables, sources):
         monkeypatch.setattr(module, "LARGE", 1)
     for module in (tables, files, reading):
         monkeypatch.setattr(module, "ROWS", 300)
@@ -101,7 +101,7 @@ def test_mapped_rows_are_those_in_memory(
         first = load()
         there = sorted(cache.iterdir())
         with monkeypatch.context() as patch:
-            patch.setattr(files, "read_rows", lambda *_: pytest.fail("read again"))
+            patch.setattr(sources.TextSource, "read", lambda *_: pytest.fail("read again"))
             held = pa.total_allocated_bytes()
             again = load()
             held = pa.total_allocated_bytes() - held
@@ -187,7 +187,7 @@ def test_what_cannot_be_kept_is_held_in_memory_and_said(
         patch.setattr(os, "replace", full)
         said("No space left on device")
     with monkeypatch.context() as patch:
-        patch.setattr(files, "write_tables", full)
+        patch.setattr(sources, "write_tables", full)
         said("No space left on device")
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "file"))

@@ -64,6 +64,14 @@ def test_a_need_of_a_plugins_own_is_met_by_the_part_that_provides_it() -> None:
         assert "aug.topics" in paths(found)
 
 
+def test_recorded_prompts_are_texts_whatever_else_is_typed(tmp_path: Path) -> None:
+    record = '[versions]\ncse-toolkit = "0"\n[model]\nprompt = "query"\n[[loss]]\nuse = "infonce"\n'
+    file = recipe(tmp_path, record)
+    assert compose(file, "views.positive.prompt='x: '").model.prompt == "query"
+    (line,) = refused(file, "model.prompt=query")
+    assert line.startswith("model.prompt: is the name of a prompt")
+
+
 def test_a_kind_flag_replaces_adds_and_takes_away() -> None:
     for words, kinds, wanted in (
         ("--loss margin --aug negate,nudge", ["aug", "loss"], "aug.negate aug.nudge loss.margin"),

@@ -7,8 +7,8 @@ import pytest
 
 from cse_cli.training.plan import data_flow
 from cse_core.errors import CseError
+from cse_engine.compose.expressions import evaluate, evaluate_number
 from cse_engine.compose.reading import read_recipe
-from cse_engine.compose.values import evaluate, evaluate_number
 from cse_engine.run.recipe_file import as_recipe, dump_recipe
 from tests.fixtures.parts import BERT, ROBERTA, compose, made_up_registry, paths, recipe, refused
 

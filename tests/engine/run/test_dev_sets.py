@@ -13,7 +13,7 @@ from cse_evaluation.sts import PairDevSet
 from cse_evaluation.vectors import EncodedTexts
 
 from cse_core.errors import CseError
-from cse_core.records import DatasetSpec, SuiteSpec
+from cse_core.records import SourceSpec, SuiteSpec
 from cse_core.registry.plugin_info import KnownPart
 from cse_core.registry.registry import Registered, Registry
 from cse_core.suites import DevSet, Suite
@@ -103,7 +103,7 @@ class Tiny:
 
 
 def test_without_a_suite_of_pairs_each_dev_set_is_refused_but_that_of_auto(tmp_path: Path) -> None:
-    data = DatasetSpec(name="tiny", summary="tiny", factory=f"{__name__}:Tiny")
+    data = SourceSpec(name="tiny", summary="tiny", factory=f"{__name__}:Tiny")
     tiny = Registered(data, "cse-tiny", "1", "cse-tiny:it")
     for name in ("tiny", "auto"):
         (found,) = read(Registry([tiny, *PAIRS]), name)

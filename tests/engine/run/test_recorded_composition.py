@@ -51,11 +51,13 @@ def test_parts_and_columns_of_a_record(tmp_path: Path, monkeypatch: pytest.Monke
     assert positive is not None and positive.column == "positive"
     with pytest.raises(CseError, match="column"):
         resolve(registry, recipe=record, lookup=lambda _: Known(("text",), 60))
-    registry, record, said = installed_registry(), tmp_path / "run.toml", compose._said
+    registry, record, said = installed_registry(), tmp_path / "run.toml", compose._call_record
     first = resolve(registry, recipe="simcse")
     record.write_text(dump_recipe(first) + '[versions]\ntorch = "2"\n', encoding="utf-8")
     asked: list[str] = []
-    monkeypatch.setattr(compose, "_said", lambda part, *a: asked.append(a[0]) or said(part, *a))
+    monkeypatch.setattr(
+        compose, "_call_record", lambda part, *a: asked.append(a[0]) or said(part, *a)
+    )
     assert resolve(registry, recipe=record).parts == first.parts
     assert "resolve_options" not in asked
     resolve(registry, recipe=record, sets=["train.seed=1"])

@@ -17,6 +17,7 @@ from cse_core.reporter import Reporter
 from cse_defaults.basics.infonce import Infonce
 from cse_defaults.texts import Corpus, read_data
 from cse_engine.run.checkpoint import Checkpoint, weights
+from cse_engine.run.prepare import prepare
 from cse_engine.run.run import read_run, resume, train
 from cse_engine.run.selection import Scorer
 from cse_engine.run.signals import Stopped
@@ -285,12 +286,12 @@ def test_parts_see_the_corpus_before_a_folder(
     sets = [f"data.path=[{file}]", "train.dev=[none]", "train.device=cpu", "train.max_steps=3"]
     composition = compose(recipe="simcse", corpus=corpus, sets=sets)
 
-    def prepare(part: object, dataset: Corpus) -> None:
+    def see(part: object, dataset: Corpus) -> None:
         seen.append(out.exists())
         if len(seen) == 1:
             raise CseError("cannot use these rows", where="loss.infonce")
 
-    monkeypatch.setattr(Infonce, "prepare", prepare)
+    monkeypatch.setattr(Infonce, "prepare", see)
     made = partial(prepare, registry=registry, reporter=Reporter(), read_texts=read_data)
 
     def go_on() -> Outcome:

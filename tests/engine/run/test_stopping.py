@@ -29,6 +29,16 @@ def test_units() -> None:
             TrainOptions(patience=value)
 
 
+def test_what_is_due_after_a_step() -> None:
+    intervals = Intervals(log=2, evaluate=3, save=4, total=7)
+    due = [intervals.due(step, scored=True) for step in range(1, 8)]
+    assert [step for step, after in enumerate(due, 1) if after.log] == [2, 3, 4, 6, 7]
+    assert [step for step, after in enumerate(due, 1) if after.score] == [3, 6, 7]
+    assert [step for step, after in enumerate(due, 1) if after.save] == [4, 7]
+    assert intervals.due(3, scored=False) == (False, False, False)
+    assert Intervals(2, 0, 0, 7).due(7, scored=True) == (True, False, True)
+
+
 def test_signals_that_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     with StopSignals(list) as asked:
         assert not asked.asked

@@ -135,7 +135,7 @@ def test_a_text_augmenter_of_a_view_with_tokens_is_called() -> None:
     ctx = session._loop.engine.passes.prepare(torch.arange(2), position, {}).ctx
     for augmenters, expected in (([], texts), ([shout], ["kite", "kite"])):
         assembly.augmenters[:] = augmenters
-        found = builder.prepare(given, torch.arange(2), 0, ctx, sentence_encoder).tokens
+        found = builder.prepare(given, ctx, sentence_encoder).tokens
         wanted = sentence_encoder.rows(sentence_encoder.tokenizer.content(expected), view.name)
         assert torch.equal(found.ids, wanted.ids)
 

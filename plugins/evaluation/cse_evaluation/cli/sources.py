@@ -166,7 +166,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     found.files += pairs
     found.pairs += map(find_pairs, pairs)
     for name in data:
-        dataset = plugins.registry.dataset(name, where="--data").spec
+        dataset = plugins.registry.source(name, where="--data").spec
         rows = load_factory(dataset.factory)().pairs("test")
         found.pairs.append(pairs_from_rows(f"{name}.test", rows))
         if plugins.datasets[name].synthetic:

@@ -92,7 +92,7 @@ def index(
     if not files and old is not None:
         files, columns = list(old.about["files"]), dict(old.about["columns"]) | columns
     for place, file in enumerate(files := list(files or ())):
-        if not plugins.registry.has("dataset", file) and Path(file).exists():
+        if file not in plugins.registry.datasets() and Path(file).exists():
             files[place] = str(Path(file).absolute())
             check_text(files[place], "FILE")
     places, notes = read_places(files, plugins.registry, columns)

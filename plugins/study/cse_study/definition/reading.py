@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from cse_cli.api import Installed, as_typed, read_toml
+from cse_cli.api import Installed, format_value, read_toml
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.loading import package_path
 from cse_study.definition.schema import DEFAULT, After, Axis, Figure, PaperNumbers, Scores, Study
@@ -252,8 +252,8 @@ def labels_of(axis: Axis) -> list[str]:
 
 def _plain(value: object) -> str:
     if isinstance(value, list):
-        return " ".join(map(as_typed, value)) or "-"
-    return as_typed(value).removeprefix("@")
+        return " ".join(map(format_value, value)) or "-"
+    return format_value(value).removeprefix("@")
 
 
 def chosen_points(points: Sequence[Point], wanted: Sequence[str]) -> tuple[Point, ...]:

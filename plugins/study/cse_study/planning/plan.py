@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cse_cli.api import as_typed
+from cse_cli.api import format_value
 from cse_core import __version__
 from cse_core.errors import CseError, CseErrors, did_you_mean, raise_all
 from cse_core.files import RESULT
@@ -288,14 +288,14 @@ def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ..
     for word in command:
         alone = _BRACES.fullmatch(word)
         if alone is None:
-            words.append(_BRACES.sub(lambda found: as_typed(value_of(found[1])), word))
+            words.append(_BRACES.sub(lambda found: format_value(value_of(found[1])), word))
             continue
         value = value_of(alone[1])
         values = value if isinstance(value, list) else [] if value is None else [value]
         # The flag before a list is repeated, and left out before an empty one.
         flag = [words.pop()] if words and words[-1].startswith("-") else []
         for each in values:
-            words += [*flag, as_typed(each)]
+            words += [*flag, format_value(each)]
     return tuple(words)
 
 

@@ -76,7 +76,7 @@ class _Words:
 
     def _file(self, name: str, value: str) -> str | None:
         """Return a value of an option: a file by its whole path, None where it is not here."""
-        if name == "documents" and self.plugins.registry.has("dataset", value):
+        if name == "documents" and value in self.plugins.datasets:
             return value
         if os.path.isfile(value) or (name == "collections" and os.path.isdir(value)):
             return os.path.abspath(value)

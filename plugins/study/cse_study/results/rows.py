@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cse_cli.api import as_typed
+from cse_cli.api import format_value
 from cse_core.files import RESULT, RUN_FILE, atomic_file
 from cse_study.definition.reading import Point
 from cse_study.execution.folder import StudyFolder, read_table
@@ -76,7 +76,7 @@ class Row:
             **self.facts,
             **{f"axis:{name}": label for name, label in self.point.labels.items()},
             **{f"column:{name}": value for name, value in self.point.columns.items()},
-            **{f"option:{path}": as_typed(value) for path, value in self.options.items()},
+            **{f"option:{path}": format_value(value) for path, value in self.options.items()},
             **{f"score:{name}": value for name, value in self.scores.items()},
         }
 

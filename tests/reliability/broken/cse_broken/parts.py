@@ -99,14 +99,6 @@ class Remembers(RowPooler):
     weights = None
 
 
-class Fitted(RowPooler):
-    def prepare(self, dataset: Any) -> None:
-        self.weights = torch.ones(len(dataset))
-
-    def pool(self, hidden: Any, tokens: Any) -> Any:
-        return hidden.last[tokens.offsets[:-1]]
-
-
 class ShortView(NegativeStore):
     def views(self, rows: Any, ctx: Any) -> Any:
         return [View("negative", "negative", "online", texts=ctx.texts("text")[1:])]
@@ -254,5 +246,5 @@ class Uncounted(Metric):
 
 
 class Rows:
-    def rows(self) -> Any:
+    def rows(self, name: str, wanted: Any) -> Any:
         raise ValueError("no rows today")

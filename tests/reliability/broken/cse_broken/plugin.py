@@ -4,7 +4,6 @@ from cse_core.hookspecs import hookimpl
 from cse_core.records import (
     AdapterSpec,
     AugmenterSpec,
-    DatasetSpec,
     HeadSpec,
     LossSpec,
     MetricSpec,
@@ -12,6 +11,7 @@ from cse_core.records import (
     Record,
     RowPoolerSpec,
     ScheduleSpec,
+    SourceSpec,
     StoreSpec,
 )
 
@@ -40,7 +40,6 @@ def cse_poolers() -> list[Record]:
         *_specs(HeadSpec, "WideHead", "wide-head"),
         *_specs(HeadSpec, "RaisingHead", "raising-head"),
         *_specs(RowPoolerSpec, "Remembers", "remembers"),
-        *_specs(RowPoolerSpec, "Fitted", "fitted"),
         *_specs(HeadSpec, "Bent", "bent", options="cse_broken.options:BentOptions"),
     ]
 
@@ -61,8 +60,8 @@ def cse_metrics() -> list[Record]:
 
 
 @hookimpl
-def cse_datasets() -> list[Record]:
-    return _specs(DatasetSpec, "Rows", "rows")
+def cse_sources() -> list[Record]:
+    return _specs(SourceSpec, "Rows", "rows")
 
 
 @hookimpl
