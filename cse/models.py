@@ -106,21 +106,16 @@ class Model:
             ``results``: ``rank``, ``score``, ``row`` and ``text``; of an index ``file`` too.
 
         Raises:
-            CseError: If a query or the data is wrong, or another model made the index.
+            CseError: If a query or the data is wrong, another model made the index, or cse-search
+                is not installed.
         """
         from cse.tables import files_of, texts_of
-        from cse_cli.models.encoding import TextEncoder, check_queries, nearest
-        from cse_cli.models.index import index_of, is_index
-        from cse_cli.texts.given import rows_of
 
-        wanted = texts_of(queries, "queries")
-        check_queries(wanted, top, bm25)
-        if isinstance(data, str | PathLike) and is_index(data):
-            index = index_of(fspath(data), self.name, self._plugins.registry)
-            return index.nearest(TextEncoder(self.loaded, batch_tokens), wanted, top, bm25)
-        files = files_of(data, "data")
-        texts = [text for file in files for text in rows_of(file, self._plugins.registry)]
-        return nearest(TextEncoder(self.loaded, batch_tokens), wanted, texts, top, bm25)
+        function = self._plugins.commands.function("search")
+        asked, files = texts_of(queries, "queries"), files_of(data, "data")
+        options = {"top": top, "bm25": bm25, "batch_tokens": batch_tokens}
+        results: list[dict[str, Any]] = function(self._plugins, self, asked, files, **options)
+        return results
 
     def metric(self, name: str) -> Metric:
         """Return an installed metric, made for this model.

@@ -44,8 +44,6 @@ cse trains sentence embeddings and uses them. Next:
 _EXAMPLES = {
     "train": "cse train --recipe simcse --data texts.txt --out runs/mine",
     "encode": "cse encode runs/mine texts.txt --out vectors.npy",
-    "index": "cse index runs/mine notes",
-    "search": 'cse search runs/mine --data texts.txt "what to look for"',
 }
 """The last line of the help of commands."""
 
@@ -162,7 +160,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
                 example = f"Example: {_EXAMPLES[name]}" if name in _EXAMPLES else None
                 app.command(name, rich_help_panel=panel, epilog=example)(function)
 
-    add(Panel.USE, "train", "encode", "index", "search")
+    add(Panel.USE, "train", "encode")
     add(Panel.PLUGINS, "list-plugins", "show-plugin", "list-recipes", "show-recipe")
     if only in (None, "data"):
         from cse_cli.commands import data

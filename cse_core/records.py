@@ -420,12 +420,14 @@ class CommandSpec(NamedSpec):
         function: ``"package.module:function"`` that does the same from Python, called with the
             installed plugins, then with the arguments of ``cse.evaluate`` and the like.
         panel: Heading under which ``cse --help`` lists it.
+        example: A command line that its help ends with.
     """
 
     factory: str
     takes_choice: bool = False
     function: str | None = None
     panel: Panel = Panel.COMPARE
+    example: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

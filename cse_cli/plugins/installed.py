@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OWN_COMMANDS = (
     *("list-plugins", "show-plugin", "list-recipes", "show-recipe"),
-    *("train", "encode", "index", "search", "data"),
+    *("train", "encode", "data"),
     *(f"data {name}" for name in ("list", "stats", "show", "fetch", "show-pairs")),
 )
 """Commands that no distribution replaces."""

@@ -142,7 +142,8 @@ class Commands:
         if isinstance(function, typer.Typer):
             holder.add_typer(function, name=last)
         else:
-            holder.command(last)(function)
+            example = f"Example: {chosen.example}" if chosen.example else None
+            holder.command(last, epilog=example)(function)
 
     def missing(self, path: str) -> str:
         """Return how to get a command that is not there, or an empty text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _COLUMN = "data.columns."
+Places = dict[str, list[tuple[str, int]]]
+"""By text, in which files it is and where: the row of a table, the passage of a document."""
 
 ColumnsOption = Annotated[
     list[str] | None,
@@ -92,6 +95,47 @@ def rows_of(
     titles = (title if isinstance(title, str) else "" for title in table["title"].to_pylist())
     both = zip(titles, texts, strict=True)
     return [text if text.startswith(title) else f"{title} {text}".strip() for title, text in both]
+
+
+def read_places(
+    files: Sequence[str], registry: Registry, columns: dict[str, str]
+) -> tuple[Places, list[str]]:
+    """Return the texts of files and folders with their places, and what to say of them.
+
+    They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
+    """
+    from cse_defaults.texts.documents import MARKED, read_document, read_documents
+    from cse_defaults.texts.files import is_saved
+
+    found: Places = {}
+    notes: list[str] = []
+    tables = False
+
+    def add(text: str, name: str, place: int) -> None:
+        if text.strip():
+            found.setdefault(text, []).append((name, place))
+
+    for file in files:
+        folder = Path(file).expanduser()
+        if folder.is_file() and folder.suffix.lower() in MARKED:
+            for number, text in enumerate(read_document(folder, file).passages, 1):
+                add(text, file, number)
+            continue
+        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
+            tables = True
+            for row, text in enumerate(rows_of(file, registry, columns), 1):
+                add(text, file, row)
+            continue
+        documents, said = read_documents(folder, file)
+        notes += said
+        for document in documents:
+            for number, text in enumerate(document.passages, 1):
+                add(text, str(document.path), number)
+    if not tables:
+        check_lines(columns)
+    if not found:
+        raise CseError("no text is in these files", where=files[0])
+    return found, notes
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:

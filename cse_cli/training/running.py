@@ -241,7 +241,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
         there = plugins.locate("sts", data_folder()[0]).there
         if there or not own:  # else it would score the starter's synthetic pairs
             echo(f"  cse eval {run}{' --suite sts' if there else ''}")
-    if own:
+    if own and "search" in plugins.commands.usable:
         echo(f"  cse index {run} {' '.join(map(quote, own))}")
         echo(f"  cse search {run} 'what to look for' --bm25 0.3")
     else:

@@ -131,6 +131,8 @@ def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path:
     assert said.code == 0 and "kept: step 4, the last" in said.out
     assert f"  cse index {run} " in said.out and "cse eval" not in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
+    said = cse(*training(sentences, "--dev", "none", *QUICK), "--no-plugin", "cse-search")
+    assert "  cse encode " in said.out and "cse index" not in said.out
     assert "NaN" not in (run / "metrics.jsonl").read_text() + (run / "result.json").read_text()
 
 

@@ -1,4 +1,4 @@
-"""``cse eval``, ``encode``, ``search`` and ``data`` with the embedded encoder."""
+"""``cse eval``, ``encode`` and ``data`` with the embedded encoder."""
 
 import io
 import json
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cse_cli.models.encoding import TextEncoder, slice_length
 from cse_cli.models.saved_model import SentenceModel, load
+from cse_cli.models.words import fuse
 from cse_cli.plugins.installed import Installed
 from tests.fixtures.command_line import Cse, Printed, refused
 
@@ -64,7 +65,6 @@ def test_encode_gives_one_vector_a_line(cse: Cse, tmp_path: Path) -> None:
     column = ("--set", "data.columns.text=bar")
     lines = cse("encode", "starter", str(table), *column).out.splitlines()
     assert [json.loads(line)["text"] for line in lines] == ["a dog", "a boat"]
-    assert "a dog" in cse("search", "starter", "dog", "--data", str(table), *column).out
     assert json.loads(cse("data", "stats", str(table), *column, "--json").out)["rows"] == 2
     assert cse("data", "show", str(table), *column, "--rows", "1").out.count("a dog") == 1
 
@@ -99,24 +99,17 @@ def test_encode_reads_stdin(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(given(b"a\nb\xff"), "stdin, line 2")
 
 
-def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> None:
-    words = ("search", "starter", "the boat is green", "--data", str(sentences), "--top", "3")
-    said = cse(*words, "--json")
-    answer = json.loads(said.out)
-    hits = answer["queries"][0]["results"]
-    assert [hit["rank"] for hit in hits] == [1, 2, 3]
-    assert hits[0]["text"] == "the boat is green"
-    assert hits[0]["row"] == 7, "blank lines count"
-    assert hits[0]["score"] == pytest.approx(1, abs=1e-5)
-    assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
-    assert "the boat is green" in cse(*words).out
-    table = sentences.with_name("table.jsonl")
-    rows = {"text": "it is green", "title": "The boat"}, {"text": "电机 泵 漏 so", "title": None}
-    table.write_text("\n".join(map(json.dumps, rows)))
-    said = cse("search", "starter", "the boat", "--data", str(table), "--json")
-    assert "33 % of the tokens are unknown to starter: choose a model" in said.err
-    hits = json.loads(said.out)["queries"][0]["results"]
-    assert [hit["text"] for hit in hits] == ["The boat it is green", rows[1]["text"]]
+def test_words_and_vectors_have_their_shares() -> None:
+    """The best text has 1 by each; 0 is the mean similarity, and no word of the query."""
+    near = np.array([[0.9, 0.5, 0.1], [0.2, 0.2, 0.2]])
+    by_words = np.array([[0, 4, 1], [0, 0, 0]])
+    expected = [[0.75, 0.25, 0.25 / 4 - 0.75], [0, 0, 0]]
+    np.testing.assert_allclose(fuse(near, by_words, 0.25), expected, atol=1e-12)
+
+
+def test_a_plan_says_how_many_tokens_are_unknown(cse: Cse, tmp_path: Path) -> None:
+    table = tmp_path / "table.jsonl"
+    table.write_text('{"text": "it is green"}\n{"text": "电机 泵 漏 so"}\n', encoding="utf-8")
     plan = cse("train", "--data", str(table), "--dev", "none", "--dry-run")
     assert "warning: " in plan.out and "tokens are unknown to starter" in plan.out
 
@@ -207,10 +200,6 @@ def test_texts_that_are_cut_are_counted(cse: Cse, tmp_path: Path) -> None:
         assert ("were cut" in said.err) is cut
     whole = cse(*encode, "-t", "the " * 600)
     assert "cut at 512 tokens, which is all that the model takes" in whole.err
-    texts = tmp_path / "texts.txt"
-    texts.write_text(f"{long}\nshort\n", encoding="utf-8")
-    said = cse("search", encode[1], "short", "--data", str(texts), "--max-length", "16")
-    assert "1 of 3 texts were cut at 16 tokens" in said.err
 
 
 def test_the_plan_says_how_many_texts_are_cut(cse: Cse, tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_the_core_alone_lists_plans_trains_and_says_what_is_missing(core: Enviro
         ("eval encoder", "cse-evaluation"),
         ("bench", "cse-bench"),
         ("inspect", "cse-inspect"),
+        ("search encoder query", "cse-search"),
         ("push run a/b", "cse-hub"),
     ):
         refused = core.cse(*words.split())

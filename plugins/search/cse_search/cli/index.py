@@ -7,14 +7,25 @@ from typing import Annotated
 
 import typer
 
-from cse_cli.models.loading import Loading, ModelArgument, model_flags
-from cse_cli.models.mapping import LEAST
-from cse_cli.models.processes import shared
-from cse_cli.options.completion import complete_data
-from cse_cli.plugins.installed import installed
-from cse_cli.terminal.console import echo_err, say_json, warn
-from cse_cli.texts.given import ColumnsOption, named_columns
+from cse_cli.api import (
+    ColumnsOption,
+    Loading,
+    ModelArgument,
+    check_out_folder,
+    check_text,
+    complete_data,
+    echo_err,
+    installed,
+    model_flags,
+    named_columns,
+    progress,
+    read_places,
+    say_json,
+    shared,
+    warn,
+)
 from cse_core.errors import CseError
+from cse_search.mapping import LEAST
 
 
 @shared
@@ -60,18 +71,9 @@ def index(
     loading: Loading,
 ) -> None:
     """Encode texts into an index for search, or update it."""
-    from cse_cli.machine.out_files import check_out_folder, check_text
-    from cse_cli.models.encoding import TextEncoder
-    from cse_cli.models.index import (
-        changed,
-        index_folder,
-        model_sum,
-        open_index,
-        read_places,
-        write_index,
-    )
-    from cse_cli.models.mapping import map_index
-    from cse_cli.terminal.progress import reporter_for
+    from cse import TextEncoder
+    from cse_search.index import changed, index_folder, model_sum, open_index, write_index
+    from cse_search.mapping import map_index
 
     plugins = installed(context)
     loading.check(model, plugins.registry)
@@ -116,7 +118,7 @@ def index(
             f"{mapped['recall']:.0%} of the 10 nearest texts in a sample; to encode all, delete "
             f"{folder}"
         )
-    with reporter_for(quiet=json) as reporter:
+    with progress(json=json) as reporter:
         counts = write_index(folder, encode, places, about, old, progress=reporter.progress)
     for note in (*notes, *([encode.note] if encode.note else [])):
         warn(note)

@@ -12,28 +12,28 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.models.encoding import BLOCK, TextEncoder, ranked, similarities
+from cse import Bm25, TextEncoder, similarities, unit
+from cse_cli.api import Models, folder_sums
 from cse_core.errors import CseError
 from cse_core.files import RUN_FILE, atomic_folder
-from cse_defaults.texts.documents import MARKED, read_document, read_documents
+from cse_search.ranking import ranked
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_core.registry.registry import Registry
+    from cse_cli.api import Places, Registry
 
 INDEX = "index"
 """Name of the folder of a run's index."""
 _ABOUT, _TEXTS, _VECTORS, _WORDS = "index.json", "texts.jsonl", "vectors.npy", "words"
 _FORMAT = 1
 _ROWS = 2**16
-Places = dict[str, list[tuple[str, int]]]
-"""By text, in which files it is and where: the row of a table, the passage of a document."""
+_BLOCK = 512
+"""Texts that are encoded together."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,6 @@ class Index:
     ) -> list[dict[str, Any]]:
         """Return for each query its nearest texts, as ``cse search --json`` has them."""
         import numpy as np
-
-        from cse_cli.models.geometry import unit
-        from cse_cli.models.words import Bm25
 
         kind, asked = encode.similarity, encode(queries, role="query")
         if kind == "cosine":  # the vectors here have length 1
@@ -112,9 +109,6 @@ def open_index(path: Path) -> Index:
 
 def model_sum(name: str, registry: Registry) -> str:
     """Return a checksum of all files of a model that say how it encodes."""
-    from cse_engine.compose.models import Models
-    from cse_engine.run.fingerprints import folder_sums
-
     sums = folder_sums(Models(registry).weights(name))
     return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
@@ -128,7 +122,7 @@ def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
     return next((names[key] for key, now in settings.items() if was.get(key) != now), None)
 
 
-def is_index(path: str | PathLike[str]) -> bool:
+def is_index(path: str) -> bool:
     """Tell whether a folder holds an index."""
     return Path(path).expanduser().joinpath(_ABOUT).is_file()
 
@@ -143,47 +137,6 @@ def index_of(
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)
     return found
-
-
-def read_places(
-    files: Sequence[str], registry: Registry, columns: dict[str, str]
-) -> tuple[Places, list[str]]:
-    """Return the texts of files and folders with their places, and what to say of them.
-
-    They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
-    """
-    from cse_cli.texts.given import check_lines, rows_of
-    from cse_defaults.texts.files import is_saved
-
-    found: Places = {}
-    notes: list[str] = []
-    tables = False
-
-    def add(text: str, name: str, place: int) -> None:
-        if text.strip():
-            found.setdefault(text, []).append((name, place))
-
-    for file in files:
-        folder = Path(file).expanduser()
-        if folder.is_file() and folder.suffix.lower() in MARKED:
-            for number, text in enumerate(read_document(folder, file).passages, 1):
-                add(text, file, number)
-            continue
-        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
-            tables = True
-            for row, text in enumerate(rows_of(file, registry, columns), 1):
-                add(text, file, row)
-            continue
-        documents, said = read_documents(folder, file)
-        notes += said
-        for document in documents:
-            for number, text in enumerate(document.passages, 1):
-                add(text, str(document.path), number)
-    if not tables:
-        check_lines(columns)
-    if not found:
-        raise CseError("no text is in these files", where=files[0])
-    return found, notes
 
 
 def write_index(
@@ -205,8 +158,6 @@ def write_index(
     """
     import numpy as np
 
-    from cse_cli.models.geometry import unit
-
     lines = () if old is None else old.lines()
     rows_before = {line["text"]: row for row, line in enumerate(lines) if line["text"] in places}
     texts = list(places)
@@ -226,7 +177,7 @@ def write_index(
             return made
 
         done = 0
-        for held, found in encode.blocks((texts[row] for row in new), min(BLOCK, 512), "document"):
+        for held, found in encode.blocks((texts[row] for row in new), _BLOCK, "document"):
             if not np.isfinite(found).all():
                 hint = "the model has diverged: train it with a lower train.lr, or in fp32"
                 raise CseError("the model gave vectors that are not finite", hint=hint)

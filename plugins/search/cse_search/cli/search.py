@@ -9,17 +9,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cse_cli.models.encoding import TextEncoder, check_queries, nearest
-from cse_cli.models.loading import Loading, ModelArgument, model_flags
-from cse_cli.models.processes import shared
-from cse_cli.options.completion import complete_data
-from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import echo_err, plain_table, say_json, say_table, warn
-from cse_cli.texts.given import ColumnsOption, named_columns, rows_of
+from cse import TextEncoder
+from cse_cli.api import (
+    ColumnsOption,
+    Installed,
+    Loading,
+    ModelArgument,
+    Models,
+    complete_data,
+    echo_err,
+    installed,
+    model_flags,
+    named_columns,
+    plain_table,
+    rows_of,
+    say_json,
+    say_table,
+    shared,
+    warn,
+)
 from cse_core.errors import CseError, truncate
+from cse_search.index import index_folder, index_of
+from cse_search.ranking import check_queries, nearest
 
 if TYPE_CHECKING:
-    from cse_cli.models.index import Index
+    from cse_search.index import Index
 
 
 @shared
@@ -105,9 +119,6 @@ def search(
 
 def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
     """Return the index of a model; refuse one that another model or other settings made."""
-    from cse_cli.models.index import index_folder, index_of
-    from cse_engine.compose.models import Models
-
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
         Models(plugins.registry).weights(model)  # a model that is not there has none

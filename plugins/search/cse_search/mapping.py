@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cse_cli.models.encoding import TextEncoder, similarities
+from cse import TextEncoder, similarities, unit
 from cse_core.errors import CseError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_cli.models.index import Index
+    from cse_search.index import Index
 
 LEAST = 50
 """Texts that a map is learned from, at least."""
@@ -66,8 +66,6 @@ def map_index(old: Index, encode: TextEncoder, count: int, seed: int = 0) -> Ind
     """
     import numpy as np
 
-    from cse_cli.models.geometry import unit
-
     if len(old.vectors) < LEAST:
         raise CseError(f"the index has {len(old.vectors):,} texts, too few to learn a map from",
                        where="--map", value=count, hint="leave it out")  # fmt: skip
@@ -108,8 +106,6 @@ def _fit(one: NDArray[Any], other: NDArray[Any], ridge: float) -> NDArray[np.flo
 
 def _mapped(one: NDArray[Any], weights: NDArray[np.float64], own: bool) -> NDArray[np.float32]:
     import numpy as np
-
-    from cse_cli.models.geometry import unit
 
     found = np.asarray(one, np.float64) @ weights[:-1] + weights[-1]
     return (unit(found) if own else found).astype(np.float32)

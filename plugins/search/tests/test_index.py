@@ -1,7 +1,6 @@
-"""``cse index`` and ``cse search`` on it: what is encoded, kept and gone, and what is refused."""
+"""``cse search``, and ``cse index``: what is encoded, kept and gone, and what is refused."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,101 +12,9 @@ from cse_testkit import shared_encoder
 from safetensors.numpy import load_file, save_file
 
 import cse as api
-from cse_core.errors import CseError
-from cse_defaults.texts.documents import PASSAGE, document_files, read_document, read_documents
+from cse_cli.api import Installed
 from tests.fixtures.command_line import Cse, refused
-
-MD = """---
-title: left out
----
-# Boats
-
-A *boat* sails on the [sea](http://example.org).
-
-- one
-- two
-
-| a | b |
-|---|---|
-| c | d |
-"""
-HTML = """<html><head><title>no</title><script>x = 1</script></head><body><nav>no</nav>
-<h1>Lamps</h1><p>A lamp <b>in</b> the
-garden.<p>Second &amp; last</body>"""
-
-
-def folder_of(path: Path) -> Path:
-    (path / "sub" / ".git").mkdir(parents=True)
-    (path / "a.md").write_text(MD)
-    (path / "sub" / "b.HTML").write_text(HTML)
-    (path / "sub" / ".git" / "c.txt").write_text("hidden")
-    (path / "c.txt").write_text("The judge spoke.\n\nNobody heard.\n")
-    (path / "bad.txt").write_bytes(b"\xff\xfe\xff")
-    (path / "x.pdf").write_bytes(b"no text")
-    return path
-
-
-def test_documents_become_passages(tmp_path: Path) -> None:
-    found, others, wrong = document_files(folder_of(tmp_path / "docs"))
-    assert [path.name for path in found] == ["a.md", "bad.txt", "c.txt", "b.HTML"]
-    assert others == {".pdf": 1} and not wrong
-    read = [read_document(path, "x") for path in (found[0], *found[2:])]
-    assert [(each.title, *each.passages) for each in read] == [
-        ("left out", "Boats A boat sails on the sea. one two a b c d"),
-        ("", "The judge spoke. Nobody heard."),
-        ("Lamps", "Lamps A lamp in the garden. Second & last"),
-    ]
-    with pytest.raises(CseError, match="not UTF-8"):
-        read_document(found[1], "bad.txt")
-    long = tmp_path / "long.txt"
-    words = [f"word{n}" for n in range(5 * PASSAGE // 2)]
-    long.write_text("short\n\n" + " ".join(words) + "\n\nend\n")
-    pieces = read_document(long, "long").passages
-    assert " ".join(pieces).split() == ["short", *words, "end"]
-    assert len(pieces) == 3 and max(len(each.split()) for each in pieces) <= PASSAGE
-    long.write_text("猫" * 500)
-    pieces = read_document(long, "long").passages
-    assert "".join(pieces) == "猫" * 500 and len(pieces) == 3
-
-
-MARKED = {
-    "a.html": ("<html><head><title>Valve</title><body>It leaks.</html>", "Valve", "It leaks."),
-    "b.html": ("<nav><li>x<p>It leaks.</p><nav>no</nav>", "", "x It leaks."),
-    "c.html": ("<title>A</title><h1>Old<br>pump</h1>It <svg><title>no</title></svg>runs.",
-               "Old pump", "Old pump It runs."),
-    "d.html": ("<p>It <svg><title>no</title></svg>runs.", "", "It runs."),
-    "a.md": ('---\ntitle: ""\ntags: [x]\n---\nIt leaks.', "", "It leaks."),
-    "b.md": ("---\ntitle: >-\n  Two\n  words\n--- \nIt leaks.", "Two words", "It leaks."),
-    "c.md": ("---\ntitle: 'It''s here' # now\n---\nIt leaks.", "It's here", "It leaks."),
-    "d.md": ('+++\ntitle = "Pump"\n+++\nIt leaks.', "Pump", "It leaks."),
-    "e.md": ("---\ntitle: Pumps: a guide\n---\n# Pump", "Pumps: a guide", "Pump"),
-    "f.md": ("---\nA text.\n\n---\nIt leaks.", "", "A text. It leaks."),
-}  # fmt: skip
-LEFT_OUT = {"g.md": b"---\ntitle: Pump\n---", "h.html": b"<nav>no</nav>", "i.txt": b"",
-            os.fsdecode(b"caf\xe9.md"): b"A text.", "j.txt": b"\xe9", "k.txt": b"\xe9",
-            "l.txt": b"\xe9"}  # fmt: skip
-
-
-def test_marks_and_what_is_left_out(tmp_path: Path) -> None:
-    for name, (text, _, _) in MARKED.items():
-        (tmp_path / name).write_text(text)
-    for name, content in LEFT_OUT.items():
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "loop").symlink_to(tmp_path)
-    (tmp_path / "link").symlink_to("/")
-    (tmp_path / "model").mkdir()
-    for name in ("modules.json", "config.json", "README.md"):
-        (tmp_path / "model" / name).write_text("A model.")
-    found, notes = read_documents(tmp_path, "docs")
-    read = {each.path.name: (each.title, *each.passages) for each in found}
-    assert read == {name: (title, text) for name, (_, title, text) in MARKED.items()}
-    assert notes == [
-        "docs: 9 of 19 are left out: not UTF-8 (3: j.txt, …), contains no text (2: g.md, …), a "
-        r"linked folder (link), a saved model (model), its name is not UTF-8 (caf\udce9.md), the "
-        "file is empty (i.txt); convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
-    ]
-    (error,) = document_files(tmp_path / "unreadable")[2].values()
-    assert error.what == "cannot be read: No such file or directory"
+from tests.fixtures.documents import folder_of
 
 
 def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
@@ -280,7 +187,39 @@ def test_an_index_lies_in_its_run(
     def read(files: list[str], *_: object) -> tuple[dict[str, list[tuple[str, int]]], list[str]]:
         return {"a boat": [(file, 1) for file in files]}, []
 
-    monkeypatch.setattr("cse_cli.models.index.read_places", read)
+    monkeypatch.setattr("cse_search.cli.index.read_places", read)
     assert cse("index", str(run), "starter", "./starter").code == 0, "the data set, the folder"
     (line,) = (run / "index" / "texts.jsonl").read_text().splitlines()
     assert json.loads(line)["places"] == [["starter", 1], [str(tmp_path / "starter"), 1]]
+
+
+def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> None:
+    words = ("search", "starter", "the boat is green", "--data", str(sentences), "--top", "3")
+    said = cse(*words, "--json")
+    answer = json.loads(said.out)
+    hits = answer["queries"][0]["results"]
+    assert [hit["rank"] for hit in hits] == [1, 2, 3]
+    assert hits[0]["text"] == "the boat is green"
+    assert hits[0]["row"] == 7, "blank lines count"
+    assert hits[0]["score"] == pytest.approx(1, abs=1e-5)
+    assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
+    assert "the boat is green" in cse(*words).out
+    table = sentences.with_name("table.jsonl")
+    rows = {"text": "it is green", "title": "The boat"}, {"text": "电机 泵 漏 so", "title": None}
+    table.write_text("\n".join(map(json.dumps, rows)))
+    said = cse("search", "starter", "the boat", "--data", str(table), "--json")
+    assert "33 % of the tokens are unknown to starter: choose a model" in said.err
+    hits = json.loads(said.out)["queries"][0]["results"]
+    assert [hit["text"] for hit in hits] == ["The boat it is green", rows[1]["text"]]
+    column = ("--set", "data.columns.text=title")
+    assert "The boat" in cse("search", "starter", "boat", "--data", str(table), *column).out
+    table = sentences.with_name("long.txt")
+    table.write_text("the " * 40 + "\nshort\n")
+    words = ("search", str(shared_encoder()), "short", "--data", str(table), "--max-length", "16")
+    assert "1 of 3 texts were cut at 16 tokens" in cse(*words).err
+
+
+def test_python_says_where_search_is_missing() -> None:
+    model = api.load("starter", plugins=Installed(["cse-search"]))
+    with pytest.raises(api.CseError, match="no such command 'search'.*left out by --no-plugin"):
+        model.search("a boat", ["a lamp"])

@@ -1,0 +1,128 @@
+"""Texts in the order of their likeness to queries, by vectors and by words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cse import Bm25, TextEncoder, fuse, similarities
+from cse_cli.api import rows_of
+from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cse import Model
+    from cse_cli.api import Installed
+    from cse_core.model_card import SimilarityName
+
+
+def search(
+    plugins: Installed,
+    model: Model,
+    queries: Sequence[str],
+    files: Sequence[str],
+    *,
+    top: int = 5,
+    bm25: float = 0,
+    batch_tokens: int | None = None,
+) -> list[dict[str, Any]]:
+    """Find the texts nearest to each query, as ``cse.Model.search`` does.
+
+    Args:
+        plugins: The installed plugins.
+        model: Encodes the queries and the texts.
+        queries: What to look for.
+        files: The folder of an index, or files and data sets as ``--data`` takes them.
+        top: Texts for each query.
+        bm25: Share of BM25 in the order of the texts, 0 to 1.
+        batch_tokens: Tokens that the encoder is given at once.
+
+    Raises:
+        CseError: If a query or a file is wrong, or another model made the index.
+    """
+    from cse_search.index import index_of, is_index
+
+    check_queries(queries, top, bm25)
+    encode = TextEncoder(model.loaded, batch_tokens)
+    if len(files) == 1 and is_index(files[0]):
+        index = index_of(files[0], model.name, plugins.registry)
+        return index.nearest(encode, queries, top, bm25)
+    texts = [text for file in files for text in rows_of(file, plugins.registry)]
+    return nearest(encode, queries, texts, top, bm25)
+
+
+def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
+    """Refuse blank queries, fewer than one text wanted, and a share of BM25 not from 0 to 1."""
+    if not 0 <= bm25 <= 1:
+        raise CseError("must be from 0 to 1", where="--bm25", value=bm25)
+    if top < 1:
+        raise CseError("must be at least 1", where="--top", value=top)
+    blank = [query for query in queries if not query.strip()]
+    if blank or not queries:
+        raise CseError("is blank", where="QUERY", value=blank[:1], hint="write what to look for")
+
+
+def nearest(
+    encode: TextEncoder, queries: Sequence[str], texts: Sequence[str], top: int, bm25: float = 0
+) -> list[dict[str, Any]]:
+    """Return for each query its nearest texts, equal texts once; rows count from 1.
+
+    Near is what the model's folder says: by cosine, dot product, or the distances of
+    sentence-transformers, which are negative scores. Blank texts are rows and are not found.
+    ``bm25`` is the share of BM25 in the order of the texts.
+    """
+    import numpy as np
+
+    asked = encode(queries, role="query")
+    distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+    kind = encode.similarity
+    made = encode.blocks(distinct, role="document")
+    blocks = (similarities(kind, asked, vectors) for _, vectors in made)
+    scores = np.concatenate(list(blocks), axis=1)
+    by_words = Bm25.of(distinct).of_queries(queries) if bm25 else None
+    first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
+
+    def about(rows: set[int]) -> dict[int, dict[str, Any]]:
+        return {row: {"row": first[distinct[row]], "text": distinct[row]} for row in rows}
+
+    return ranked(kind, queries, scores, by_words, top, bm25, about)
+
+
+def ranked(
+    kind: SimilarityName,
+    queries: Sequence[str],
+    scores: NDArray[np.float32],
+    by_words: NDArray[np.float32] | None,
+    top: int,
+    bm25: float,
+    about: Callable[[set[int]], Mapping[int, Mapping[str, Any]]],
+) -> list[dict[str, Any]]:
+    """Return for each query its first texts, as ``cse search --json`` has them.
+
+    ``scores`` are similarities ``[Q, N]``, of equal ones the first text comes first; ``by_words``
+    are scores of BM25 ``[Q, N]``, whose share is ``bm25``. ``about`` says what else is known of
+    the texts that are found, by their places among the N.
+    """
+    import numpy as np
+
+    order: NDArray[np.floating] = scores
+    if by_words is not None:
+        order = fuse(scores, by_words, bm25)
+    best = np.argsort(-order, axis=1, kind="stable")[:, :top].tolist()
+    known = about({place for places in best for place in places})
+
+    def hit(query: int, rank: int, place: int) -> dict[str, Any]:
+        words = {} if by_words is None else {"bm25": round(float(by_words[query, place]), 4)}
+        score = round(float(scores[query, place]), 6)
+        return {"rank": rank, "score": score, **words, **known[place]}
+
+    return [
+        {
+            "query": query,
+            "similarity": kind,
+            "results": [hit(number, rank, place) for rank, place in enumerate(places, 1)],
+        }
+        for number, (query, places) in enumerate(zip(queries, best, strict=True))
+    ]

@@ -1,0 +1,73 @@
+"""Markdown, HTML and text documents: their titles, their passages, and what is left out."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cse_core.errors import CseError
+from cse_defaults.texts.documents import PASSAGE, document_files, read_document, read_documents
+from tests.fixtures.documents import folder_of
+
+
+def test_documents_become_passages(tmp_path: Path) -> None:
+    found, others, wrong = document_files(folder_of(tmp_path / "docs"))
+    assert [path.name for path in found] == ["a.md", "bad.txt", "c.txt", "b.HTML"]
+    assert others == {".pdf": 1} and not wrong
+    read = [read_document(path, "x") for path in (found[0], *found[2:])]
+    assert [(each.title, *each.passages) for each in read] == [
+        ("left out", "Boats A boat sails on the sea. one two a b c d"),
+        ("", "The judge spoke. Nobody heard."),
+        ("Lamps", "Lamps A lamp in the garden. Second & last"),
+    ]
+    with pytest.raises(CseError, match="not UTF-8"):
+        read_document(found[1], "bad.txt")
+    long = tmp_path / "long.txt"
+    words = [f"word{n}" for n in range(5 * PASSAGE // 2)]
+    long.write_text("short\n\n" + " ".join(words) + "\n\nend\n")
+    pieces = read_document(long, "long").passages
+    assert " ".join(pieces).split() == ["short", *words, "end"]
+    assert len(pieces) == 3 and max(len(each.split()) for each in pieces) <= PASSAGE
+    long.write_text("猫" * 500)
+    pieces = read_document(long, "long").passages
+    assert "".join(pieces) == "猫" * 500 and len(pieces) == 3
+
+
+MARKED = {
+    "a.html": ("<html><head><title>Valve</title><body>It leaks.</html>", "Valve", "It leaks."),
+    "b.html": ("<nav><li>x<p>It leaks.</p><nav>no</nav>", "", "x It leaks."),
+    "c.html": ("<title>A</title><h1>Old<br>pump</h1>It <svg><title>no</title></svg>runs.",
+               "Old pump", "Old pump It runs."),
+    "d.html": ("<p>It <svg><title>no</title></svg>runs.", "", "It runs."),
+    "a.md": ('---\ntitle: ""\ntags: [x]\n---\nIt leaks.', "", "It leaks."),
+    "b.md": ("---\ntitle: >-\n  Two\n  words\n--- \nIt leaks.", "Two words", "It leaks."),
+    "c.md": ("---\ntitle: 'It''s here' # now\n---\nIt leaks.", "It's here", "It leaks."),
+    "d.md": ('+++\ntitle = "Pump"\n+++\nIt leaks.', "Pump", "It leaks."),
+    "e.md": ("---\ntitle: Pumps: a guide\n---\n# Pump", "Pumps: a guide", "Pump"),
+    "f.md": ("---\nA text.\n\n---\nIt leaks.", "", "A text. It leaks."),
+}  # fmt: skip
+LEFT_OUT = {"g.md": b"---\ntitle: Pump\n---", "h.html": b"<nav>no</nav>", "i.txt": b"",
+            os.fsdecode(b"caf\xe9.md"): b"A text.", "j.txt": b"\xe9", "k.txt": b"\xe9",
+            "l.txt": b"\xe9"}  # fmt: skip
+
+
+def test_marks_and_what_is_left_out(tmp_path: Path) -> None:
+    for name, (text, _, _) in MARKED.items():
+        (tmp_path / name).write_text(text)
+    for name, content in LEFT_OUT.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "link").symlink_to("/")
+    (tmp_path / "model").mkdir()
+    for name in ("modules.json", "config.json", "README.md"):
+        (tmp_path / "model" / name).write_text("A model.")
+    found, notes = read_documents(tmp_path, "docs")
+    read = {each.path.name: (each.title, *each.passages) for each in found}
+    assert read == {name: (title, text) for name, (_, title, text) in MARKED.items()}
+    assert notes == [
+        "docs: 9 of 19 are left out: not UTF-8 (3: j.txt, …), contains no text (2: g.md, …), a "
+        r"linked folder (link), a saved model (model), its name is not UTF-8 (caf\udce9.md), the "
+        "file is empty (i.txt); convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+    ]
+    (error,) = document_files(tmp_path / "unreadable")[2].values()
+    assert error.what == "cannot be read: No such file or directory"
