@@ -151,6 +151,11 @@ class Tokenizer(Protocol):
     before: list[int]
     after: list[int]
     special_count: int
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The id of the token for what the vocabulary lacks; None without one."""
+
     prompt: str
     longest: int | None
 

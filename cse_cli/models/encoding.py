@@ -138,8 +138,8 @@ def _encoded(
         vectors = encoder.encode_table(
             table, model.device, batch_tokens, block=block, shared=shared
         )
-    name = encoder.tokenizer.hf.unk_token_id
-    before = pad((table.ids == (-1 if name is None else name)).cumsum(0), (1, 0))
+    unknown = encoder.tokenizer.unknown_id
+    before = pad((table.ids == (-1 if unknown is None else unknown)).cumsum(0), (1, 0))
     return vectors, table.offsets.diff(), before[table.offsets].diff()
 
 

@@ -7,7 +7,7 @@ from torch import nn
 from cse_core.parts import Adapter
 
 
-class FrozenEncoder(Adapter):
+class HeadsOnly(Adapter):
     """Trains none: a linear or Matryoshka head over an encoder that stays as it is."""
 
     def wrap(self, model: nn.Module) -> None:

@@ -97,9 +97,9 @@ def cse_adapters() -> list[AdapterSpec]:
     """Return the adapter that trains new heads alone."""
     return [
         AdapterSpec(
-            name="frozen",
+            name="heads-only",
             summary="trains no weight of the encoder: new heads and losses alone",
-            factory="cse_defaults.basics.adapters:FrozenEncoder",
+            factory="cse_defaults.basics.adapters:HeadsOnly",
         )
     ]
 

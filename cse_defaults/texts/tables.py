@@ -195,7 +195,7 @@ def record_tables(
                 where=next(
                     place
                     for place, row in batch
-                    if any(has_lone_surrogate("".join(cell or "")) for cell in row.values())
+                    if any(has_lone_surrogate(str(cell)) for cell in row.values())
                 ),
                 hint="write the whole character or remove it",
             ) from error

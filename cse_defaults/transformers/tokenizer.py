@@ -57,6 +57,12 @@ class TextTokenizer:
             self._others[prompt].prompt = prompt
         return self._others[prompt]
 
+    @property
+    def unknown_id(self) -> int | None:
+        """The id of the token for what the vocabulary lacks."""
+        found: int | None = self.hf.unk_token_id
+        return found
+
     def _find_special_tokens(self) -> None:
         tokenizer = self.hf
         plain = tokenizer("a", add_special_tokens=False)["input_ids"]

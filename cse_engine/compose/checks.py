@@ -44,7 +44,7 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
             hint += f" (or {', '.join(names[1:])})"
         yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
     single = {"row pooler": rows, "slice stage": slices}
-    single |= {"sampler": run.of("sampler"), "adapter": run.of("adapter")}
+    single |= {"sampler": [*run.of("sampler")], "adapter": [*run.of("adapter")]}
     for noun, parts in single.items():
         names = [part.name for part in parts]
         if len(names) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from cse_core.capabilities import Need
 from cse_core.errors import CseError
@@ -113,7 +114,7 @@ def _rows(
 ) -> DevSet | None:
     """Make a dev set of the rows of a source that gives its sets titles, as those of the hub."""
     place = source_of(name, registry) if of_pairs else None
-    source = None if place is None else load_factory(place.spec.factory)()
+    source: Any = None if place is None else load_factory(place.spec.factory)()
     if place is None or not hasattr(source, "title"):
         return None
     asked = Wanted(split="dev", options=place.options)

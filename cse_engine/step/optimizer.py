@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_core.errors import CseError
 from cse_core.schedule import Schedule
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.step.assembly import Assembly
@@ -25,6 +26,9 @@ class Optimizer:
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
+        if not self.named:
+            hint = "train a head, --pool +mlp, or leave out what freezes the encoder"
+            raise CseError("nothing is trained: all weights are frozen", where="model", hint=hint)
         above = assembly.online.encoder.depths() if options.layer_decay < 1 else {}
         groups: dict[tuple[int, bool], dict[str, Any]] = {}
         for name, parameter in self.named.items():

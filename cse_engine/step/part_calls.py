@@ -280,8 +280,6 @@ def _misuse(
         away = device and value.is_floating_point() and value.device.type != device.type
         if value.is_complex() or away:
             return f"promised real numbers on {device and device.type}, returned {_kind(value)}"
-    if method == "wrap" and not any(weight.requires_grad for weight in given[0].parameters()):
-        return "left no weight of the encoder to train"
     if method == "after_step":
         attached = (n for n, v in vars(part).items() if isinstance(v, Tensor) and v.grad_fn)
         if name := next(attached, None):

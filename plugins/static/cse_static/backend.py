@@ -103,7 +103,7 @@ class Static:
 
         tokenizer = Tokenizer.from_str(_tokenizer_json(_folder(folder, str(folder))))
         tokenizer.no_truncation()
-        unknown = tokenizer.token_to_id(_unknown_token(tokenizer) or "")
+        unknown: Any = tokenizer.token_to_id(_unknown_token(tokenizer) or "")
         rows = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [TokenCount(len(row), len(row), row.ids.count(unknown)) for row in rows]
 
@@ -126,7 +126,7 @@ class Static:
         found = _folder(folder, str(folder))
         vectors = found.table()
         if options.from_scratch:
-            vectors = drawn(*vectors.shape, seed)
+            vectors = drawn(vectors, seed)
         encoder = StaticEncoder(vectors)
         encoder.requires_grad_(not options.freeze_embeddings)
         tokenizer = _tokenizer(found, options.prompt or "")
@@ -166,10 +166,12 @@ class Static:
 
         tokenizer: Any = trained.tokenizer
         drops, other = tokenizer.unknown is not None, trained.other
-        if trained.heads and other is None:
-            other = "its head is behind a static embedding"
-        if trained.pooling != "mean" and other is None:
-            other = f"rows are pooled by {trained.card['row']['use']}"
+        if trained.heads:
+            other = other or "a head is behind a static embedding"
+        if trained.pooling != "mean":
+            other = other or f"rows are pooled by {trained.card['row']['use']}"
+        if drops:
+            other = other or "unknown tokens are left out, as in model2vec"
         (vectors,) = trained.weights.values()
         normalize = bool(trained.card["normalize"])
         write(folder, vectors, tokenizer.hf, normalize=normalize, model2vec=drops)
@@ -180,7 +182,7 @@ class Static:
         settings = {name: trained.card[name] for name in names}
         text = json.dumps(settings | {"model_type": "SentenceTransformer"}, indent=2) + "\n"
         (folder / "config_sentence_transformers.json").write_text(text, encoding="utf-8")
-        return "unknown tokens are left out, as in model2vec" if drops else None
+        return None
 
 
 def _folder(folder: Path, name: str) -> Folder:

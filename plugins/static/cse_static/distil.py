@@ -89,7 +89,8 @@ def principal(vectors: Tensor, dimension: int) -> Tensor:
     """Project ``[N, D]`` vectors, less their mean, on their first principal components."""
     centred = vectors - vectors.mean(dim=0)
     _, axes = torch.linalg.eigh(centred.T @ centred)
-    return centred @ axes.flip(1)[:, : min(dimension, vectors.shape[1])]
+    components: Tensor = axes.flip(1)[:, : min(dimension, vectors.shape[1])]
+    return centred @ components
 
 
 def zipf_weights(count: int, smoothing: float) -> Tensor:

@@ -18,7 +18,7 @@ class Table(nn.Module):
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__()
-        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=False)
+        self.embedding = nn.Embedding(len(vectors), vectors.shape[1], _weight=vectors)
 
 
 class StaticEncoder(Encoder):
@@ -74,7 +74,7 @@ class StaticEncoder(Encoder):
         return Hidden(states, dict.fromkeys(layers, states))
 
 
-def drawn(tokens: int, size: int, seed: int) -> Tensor:
-    """Draw vectors ``[tokens, size]`` as torch draws an embedding."""
+def drawn(vectors: Tensor, seed: int) -> Tensor:
+    """Draw vectors of the same shape as torch draws an embedding."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(tokens, size, generator=generator)
+    return torch.randn(vectors.shape, generator=generator)

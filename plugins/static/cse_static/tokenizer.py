@@ -33,6 +33,12 @@ class StaticTokenizer(Tokenizer):
         self.special_count = 0
         hf.no_padding()
 
+    @property
+    def unknown_id(self) -> int | None:
+        """The id of the token for what the vocabulary lacks, where it is kept."""
+        token = getattr(self.hf.model, "unk_token", None)
+        return self.hf.token_to_id(token) if token and self.unknown is None else None
+
     @staticmethod
     def read(file: Path) -> FastTokenizer:
         """Read a ``tokenizer.json``.
@@ -126,7 +132,7 @@ class StaticTokenizer(Tokenizer):
 def _around(rows: TokenBatch, before: torch.Tensor, after: torch.Tensor) -> TokenBatch:
     """Put the tokens of a prompt around each row."""
     count, lengths = rows.rows, rows.lengths
-    source = torch.arange(len(rows.ids)).split(lengths.tolist())
+    source = torch.split(torch.arange(len(rows.ids)), lengths.tolist())
     first, last = len(rows.ids), len(rows.ids) + len(before)
     index = torch.cat(
         [torch.cat([torch.arange(first, last), piece, torch.arange(last, last + len(after))])
