@@ -52,7 +52,7 @@ def units_of(texts: Iterable[str]) -> tuple[Units, str]:
 class Bm25:
     """Texts that are ranked by the words of a query: Lucene's BM25 by bm25s (Lù 2024).
 
-    Words are lower-cased; none is left out or stemmed. bm25s comes with ``cse-toolkit[ranking]``,
+    Words are lower-cased; none is left out or stemmed. bm25s comes with ``cse-toolkit[bm25]``,
     which a plugin that ranks depends on.
     """
 

@@ -14,6 +14,6 @@ SEARCH = CommandSpec(
     summary="find the texts nearest to a query",
     panel=Panel.USE,
     factory="cse_search.cli.search:search",
-    function="cse_search.ranking:search",
+    function="cse_search.search:search",
     example='cse search runs/mine --data texts.txt "what to look for"',
 )
