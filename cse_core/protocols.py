@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_core.protocols import Hidden
     from cse_core.records import ColumnType
     from cse_core.types import CorpusKeys, TokenBatch
 

@@ -203,7 +203,9 @@ def _manifest(folder: Path, name: str) -> _Manifest | None:
 
 def _read_manifest(folder: Path, name: str) -> _Manifest:
     file = folder / MANIFEST
-    return checked_card(read_json(file, name, kind=dict), file, _Manifest)
+    card = checked_card(read_json(file, name, kind=dict), file, _Manifest)
+    assert isinstance(card, _Manifest), "it is made as one"
+    return card
 
 
 def saved_by_cse(folder: Path, name: str) -> Path | None:
