@@ -1,7 +1,7 @@
 """Contrastive sentence embeddings: a core that knows texts, views and a step, but no paper.
 
-The files beside this one are the contract: what an author of a plugin imports. The folders are the
-rooms behind it, each of which imports only earlier ones (docs/architecture.md).
+The files beside this one are the contract: what an author of a plugin imports. ``registry`` finds
+what plugins bring. The engine and the defaults are packages of their own (docs/architecture.md).
 """
 
 from __future__ import annotations

@@ -10,16 +10,18 @@ record names the code of a part, which is imported when a run needs it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pluggy import HookimplMarker, HookspecMarker
 
 from cse_core.records import (
-    RECORD_KINDS,
     AdapterSpec,
     AugmenterSpec,
     BackendSpec,
     BranchSpec,
+    ComponentSpec,
     EncoderSpec,
+    Kind,
     LossSpec,
     MetricSpec,
     MinerSpec,
@@ -42,6 +44,46 @@ CSE_API_VERSION = 1
 ``CSE_API_VERSION`` in its plugin module."""
 GROUP = "cse"
 """The entry-point group of plugins, and pluggy's project name."""
+
+
+class RecordKind(NamedTuple):
+    """A class of records, the hook that returns some of them, and what messages call one.
+
+    ``record.kind`` is their name in recipes, flags and listings; ``help`` is that of a part's flag.
+    """
+
+    record: type[Record]
+    hook: str
+    noun: str
+    help: str = ""
+
+
+RECORD_KINDS = (
+    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter", "Change the input of a view."),
+    RecordKind(PoolSpec, "cse_poolers", "pooler", "Make one vector of token states."),
+    RecordKind(TransformSpec, "cse_transforms", "transform", "Change the vectors of a batch."),
+    RecordKind(MinerSpec, "cse_positive_miners", "positive miner", "Find more positives."),
+    RecordKind(StoreSpec, "cse_negative_stores", "negative store", "Add or weigh negatives."),
+    RecordKind(SamplerSpec, "cse_samplers", "sampler", "Choose the rows of each batch."),
+    RecordKind(LossSpec, "cse_losses", "loss", "Minimise this; several are summed."),
+    RecordKind(BranchSpec, "cse_branches", "branch", "Encode views with a copy of the encoder."),
+    RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
+    RecordKind(AdapterSpec, "cse_adapters", "adapter", "Train only some weights of the encoder."),
+    RecordKind(RecipeSpec, "cse_recipes", "recipe"),
+    RecordKind(EncoderSpec, "cse_models", "encoder"),
+    RecordKind(BackendSpec, "cse_models", "backend"),
+    RecordKind(SourceSpec, "cse_sources", "data set"),
+    RecordKind(SuiteSpec, "cse_suites", "suite"),
+    RecordKind(ReporterSpec, "cse_reporters", "reporter"),
+    RecordKind(StudySpec, "cse_studies", "study"),
+    RecordKind(ViewSpec, "cse_views", "view"),
+    RecordKind(ScheduleSpec, "cse_schedules", "schedule"),
+)
+"""All kinds of records: of parts, in the order in which recipes list them, then of data."""
+COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
+    each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
+}
+"""The record of each kind of parts."""
 HOOK_RECORDS: dict[str, tuple[type[Record], ...]] = {
     kind.hook: tuple(other.record for other in RECORD_KINDS if other.hook == kind.hook)
     for kind in RECORD_KINDS

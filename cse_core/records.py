@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cse_core.capabilities import INSTANCE, Capabilities, Need, Role, parse_needs
 from cse_core.errors import CseError
@@ -402,39 +401,6 @@ class SourceSpec(NamedSpec):
         return not (self.endings or self.takes)
 
 
-class Panel(StrEnum):
-    """Headings of ``cse --help``, in its order."""
-
-    USE = "Train and use a model"
-    COMPARE = "Compare and look inside"
-    PAPERS = "Commands of one paper"
-    PLUGINS = "Plugins and recipes"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandSpec(NamedSpec):
-    """A command of ``cse``, named by an entry point of group ``cse.commands``.
-
-    Attributes:
-        name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
-            has the same name, with dots for spaces.
-        factory: ``"package.module:function"``, a function for ``typer.Typer.command``, or a
-            ``typer.Typer`` with commands below this one; imported when the command runs.
-        takes_choice: Whether it has the flags of ``cse train``, options of the chosen parts
-            included.
-        function: ``"package.module:function"`` that does the same from Python, called with the
-            installed plugins, then with the arguments of ``cse.evaluate`` and the like.
-        panel: Heading under which ``cse --help`` lists it.
-        example: A command line that its help ends with.
-    """
-
-    factory: str
-    takes_choice: bool = False
-    function: str | None = None
-    panel: Panel = Panel.COMPARE
-    example: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class SuiteSpec(NamedSpec):
     """An evaluation suite.
@@ -514,43 +480,3 @@ Record = (
     ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | BackendSpec | SourceSpec | SuiteSpec
     | ReporterSpec | ViewSpec | ScheduleSpec
 )  # fmt: skip
-
-
-class RecordKind(NamedTuple):
-    """A class of records, the hook that returns some of them, and what messages call one.
-
-    ``record.kind`` is their name in recipes, flags and listings; ``help`` is that of a part's flag.
-    """
-
-    record: type[Record]
-    hook: str
-    noun: str
-    help: str = ""
-
-
-RECORD_KINDS = (
-    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter", "Change the input of a view."),
-    RecordKind(PoolSpec, "cse_poolers", "pooler", "Make one vector of token states."),
-    RecordKind(TransformSpec, "cse_transforms", "transform", "Change the vectors of a batch."),
-    RecordKind(MinerSpec, "cse_positive_miners", "positive miner", "Find more positives."),
-    RecordKind(StoreSpec, "cse_negative_stores", "negative store", "Add or weigh negatives."),
-    RecordKind(SamplerSpec, "cse_samplers", "sampler", "Choose the rows of each batch."),
-    RecordKind(LossSpec, "cse_losses", "loss", "Minimise this; several are summed."),
-    RecordKind(BranchSpec, "cse_branches", "branch", "Encode views with a copy of the encoder."),
-    RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
-    RecordKind(AdapterSpec, "cse_adapters", "adapter", "Train only some weights of the encoder."),
-    RecordKind(RecipeSpec, "cse_recipes", "recipe"),
-    RecordKind(EncoderSpec, "cse_models", "encoder"),
-    RecordKind(BackendSpec, "cse_models", "backend"),
-    RecordKind(SourceSpec, "cse_sources", "data set"),
-    RecordKind(SuiteSpec, "cse_suites", "suite"),
-    RecordKind(ReporterSpec, "cse_reporters", "reporter"),
-    RecordKind(StudySpec, "cse_studies", "study"),
-    RecordKind(ViewSpec, "cse_views", "view"),
-    RecordKind(ScheduleSpec, "cse_schedules", "schedule"),
-)
-"""All kinds of records: of parts, in the order in which recipes list them, then of data."""
-COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
-    each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
-}
-"""The record of each kind of parts."""

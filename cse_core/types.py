@@ -490,29 +490,3 @@ class StepContext:
         over the anchors.
         """
         raise NotImplementedError("this context has no log")
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """An encoder's output for ``T`` tokens in ``R`` rows.
-
-    Attributes:
-        last: ``[T, H]``, the model's output; ``[R, H]`` if one token per row was requested.
-        layers: The requested layers, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
-            output of layer ``i``; the last one includes the model's final norm.
-        selected_only: Whether ``last`` holds the tokens that were asked for and no others.
-    """
-
-    last: Tensor
-    layers: dict[int, Tensor] = field(default_factory=dict)
-    selected_only: bool = False
-
-    def at(self, read: Tensor) -> Tensor:
-        """Return the last states ``[R, H]`` of one token per row.
-
-        Args:
-            read: ``[R]`` int64 indices of tokens.
-        """
-        if self.selected_only:
-            return self.last
-        return self.last.index_select(0, read.to(self.last.device, non_blocking=True))

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from cse_cli.options.descriptions import describe
 from cse_core import capabilities, hookspecs
-from cse_core.hookspecs import HOOK_RECORDS
+from cse_core.hookspecs import COMPONENT_SPECS, HOOK_RECORDS
 from cse_core.loading import load_factory
 from cse_core.options import HeadOptions, Options
-from cse_core.records import COMPONENT_SPECS, ComponentSpec
+from cse_core.records import ComponentSpec
 from cse_core.texts import DataOptions
-from cse_defaults.basics import plugin as builtins
+from cse_defaults.basics import plugin as basics
 from cse_defaults.texts.columns import KNOWN_COLUMNS, PARTNERS
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 from cse_engine.compose.values import describe_type, format_value
@@ -85,11 +85,13 @@ def capabilities_table() -> str:
 def hooks_text() -> str:
     """Return each hook with its record and first sentence; the guide has the examples."""
     texts = []
-    for hook, record in HOOK_RECORDS.items():
-        name = record.__name__
+    for hook, records in HOOK_RECORDS.items():
+        links = " or ".join(
+            f"[{name}](#{name.lower()})" for name in (record.__name__ for record in records)
+        )
         what = str(inspect.getdoc(getattr(hookspecs, hook))).split("\n\n")[0]
         what = re.sub(r"``([^`]*)``", r"`\1`", what)
-        texts.append(f"### {hook}: [{name}](#{name.lower()})\n\n{what}")
+        texts.append(f"### {hook}: {links}\n\n{what}")
     return "\n\n".join(texts)
 
 
@@ -97,9 +99,9 @@ def builtins_table() -> str:
     """Return the built-in parts that have options of their own, with these."""
     rows = []
     records: list[ComponentSpec] = [
-        *builtins.cse_poolers(),
-        *builtins.cse_losses(),
-        *builtins.cse_branches(),
+        *basics.cse_poolers(),
+        *basics.cse_losses(),
+        *basics.cse_branches(),
     ]
     for record in records:
         path = f"{record.kind}.{record.name}"

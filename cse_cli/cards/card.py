@@ -17,7 +17,8 @@ import tomlkit
 from cse_cli.plugins.citations import papers_of
 from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write
-from cse_core.records import COMPONENT_SPECS, Paper
+from cse_core.hookspecs import COMPONENT_SPECS
+from cse_core.records import Paper
 from cse_defaults.texts.hub import hub_name
 from cse_engine.run.export import public_name
 

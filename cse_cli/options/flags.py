@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cse_core.errors import CseError
-from cse_core.records import COMPONENT_SPECS
+from cse_core.hookspecs import COMPONENT_SPECS
 
 PART_FLAGS = tuple(COMPONENT_SPECS)
 """Kinds of parts, each with a flag of its name."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_core.records import COMPONENT_SPECS
+from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.registry.registry import Registry
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from cse_cli.options.signatures import described, parameters, with_flags
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError, did_you_mean
-from cse_core.records import RECORD_KINDS
+from cse_core.hookspecs import RECORD_KINDS
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
-    from cse_core.records import CommandSpec
+    from cse_core.commands import CommandSpec
 
 PARTS, RUN, SHOWN = "Parts", "Run", "What is shown"
 """Panels of help."""

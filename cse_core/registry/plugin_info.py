@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cse_core.capabilities import Need
-from cse_core.records import RECORD_KINDS, DataKind, Kind, Record
+from cse_core.hookspecs import RECORD_KINDS
+from cse_core.records import DataKind, Kind, Record
 
 TOOLKIT = "cse-toolkit"
 """Distribution of the core and of the built-in parts, whose names no plugin may take."""

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar, cast
 
 from cse_core.capabilities import Need
 from cse_core.errors import CseError, PartError, did_you_mean
+from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import load_factory
 from cse_core.records import (
-    COMPONENT_SPECS,
     CORE_VIEWS,
     BackendSpec,
     ComponentSpec,

@@ -129,10 +129,11 @@ class Data:
                 pieces += kept
                 parents += [row] * len(kept)
         about = [name for name in ("document", "title") if name in corpus.names]
-        columns_kept = {name: corpus.column(name).take(parents) for name in about}
+        cut: dict[str, list[str]] = {"text": pieces}
+        cut |= {name: corpus.column(name).take(parents) for name in about}
         said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
         return Corpus(
-            text_table({"text": pieces, **columns_kept}),
+            text_table(cut),
             None if corpus.documents is None else corpus.documents[parents],
             replace(corpus.report, messages=(*corpus.report.messages, said)),
             corpus.held_out,

@@ -141,8 +141,8 @@ class Models:
         facts = replace(self.backends[taking].facts(folder, name), backend=taking)
         if self.registry.has("encoder", name):
             facts = replace(facts, origin=self.registry.encoder(name).name)
-        elif isinstance(card, _Manifest):
-            facts = replace(facts, origin=card.origin)
+        elif (manifest := _manifest(folder, name)) is not None:  # also one that was saved over
+            facts = replace(facts, origin=manifest.origin)
         return replace(facts, cased=False) if card.do_lower_case else facts, card
 
     def check(self, name: str) -> None:
@@ -159,8 +159,7 @@ class Models:
         own = saved_by_cse(folder, name)
         if own is None:
             return self.backend(folder).card(folder, name)
-        file = own / MANIFEST
-        return checked_card(read_json(file, name, kind=dict), file, _Manifest)
+        return _read_manifest(own, name)
 
     def problems(self, options: ModelOptions, facts: RunInfo) -> Iterator[CseError | str]:
         """Yield what the backend of a model refuses of its options ``model.*``."""
@@ -195,6 +194,18 @@ class Models:
 
         tensors, start = read_tensors(own / HEADS), f"{name}."
         return {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}
+
+
+def _manifest(folder: Path, name: str) -> _Manifest | None:
+    roots = (root for root in (folder, folder / "model") if (root / MANIFEST).is_file())
+    return next((_read_manifest(root, name) for root in roots), None)
+
+
+def _read_manifest(folder: Path, name: str) -> _Manifest:
+    file = folder / MANIFEST
+    card = checked_card(read_json(file, name, kind=dict), file, _Manifest)
+    assert isinstance(card, _Manifest), "it is made as one"
+    return card
 
 
 def saved_by_cse(folder: Path, name: str) -> Path | None:

@@ -11,9 +11,10 @@ from typing import Any
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.files import RUN_FILE, file_text
+from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import package_path
 from cse_core.model_card import Declared
-from cse_core.records import COMPONENT_SPECS, Kind
+from cse_core.records import Kind
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_engine.compose.settings import CORE_OPTIONS

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
-from cse_core.protocols import Corpus
 from cse_core.registry.names import source_of
 from cse_core.registry.registry import Registry
 from cse_core.suites import DevSet, NoDevSet, Suite
 from cse_core.texts import Wanted
 from cse_engine.compose.settings import TrainOptions
+
+if TYPE_CHECKING:
+    from cse_core.protocols import Corpus
 
 MEAN = "mean"
 DEV = Need("dev")

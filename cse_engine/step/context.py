@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,11 +11,10 @@ from torch import Tensor
 from cse_core.options import LossOptions
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext, TokenBatch, View
 from cse_engine.runtime.seeds import draws, uniform_draws
+from cse_engine.step.assembly import Assembly
 from cse_engine.step.negatives import loss_negatives
 from cse_engine.step.row_keys import number
-
-if TYPE_CHECKING:
-    from cse_engine.step.passes import Encoded, Passes
+from cse_engine.step.training_rows import TrainingRows
 
 
 @dataclass(kw_only=True, eq=False)
@@ -24,20 +22,25 @@ class Context(StepContext):
     """The context of a step, narrowed by ``replace`` for a part that has draws or rows of its own.
 
     Attributes:
-        passes: What encodes.
+        assembly: The parts and encoders of the run.
+        training: The rows of the round.
+        seed: ``train.seed`` of the round.
         logged: Takes the scalars that parts log.
         index: ``[b]`` rows of the round whose texts and values it gives.
-        encoded: What the step has encoded so far; None before.
+        encode: Gives the vectors of a view by a branch; None before anything is encoded.
         place: A part that has draws of its own, and the view that it changes.
         chunk: The chunk that it changes, by which its generators differ too.
         first: Batch row of owner 0 of the tokens that ``uniform`` gets.
         gradients: Looks up the input gradients that an augmenter asks for.
     """
 
-    passes: Passes
+    assembly: Assembly
+    training: TrainingRows
+    seed: int
+    rank: int
     logged: dict[str, Tensor | float]
     index: Tensor
-    encoded: Encoded | None = None
+    encode: Callable[[str, str | None], Mapping[str, Embeddings]] | None = None
     place: tuple[str, ...] = ()
     chunk: tuple[int, ...] = ()
     first: int = 0
@@ -47,23 +50,23 @@ class Context(StepContext):
         self, name: str, *, shared: bool = True, device: torch.device | str = "cpu"
     ) -> torch.Generator:
         """Seed it by the run, the step, the place and the chunk."""
-        made = draws(self.passes.train.seed, self, self.passes.rank, *self.place, *self.chunk)
+        made = draws(self.seed, self, self.rank, *self.place, *self.chunk)
         return made(name, shared=shared, device=device)
 
     def uniform(self, name: str, tokens: TokenBatch) -> Tensor:
         """Draw by the row keys of the tokens, and by the place."""
-        return uniform_draws(self.passes.train.seed, self, self.first, *self.place)(name, tokens)
+        return uniform_draws(self.seed, self, self.first, *self.place)(name, tokens)
 
     def vectors(self, view: str, branch: str | None) -> Mapping[str, Embeddings]:
         """Encode what a record declares in ``encodes`` once; raise for anything else."""
-        if self.encoded is None:
+        if self.encode is None:
             raise RuntimeError(f"asks for the vectors of view {view} before they are encoded")
-        return self.passes.vectors(self.encoded, view, branch)
+        return self.encode(view, branch)
 
     def beside(self, view: str, rows: Embeddings) -> Mapping[str, Tensor]:
         """Match the vectors of other branches to the rows by their texts."""
         kept = {"slot": rows.slot}
-        for branch in self.passes.assembly.composition.side_branches:
+        for branch in self.assembly.composition.side_branches:
             other = self.vectors(view, branch)[SENTENCE]
             ordered, order = torch.sort(number(other.owner, other.text))
             place = torch.searchsorted(ordered, number(rows.owner, rows.text))
@@ -76,21 +79,21 @@ class Context(StepContext):
 
     def texts(self, column: str) -> list[str]:
         """Read the column."""
-        return self.passes.builder.rows.texts(column, index=self.index)
+        return self.training.texts(column, index=self.index)
 
     def values(self, column: str) -> Tensor:
         """Read the column; raise ``RuntimeError`` if no record reads it as numbers."""
-        kind = self.passes.assembly.composition.needed_columns.types.get(column, "text")
+        kind = self.assembly.composition.needed_columns.types.get(column, "text")
         if kind == "text":
             what = f"column {column} has no type of numbers"
             raise RuntimeError(f'{what}: write reads = {{"{column}": "float"}} in the record')
-        values = self.passes.builder.rows.values(column, kind)[self.index]
+        values = self.training.values(column, kind)[self.index]
         return values.to(self.device, non_blocking=True)
 
     def tokens(self, column: str) -> TokenBatch:
         """Read the column, which the round tokenised before."""
-        tokenizer = self.passes.assembly.online.tokenizer
-        return self.passes.builder.rows.content(column, self.index, tokenizer)
+        tokenizer = self.assembly.online.tokenizer
+        return self.training.content(column, self.index, tokenizer)
 
     def negatives(
         self, batch: Batch, options: LossOptions, given: Negatives | None = None
@@ -100,4 +103,4 @@ class Context(StepContext):
 
     def log(self, name: str, value: Tensor | float) -> None:
         """Refuse what cannot be logged, by the name of the part that is called."""
-        self.passes.assembly.calls.log(self.logged, name, value)
+        self.assembly.calls.log(self.logged, name, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -68,6 +68,7 @@ class Encoded:
     """What a pass over a batch encodes.
 
     Attributes:
+        look_up: ``Passes.vectors``.
         logged: Takes the scalars that parts log.
         capture: Takes the gradients of the inputs.
         gradients: Those that augmenters ask for, by ``fresh`` and ``previous``.
@@ -81,6 +82,7 @@ class Encoded:
     """
 
     batch: PreparedBatch
+    look_up: Callable[[Encoded, str, str | None], dict[str, Embeddings]]
     logged: dict[str, Tensor | float] = field(default_factory=dict)
     capture: GradientCapture = field(default_factory=GradientCapture)
     gradients: Mapping[str | None, Fields] = field(default_factory=dict)
@@ -95,7 +97,11 @@ class Encoded:
     @property
     def ctx(self) -> Context:
         """The context of the whole batch."""
-        return self.batch.ctx.replace(encoded=self, logged=self.logged)
+        return self.narrow(self.batch.ctx)
+
+    def narrow(self, ctx: Context) -> Context:
+        """Let a context of the batch see what this pass encodes, and log where it does."""
+        return ctx.replace(encode=partial(self.look_up, self), logged=self.logged)
 
 
 @dataclass
@@ -126,12 +132,13 @@ class Passes:
         """Make the views of the ``[B]`` rows of a batch; each process has its own share of them."""
         rows, count = self.builder.rows.corpus_row[index], len(index)
         given: dict[str, Any] = {
-            "rows": rows,
-            "device": self.device,
-            "index": index,
-            "logged": logged,
+            "assembly": self.assembly,
+            "training": self.builder.rows,
+            "seed": self.train.seed,
+            "rank": self.rank,
         }
-        ctx = Context(**vars(position), **given, passes=self)
+        given |= {"rows": rows, "device": self.device, "index": index, "logged": logged}
+        ctx = Context(**vars(position), **given)
         first, stop = distributed.share(count, self.rank, self.size)
         local = ctx.replace(index=index[first:stop], first=first)
         views = self.builder.build(local)
@@ -165,7 +172,7 @@ class Passes:
         What a ``probe`` encoded without gradient and would encode to the same again is kept; how
         are fields of ``Encoded``.
         """
-        encoded, composition = Encoded(batch, **how), self.assembly.composition
+        encoded, composition = Encoded(batch, self.vectors, **how), self.assembly.composition
         kept: Levels = {}
         if probe is not None:
             changed = {v.name for v in composition.views if not probe.off.isdisjoint(v.augmenters)}
@@ -292,7 +299,7 @@ class Passes:
         first = batch.local.first
         index = batch.local.index[start - first : stop - first]
         # The vectors of the whole batch are not there yet: it has those of its rows.
-        ctx = encoded.ctx.replace(encoded=None, index=index, place=(loss.path,), chunk=(chunk,))
+        ctx = encoded.ctx.replace(encode=None, index=index, place=(loss.path,), chunk=(chunk,))
         made: TokenSums = self.assembly.calls(self.assembly.parts[loss.path], "sums", given, ctx)
         return made
 
@@ -350,7 +357,7 @@ class Passes:
             key = keys[SENTENCE]
             return {SENTENCE: Embeddings(vectors, key.owner, key.slot, lengths)}
         if encoder.tokenizer is not self.assembly.encoders[view.branch].tokenizer:
-            ctx = batch.local.replace(encoded=encoded, logged=encoded.logged)
+            ctx = encoded.narrow(batch.local)
             pieces = _cut(self.builder.prepare(view, ctx, encoder), batch.chunks)
             keys = self._keys(pieces, batch.gathering.on_device)
         with torch.no_grad(), self.precision.autocast():

@@ -26,12 +26,14 @@ class Bound:
     Attributes:
         name: Name in the table.
         paths: Files and folders, with ``*`` for any name.
-        most: The bound.
+        aim: The lines that it is to have at most.
+        most: The lines that it may have until then: no change adds to them.
         tests: Whether to count tests, and nothing else.
     """
 
     name: str
     paths: tuple[str, ...]
+    aim: int
     most: int
     tests: bool = False
 
@@ -59,26 +61,26 @@ def code_lines(path: Path) -> frozenset[int]:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 2_100),
-    Bound("cse_engine", ("cse_engine",), 5_000),
-    Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800),
-    Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350),
-    Bound("cse_defaults/basics", ("cse_defaults/basics",), 400),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900),
-    Bound("plugins", ("plugins",), 18_600),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, tests=True),
+    Bound("cse_core", ("cse_core",), 2_100, 2_630),
+    Bound("cse_engine", ("cse_engine",), 5_000, 6_700),
+    Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_800),
+    Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_600),
+    Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 404),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_900),
+    Bound("plugins", ("plugins",), 18_600, 19_060),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 31_820, tests=True),
 )
 
 
 def main() -> int:
-    """Print the table; return 1 where a bound is passed."""
-    print(f"{'code lines':28}{'now':>8}{'bound':>8}")
+    """Print the table; return 1 where a room has more lines than it may have."""
+    print(f"{'code lines':28}{'now':>8}{'most':>8}{'aim':>8}")
     passed = 0
     for bound in BOUNDS:
         size = bound.size()
-        over = f"  {size - bound.most:,} to go" if size > bound.most else ""
+        over = f"  {size - bound.aim:,} to go" if size > bound.aim else ""
         passed += size > bound.most
-        print(f"{bound.name:28}{size:>8,}{bound.most:>8,}{over}")
+        print(f"{bound.name:28}{size:>8,}{bound.most:>8,}{bound.aim:>8,}{over}")
     return int(bool(passed))
 
 

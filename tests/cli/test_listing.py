@@ -73,10 +73,10 @@ def test_plugins_that_are_left_out(cse: Cse, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_show_plugin_lists_options_with_type_and_default(cse: Cse) -> None:
-    said = cse("show-plugin", "builtins")
+    said = cse("show-plugin", "basics")
     assert "loss.infonce.temperature" in said.out
     assert "number >= 0.0001" in said.out
-    (shown,) = json.loads(cse("show-plugin", "builtins", "--json").out)["plugins"]
+    (shown,) = json.loads(cse("show-plugin", "basics", "--json").out)["plugins"]
     (infonce,) = [part for part in shown["parts"] if part["name"] == "infonce"]
     options = {option["path"]: option for option in infonce["options"]}
     assert options["loss.infonce.temperature"]["default"] == "0.05"

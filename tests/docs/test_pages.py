@@ -24,10 +24,9 @@ from cse_cli.plugins.installed import Installed
 from cse_cli.training import choosing
 from cse_core import hookspecs
 from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
-from cse_core.hookspecs import HOOK_RECORDS
+from cse_core.hookspecs import COMPONENT_SPECS, HOOK_RECORDS, RECORD_KINDS
 from cse_core.loading import load_factory
 from cse_core.options import HeadOptions
-from cse_core.records import COMPONENT_SPECS
 from cse_core.registry.plugin_info import Status
 from cse_engine.compose.reading import _KEYS
 from cse_engine.compose.settings import CORE_OPTIONS, ViewOptions
@@ -151,10 +150,11 @@ def test_options_and_tables() -> None:
 def test_what_there_is_has_its_place() -> None:
     guide, hooks = PAGES["docs/authors.md"], PAGES["docs/reference.md"].section("Hooks")
     wanted = [(f"`{key}", PAGES["docs/recipes.md"].text) for key in {*_KEYS} - {"run", "versions"}]
-    for hook, record in HOOK_RECORDS.items():
+    for hook, records in HOOK_RECORDS.items():
         assert not inspect.signature(getattr(hookspecs, hook)).parameters
-        name = record.__name__
-        wanted.append((f"### {hook}: [{name}](#{name.lower()})\n\nReturn ", hooks))
+        names = [record.__name__ for record in records]
+        links = " or ".join(f"[{name}](#{name.lower()})" for name in names)
+        wanted.append((f"### {hook}: {links}\n\nReturn ", hooks))
         wanted.append((f"`{hook}`", guide.section("What do you want to change?")))
     for capability in (*CAPABILITIES, *(f"{prefix}:NAME" for prefix in CAPABILITY_PREFIXES)):
         wanted.append((f"| `{capability}` |", PAGES["docs/reference.md"].section("Capabilities")))
@@ -177,9 +177,9 @@ def test_what_there_is_has_its_place() -> None:
 
 DATACLASSES = (
     "types:TokenBatch", "types:View", "types:Embeddings", "types:Positives", "types:Negatives",
-    "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "types:Hidden",
+    "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "protocols:Hidden",
     "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "run_info:RunInfo",
-    *(f"records:{record.__name__}" for record in HOOK_RECORDS.values()),
+    *(f"records:{kind.record.__name__}" for kind in RECORD_KINDS),
 )  # fmt: skip
 PARTS = (
     "Part", "Augmenter", "SlicePooler", "RowPooler", "Head", "PositiveMiner", "NegativeStore",

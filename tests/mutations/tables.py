@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "plugins"
 TABLE = Path("tests") / "mutations.toml"
-OWN = {"core": ROOT / "tests" / "core", "cli": ROOT / "tests" / "cli"}
+OWN = {"core": ROOT / "tests", "cli": ROOT / "tests" / "cli"}
 """Tables beside this file, and where the tests of each are."""
 
 

@@ -9,8 +9,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from cse_core.protocols import Encoder
-from cse_core.types import Hidden
+from cse_core.protocols import Encoder, Hidden
 
 
 class Table(nn.Module):

@@ -13,9 +13,9 @@ from typing import Any
 
 from cse_cli.api import PluginInfo, Registry
 from cse_core.errors import CseError
+from cse_core.hookspecs import RECORD_KINDS
 from cse_core.loading import load_factory, package_path
 from cse_core.records import (
-    RECORD_KINDS,
     ComponentSpec,
     Kind,
     RecipeSpec,

@@ -9,10 +9,10 @@ from typing import Any, cast
 from cse import Composition
 from cse_cli.api import Registered, Registry, format_value
 from cse_core.capabilities import Need
+from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.options import MinerOptions, Options, StoreOptions
 from cse_core.protocols import Corpus
 from cse_core.records import (
-    COMPONENT_SPECS,
     AugmenterSpec,
     ComponentSpec,
     HeadSpec,

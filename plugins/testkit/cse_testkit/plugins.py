@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cse_cli.api import PluginInfo
+from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import load_factory, package_path
-from cse_core.records import COMPONENT_SPECS
 from cse_testkit.doors import behind_the_doors
 from cse_testkit.promises import NotMeant, Suite, plugins_of
 

@@ -17,7 +17,7 @@ from cse_core.records import Record
 from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
-from cse_defaults.basics import plugin as builtins
+from cse_defaults.basics import plugin as basics
 from cse_defaults.texts import plugin as texts
 from cse_defaults.transformers import plugin as transformers
 from plugins.testkit.tests import sound_parts as sound
@@ -322,8 +322,8 @@ WRONG = [
 def made_registry() -> Registry:
     """Return the built-in parts, the wrong ones and the sound ones."""
     own: list[Record] = [
-        *builtins.cse_poolers(), *builtins.cse_losses(), *builtins.cse_branches(),
-        *transformers.cse_models(), *texts.cse_sources(),
+        *basics.cse_poolers(), *basics.cse_losses(), *basics.cse_branches(),
+        *basics.cse_samplers(), *texts.cse_sources(), *transformers.cse_models(),
     ]  # fmt: skip
     brought = {
         "cse-toolkit": own,
