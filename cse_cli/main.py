@@ -22,8 +22,8 @@ from cse_cli.plugins.installed import OWN_COMMANDS, Installed
 from cse_cli.terminal.console import OutputLost, echo, echo_err, fail, prepare_streams
 from cse_cli.training import choosing
 from cse_core import __version__
-from cse_core.commands import Panel
 from cse_core.errors import CseError, CseErrors, ElsewhereError, collect_errors
+from cse_core.records import Panel
 
 PLUGIN_BUG = 1
 """Exit code where a part of a plugin raised, or broke its contract."""

@@ -35,8 +35,8 @@ from cse_core.types import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cse_core.protocols import Corpus, Encoder, Hidden, MaskedHead, Rows, Tokenizer
-    from cse_core.types import TokenStates
+    from cse_core.protocols import Corpus, Encoder, MaskedHead, Rows, Tokenizer
+    from cse_core.types import Hidden, TokenStates
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_core.records import ColumnType
-    from cse_core.types import CorpusKeys, TokenBatch
+    from cse_core.types import CorpusKeys, Hidden, TokenBatch
 
 
 class DropoutSource(Protocol):
@@ -30,32 +29,6 @@ class DropoutSource(Protocol):
 
     def next_seed(self) -> int:
         """Draw a seed for something that has its own generator."""
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """An encoder's output for ``T`` tokens in ``R`` rows.
-
-    Attributes:
-        last: ``[T, H]``, the model's output; ``[R, H]`` if one token per row was requested.
-        layers: The requested layers, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
-            output of layer ``i``; the last one includes the model's final norm.
-        selected_only: Whether ``last`` holds the tokens that were asked for and no others.
-    """
-
-    last: Tensor
-    layers: dict[int, Tensor] = field(default_factory=dict)
-    selected_only: bool = False
-
-    def at(self, read: Tensor) -> Tensor:
-        """Return the last states ``[R, H]`` of one token per row.
-
-        Args:
-            read: ``[R]`` int64 indices of tokens.
-        """
-        if self.selected_only:
-            return self.last
-        return self.last.index_select(0, read.to(self.last.device, non_blocking=True))
 
 
 class Encoder(nn.Module):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,17 +20,9 @@ if TYPE_CHECKING:
     from cse_core.options import Options
 
 Kind = Literal[
-    "aug",
-    "pool",
-    "transform",
-    "positives",
-    "negatives",
-    "sampler",
-    "loss",
-    "branch",
-    "metric",
+    "aug", "pool", "transform", "positives", "negatives", "sampler", "loss", "branch", "metric",
     "adapter",
-]
+]  # fmt: skip
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 DataKind = Literal[
     "recipe", "encoder", "backend", "source", "suite", "reporter", "study", "view", "schedule"
@@ -401,6 +394,39 @@ class SourceSpec(NamedSpec):
         return not (self.endings or self.takes)
 
 
+class Panel(StrEnum):
+    """Headings of ``cse --help``, in its order."""
+
+    USE = "Train and use a model"
+    COMPARE = "Compare and look inside"
+    PAPERS = "Commands of one paper"
+    PLUGINS = "Plugins and recipes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec(NamedSpec):
+    """A command of ``cse``, named by an entry point of group ``cse.commands``.
+
+    Attributes:
+        name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
+            has the same name, with dots for spaces.
+        factory: ``"package.module:function"``, a function for ``typer.Typer.command``, or a
+            ``typer.Typer`` with commands below this one; imported when the command runs.
+        takes_choice: Whether it has the flags of ``cse train``, options of the chosen parts
+            included.
+        function: ``"package.module:function"`` that does the same from Python, called with the
+            installed plugins, then with the arguments of ``cse.evaluate`` and the like.
+        panel: Heading under which ``cse --help`` lists it.
+        example: A command line that its help ends with.
+    """
+
+    factory: str
+    takes_choice: bool = False
+    function: str | None = None
+    panel: Panel = Panel.COMPARE
+    example: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SuiteSpec(NamedSpec):
     """An evaluation suite.
@@ -452,16 +478,6 @@ class ViewSpec(NamedSpec):
     column: str
     optional: bool = False
     find: Callable[[Sequence[str], str], str | None] | None = None
-
-
-CORE_VIEWS = (
-    ViewSpec(name="anchor", summary="the sentence", role="anchor", column="text"),
-    ViewSpec(
-        name="positive", summary="its positive", role="positive", column="positive", optional=True
-    ),
-    ViewSpec(name="negative", summary="a hard negative", role="negative", column="negative"),
-)
-"""The views of the core itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

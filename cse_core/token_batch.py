@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -128,6 +128,41 @@ class TokenBatch:
         }
         lengths = torch.cat([batch.lengths for batch in batches])
         return TokenBatch(offsets=offsets_of(lengths), **joined)
+
+
+@dataclass(frozen=True)
+class TokenStates:
+    """A view's encoder output: rows of this process, or a chunk of them.
+
+    Attributes:
+        tokens: R wrapped rows of T tokens on the device, with their ``labels``; ``owner`` counts
+            batch rows over all processes.
+        states: ``[T, H]`` last states, with gradient, in the encoder's number format.
+        vectors: ``[R, D]`` vectors of the rows, with gradient.
+        labelled: ``[L]`` indices of the tokens with a label.
+        place: ``[R]`` index of each row's text in ``ctx.texts(column)``, on the CPU.
+    """
+
+    tokens: TokenBatch
+    states: Tensor
+    vectors: Tensor
+    labelled: Tensor
+    place: Tensor
+
+
+@dataclass(frozen=True)
+class TokenSums:
+    """What some rows add to a loss on token states: its value is ``total / count`` over all rows.
+
+    Attributes:
+        total: Scalar, the sum of the terms.
+        count: Scalar without gradient, the number of terms; with none the loss is zero.
+        parts: Sums for the log by name, divided by ``count`` too; every call has the same names.
+    """
+
+    total: Tensor
+    count: Tensor
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def _end_to_end(parts: list[Tensor], pinned: bool) -> Tensor:

@@ -15,6 +15,8 @@ from torch import Tensor
 from cse_core.capabilities import Role
 from cse_core.token_batch import NO_LABEL as NO_LABEL
 from cse_core.token_batch import TokenBatch as TokenBatch
+from cse_core.token_batch import TokenStates as TokenStates
+from cse_core.token_batch import TokenSums as TokenSums
 from cse_core.token_batch import offsets_of as offsets_of
 from cse_core.token_batch import positions_in_order as positions_in_order
 from cse_core.token_batch import positions_of as positions_of
@@ -315,41 +317,6 @@ class LossOutput:
 
 
 @dataclass(frozen=True)
-class TokenStates:
-    """A view's encoder output: rows of this process, or a chunk of them.
-
-    Attributes:
-        tokens: R wrapped rows of T tokens on the device, with their ``labels``; ``owner`` counts
-            batch rows over all processes.
-        states: ``[T, H]`` last states, with gradient, in the encoder's number format.
-        vectors: ``[R, D]`` vectors of the rows, with gradient.
-        labelled: ``[L]`` indices of the tokens with a label.
-        place: ``[R]`` index of each row's text in ``ctx.texts(column)``, on the CPU.
-    """
-
-    tokens: TokenBatch
-    states: Tensor
-    vectors: Tensor
-    labelled: Tensor
-    place: Tensor
-
-
-@dataclass(frozen=True)
-class TokenSums:
-    """What some rows add to a loss on token states: its value is ``total / count`` over all rows.
-
-    Attributes:
-        total: Scalar, the sum of the terms.
-        count: Scalar without gradient, the number of terms; with none the loss is zero.
-        parts: Sums for the log by name, divided by ``count`` too; every call has the same names.
-    """
-
-    total: Tensor
-    count: Tensor
-    parts: Mapping[str, Tensor] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Round:
     """A round of training that a miner asks for.
 
@@ -490,3 +457,29 @@ class StepContext:
         over the anchors.
         """
         raise NotImplementedError("this context has no log")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """An encoder's output for ``T`` tokens in ``R`` rows.
+
+    Attributes:
+        last: ``[T, H]``, the model's output; ``[R, H]`` if one token per row was requested.
+        layers: The requested layers, ``[T, H]`` each: 0 is what entered the first layer, ``i`` the
+            output of layer ``i``; the last one includes the model's final norm.
+        selected_only: Whether ``last`` holds the tokens that were asked for and no others.
+    """
+
+    last: Tensor
+    layers: dict[int, Tensor] = field(default_factory=dict)
+    selected_only: bool = False
+
+    def at(self, read: Tensor) -> Tensor:
+        """Return the last states ``[R, H]`` of one token per row.
+
+        Args:
+            read: ``[R]`` int64 indices of tokens.
+        """
+        if self.selected_only:
+            return self.last
+        return self.last.index_select(0, read.to(self.last.device, non_blocking=True))

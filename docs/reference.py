@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Records": ("cse_core.records", "cse_core.commands", "cse_core.run_info"),
+    "Records": ("cse_core.records", "cse_core.run_info"),
     "Options of parts": ("cse_core.options", "cse_core.schedule"),
     "Base classes of parts": ("cse_core.parts",),
     "Data of a step": ("cse_core.types", "cse_core.token_batch"),
@@ -28,7 +28,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """Sections of the page and the modules of each."""
 HANDED: dict[str, tuple[str, ...]] = {
-    "cse_core.protocols": ("Encoder", "Hidden", "Tokenizer", "Corpus", "Column", "Rows"),
+    "cse_core.protocols": ("Encoder", "Tokenizer", "Corpus", "Column", "Rows"),
     "cse_evaluation.pairs": ("PairSet", "ScoredPair"),
 }
 """Classes of other packages, and of the suites, whose objects are handed to parts."""

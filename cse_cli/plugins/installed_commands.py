@@ -11,9 +11,9 @@ from typing import Any
 import typer
 
 from cse_cli.terminal.console import literal
-from cse_core.commands import CommandSpec
 from cse_core.errors import CseError
 from cse_core.hookspecs import GROUP
+from cse_core.records import CommandSpec
 from cse_core.registry.discovery import (
     ALL,
     COMMANDS_GROUP,

@@ -21,7 +21,7 @@ from cse_core.hookspecs import RECORD_KINDS
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
-    from cse_core.commands import CommandSpec
+    from cse_core.records import CommandSpec
 
 PARTS, RUN, SHOWN = "Parts", "Run", "What is shown"
 """Panels of help."""

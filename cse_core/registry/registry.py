@@ -14,7 +14,6 @@ from cse_core.errors import CseError, PartError, did_you_mean
 from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import load_factory
 from cse_core.records import (
-    CORE_VIEWS,
     BackendSpec,
     ComponentSpec,
     EncoderSpec,
@@ -29,6 +28,7 @@ from cse_core.records import (
 )
 from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
 from cse_core.schedule import CURVES, Curve
+from cse_core.texts import CORE_VIEWS
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 

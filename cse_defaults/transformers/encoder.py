@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cse_core.errors import CseError
-from cse_core.protocols import DropoutSource, Encoder, Hidden
+from cse_core.protocols import DropoutSource, Encoder
+from cse_core.types import Hidden
 from cse_defaults.transformers.architecture import (
     Evidence,
     forward_arguments,

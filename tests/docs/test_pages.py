@@ -177,7 +177,7 @@ def test_what_there_is_has_its_place() -> None:
 
 DATACLASSES = (
     "types:TokenBatch", "types:View", "types:Embeddings", "types:Positives", "types:Negatives",
-    "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "protocols:Hidden",
+    "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "types:Hidden",
     "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "run_info:RunInfo",
     *(f"records:{kind.record.__name__}" for kind in RECORD_KINDS),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """The command that this distribution brings."""
 
-from cse_core.commands import CommandSpec
+from cse_core.records import CommandSpec
 
 BENCH = CommandSpec(
     name="bench",

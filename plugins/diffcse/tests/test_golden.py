@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 from transformers import AutoConfig, AutoModel
 
-from cse_core.protocols import Hidden
-from cse_core.types import StepContext, TokenBatch, TokenStates
+from cse_core.types import Hidden, StepContext, TokenBatch, TokenStates
 from cse_defaults.transformers.encoder import PackedEncoder
 from tests.fixtures.token_rows import packed
 from tests.shared import fill, golden, tensor

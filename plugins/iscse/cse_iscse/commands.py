@@ -1,6 +1,6 @@
 """The command that this distribution brings."""
 
-from cse_core.commands import CommandSpec, Panel
+from cse_core.records import CommandSpec, Panel
 
 NEIGHBOURS = CommandSpec(
     name="iscse neighbours",

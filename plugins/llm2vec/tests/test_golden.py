@@ -8,7 +8,7 @@ import pytest
 import torch
 from cse_testkit import make_batch, make_context, make_part
 
-from cse_core.protocols import Hidden
+from cse_core.types import Hidden
 from cse_defaults.basics.options import MeanOptions
 from cse_defaults.basics.poolers import Mean
 from cse_engine.step.negatives import negatives_for_loss

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, Setup
-from cse_core.protocols import Hidden
-from cse_core.types import TokenBatch
+from cse_core.types import Hidden, TokenBatch
 from cse_promptbert.options import MASK, TEXT, TemplateOptions
 
 ENDS = frozenset(".?\"'")

@@ -7,8 +7,7 @@ from torch import Tensor
 from cse_core.functional import row_means
 from cse_core.options import PoolerOptions
 from cse_core.parts import RowPooler, Setup
-from cse_core.protocols import Hidden
-from cse_core.types import TokenBatch
+from cse_core.types import Hidden, TokenBatch
 
 
 class AvgTop2(RowPooler):

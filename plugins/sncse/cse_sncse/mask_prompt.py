@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cse_core.errors import CseError
 from cse_core.parts import RowPooler, Setup
-from cse_core.protocols import Hidden, Tokenizer
-from cse_core.types import TokenBatch
+from cse_core.protocols import Tokenizer
+from cse_core.types import Hidden, TokenBatch
 from cse_sncse.options import MASK, TEXT, MaskPromptOptions
 
 

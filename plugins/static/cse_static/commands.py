@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cse_core.commands import CommandSpec, Panel
+from cse_core.records import CommandSpec, Panel
 
 STATIC = CommandSpec(
     name="static",

@@ -9,7 +9,8 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from cse_core.protocols import Encoder, Hidden
+from cse_core.protocols import Encoder
+from cse_core.types import Hidden
 
 
 class Table(nn.Module):

@@ -1,6 +1,6 @@
 """The commands that this distribution brings."""
 
-from cse_core.commands import CommandSpec, Panel
+from cse_core.records import CommandSpec, Panel
 
 CHECK_PLUGIN = CommandSpec(
     name="check-plugin",

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertModel
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
 from cse_core.options import PoolerOptions
-from cse_core.protocols import Hidden
+from cse_core.types import Hidden
 from cse_defaults.basics.heads import Mlp
 from cse_defaults.basics.options import FirstLastOptions, MlpOptions
 from cse_defaults.basics.poolers import Cls, FirstLast, Mean

@@ -14,10 +14,10 @@ from cse_core.backend import TokenCount, TrainedModel
 from cse_core.errors import CseError
 from cse_core.hookspecs import hookimpl
 from cse_core.model_card import Declared
-from cse_core.protocols import Encoder, Hidden, Tokenizer
+from cse_core.protocols import Encoder, Tokenizer
 from cse_core.records import BackendSpec
 from cse_core.run_info import RunInfo
-from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
+from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of, ragged_index
 
 WORDS, WIDTH, LONGEST = 64, 8, 16
 

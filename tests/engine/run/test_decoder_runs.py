@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 import cse
 from cse_core.errors import CseError
-from cse_core.protocols import Hidden
+from cse_core.types import Hidden
 from cse_defaults.basics.options import MeanOptions
 from cse_defaults.basics.poolers import Mean
 from cse_defaults.transformers.pretrained import load_tokenizer

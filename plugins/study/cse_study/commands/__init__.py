@@ -1,6 +1,6 @@
 """The commands that this distribution brings."""
 
-from cse_core.commands import CommandSpec
+from cse_core.records import CommandSpec
 
 STUDY = CommandSpec(
     name="study",
