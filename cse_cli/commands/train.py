@@ -58,9 +58,7 @@ def train(
     ] = False,
     check_parts: Annotated[
         bool,
-        option(
-            "--check-parts", help="Check parts thoroughly in every step, not in the first alone."
-        ),
+        option("--check-parts", help="Check what parts return in every step."),
     ] = False,
     quiet: Annotated[
         bool,
@@ -74,7 +72,6 @@ def train(
     """Train a sentence encoder with a recipe or with parts.
 
     NAME replaces the recipe's parts of a kind, +NAME adds one, ~NAME removes one.
-
     --help-all lists every option, --help loss.infonce those of one part.
     """
     check_launch()  # what contradicts itself is refused before anything is read

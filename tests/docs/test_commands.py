@@ -13,6 +13,7 @@ from cse_testkit.tiny import shared_encoder
 
 from cse_cli.main import run
 from cse_cli.plugins.installed import Installed
+from cse_core.texts import Wanted
 from tests.docs.pages import DOCS, Page, write_files
 
 WORDS = ("harbour", "library", "market", "garden", "station", "museum", "bakery", "bridge")
@@ -52,8 +53,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("simcse", "infocse"):
         (tmp_path / "runs" / name).symlink_to(shared_encoder())
     monkeypatch.chdir(tmp_path)
-    rows = list(islice(StarterCorpus().rows(), 500))  # enough for a plan and for three steps
-    monkeypatch.setattr(StarterCorpus, "rows", lambda self: iter(rows))
+    rows = list(
+        islice(StarterCorpus().rows("starter", Wanted()), 500)
+    )  # enough for a plan and for three steps
+    monkeypatch.setattr(StarterCorpus, "rows", lambda self, *given: iter(rows))
     return tmp_path
 
 
