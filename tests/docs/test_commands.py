@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rows = list(
         islice(StarterCorpus().rows("starter", Wanted()), 500)
-    )  # enough for a plan and for three steps
+    )
     monkeypatch.setattr(StarterCorpus, "rows", lambda self, *given: iter(rows))
     return tmp_path
 
