@@ -84,6 +84,14 @@ COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
     each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
 }
 """The record of each kind of parts."""
+CORE_VIEWS = (
+    ViewSpec(name="anchor", summary="the sentence", role="anchor", column="text"),
+    ViewSpec(
+        name="positive", summary="its positive", role="positive", column="positive", optional=True
+    ),
+    ViewSpec(name="negative", summary="a hard negative", role="negative", column="negative"),
+)
+"""The views of the core itself."""
 HOOK_RECORDS: dict[str, tuple[type[Record], ...]] = {
     kind.hook: tuple(other.record for other in RECORD_KINDS if other.hook == kind.hook)
     for kind in RECORD_KINDS

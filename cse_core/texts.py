@@ -9,19 +9,11 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import Field
 
 from cse_core.options import Location, Options
-from cse_core.records import ColumnType, ViewSpec
+from cse_core.records import ColumnType
 
 Unit = Literal["sentence", "paragraph", "document"]
 Cell = str | list[str] | float | None
 """What a row has in a column: a text, several, a number, or nothing."""
-CORE_VIEWS = (
-    ViewSpec(name="anchor", summary="the sentence", role="anchor", column="text"),
-    ViewSpec(
-        name="positive", summary="its positive", role="positive", column="positive", optional=True
-    ),
-    ViewSpec(name="negative", summary="a hard negative", role="negative", column="negative"),
-)
-"""The views of the core itself."""
 
 
 class DataOptions(Options):

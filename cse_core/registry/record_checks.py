@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from cse_core.capabilities import Role, describe_fault
 from cse_core.errors import did_you_mean, truncate_repr
-from cse_core.hookspecs import HOOK_RECORDS
+from cse_core.hookspecs import CORE_VIEWS, HOOK_RECORDS
 from cse_core.records import (
     AugmenterSpec,
     ComponentSpec,
@@ -23,7 +23,6 @@ from cse_core.records import (
     StudySpec,
     ViewSpec,
 )
-from cse_core.texts import CORE_VIEWS
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")

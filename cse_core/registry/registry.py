@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, cast
 
 from cse_core.capabilities import Need
 from cse_core.errors import CseError, PartError, did_you_mean
-from cse_core.hookspecs import COMPONENT_SPECS
+from cse_core.hookspecs import COMPONENT_SPECS, CORE_VIEWS
 from cse_core.loading import load_factory
 from cse_core.records import (
     BackendSpec,
@@ -28,7 +28,6 @@ from cse_core.records import (
 )
 from cse_core.registry.plugin_info import NOUNS, AnyKind, KnownPart, PluginInfo, canonical
 from cse_core.schedule import CURVES, Curve
-from cse_core.texts import CORE_VIEWS
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 

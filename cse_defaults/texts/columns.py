@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cse_core.errors import CseError
+from cse_core.hookspecs import CORE_VIEWS
 from cse_core.records import ColumnType, ViewSpec
-from cse_core.texts import CORE_VIEWS
 from cse_defaults.texts.tables import NUMBER, Seen, TextCell, text_array
 
 if TYPE_CHECKING:

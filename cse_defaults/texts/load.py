@@ -9,16 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
+from cse_core.hookspecs import CORE_VIEWS
 from cse_core.records import ViewSpec
-from cse_core.texts import (
-    CORE_VIEWS,
-    FILLED,
-    NO_COLUMNS,
-    DataOptions,
-    LoadReport,
-    NeededColumns,
-    Wanted,
-)
+from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, LoadReport, NeededColumns, Wanted
 from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,

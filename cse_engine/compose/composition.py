@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
+from cse_core.hookspecs import CORE_VIEWS
 from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
 from cse_core.records import (
@@ -27,7 +28,7 @@ from cse_core.records import (
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
-from cse_core.texts import CORE_VIEWS, DataOptions, NeededColumns
+from cse_core.texts import DataOptions, NeededColumns
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 if TYPE_CHECKING:

@@ -53,9 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("simcse", "infocse"):
         (tmp_path / "runs" / name).symlink_to(shared_encoder())
     monkeypatch.chdir(tmp_path)
-    rows = list(
-        islice(StarterCorpus().rows("starter", Wanted()), 500)
-    )
+    rows = list(islice(StarterCorpus().rows("starter", Wanted()), 500))
     monkeypatch.setattr(StarterCorpus, "rows", lambda self, *given: iter(rows))
     return tmp_path
 
