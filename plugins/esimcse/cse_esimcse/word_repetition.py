@@ -147,9 +147,9 @@ def fixed_draws(tokens: TokenBatch, seed: int) -> tuple[Tensor, Tensor]:
     place = positions_of(tokens.offsets).numpy().astype(np.uint64)
     ids = tokens.ids.cpu().numpy().astype(np.uint64)
     start = np.uint64(seed)
-    each = _mix(_mix(ids + start) + place * _STRIDE)
+    hashes = _mix(_mix(ids + start) + place * _STRIDE)
     # Sums modulo 2**64, so that the difference of two of them is the sum of a row.
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(each, dtype=np.uint64)])
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
     offsets = tokens.offsets.numpy()
     row = _mix(sums[offsets[1:]] - sums[offsets[:-1]] + start)
     rows = np.repeat(row, tokens.lengths.numpy())

@@ -44,7 +44,7 @@ class WordAugmenter(Augmenter):
 
     def units(self, text: str) -> list[tuple[int, int]]:
         """Return where the text's units begin and end."""
-        return [found.span() for found in _UNITS[self.options.unit].finditer(text)]
+        return [match.span() for match in _UNITS[self.options.unit].finditer(text)]
 
     def count(self, units: int) -> int:
         """Return how many of a text's units it changes: their share, one at least."""
@@ -152,11 +152,11 @@ def _read(file: str, where: str) -> dict[str, list[str]]:
             value=file,
             hint="a lexicon is a table with columns word and synonym, one synonym a row",
         )
-    found: dict[str, list[str]] = {}
+    synonyms: dict[str, list[str]] = {}
     for _, row in rows:
         word, synonym = (str(row[name] or "").strip() for name in ("word", "synonym"))
-        if word and synonym and synonym not in found.setdefault(word.lower(), []):
-            found[word.lower()].append(synonym)
-    if not any(found.values()):
+        if word and synonym and synonym not in synonyms.setdefault(word.lower(), []):
+            synonyms[word.lower()].append(synonym)
+    if not any(synonyms.values()):
         raise CseError("holds no word with a synonym", where=where, value=file)
-    return found
+    return synonyms
