@@ -77,7 +77,7 @@ def by_words(text: str, draws: tuple[float, float]) -> Pair:
 
 
 def in_order(texts: Sequence[str]) -> bool:
-    """Return whether neighbouring words recur, as in language; True for fewer than 5,000 words.
+    """Check whether neighbouring words recur, as in language; True for fewer than 5,000 words.
 
     Texts of language hold at most 0.95 times as many distinct pairs of neighbours as the same words
     shuffled inside each text, shuffled texts 0.99 times: measured on abstracts, news, titles,

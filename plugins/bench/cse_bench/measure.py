@@ -77,7 +77,7 @@ class Steps:
         return self.session.step(next(self._full)).tokens
 
     def wait(self) -> None:
-        """Return when the device has done what it was given."""
+        """Wait until the device has finished its work."""
         if self.session.device.type != "cpu":
             torch.accelerator.synchronize(self.session.device)
 

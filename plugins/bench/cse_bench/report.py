@@ -122,7 +122,7 @@ class BenchReport:
             echo(advice)
 
     def advice(self) -> str | None:
-        """Return which precision to train in, and what to type; None where one was measured."""
+        """Recommend a precision and what to type for it; None where only one was measured."""
         if self.gain is None:
             return None
         faster = "bf16" if self.gain.median >= GAIN else "fp32"

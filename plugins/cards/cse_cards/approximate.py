@@ -29,7 +29,7 @@ _TRAINED_ON = 64
 
 
 def through_faiss(index: str, vectors: int, where: str) -> bool:
-    """Return whether neighbours of so many vectors are found through faiss.
+    """Decide whether to search the neighbours of so many vectors with faiss.
 
     ``auto`` takes it where it is installed and there are more than ``MANY`` vectors.
 

@@ -52,7 +52,7 @@ class RoundTexts:
         return len(self.distinct)
 
     def numbers(self, rows: Tensor) -> Tensor:
-        """Return which of the U texts rows ``[B]`` of the round have."""
+        """Return the numbers, among the U texts, of rows ``[B]`` of the round."""
         return torch.searchsorted(self.distinct, self.text_ids[rows - self.first])
 
     def texts(self, numbers: Tensor) -> list[str]:
@@ -244,7 +244,7 @@ class Retrieved(NegativeStore):
         return ctx.shared(texts, found, QUERIES)
 
     def _encoder(self) -> Encode:
-        """Return what encodes by the named encoder, or by the run's own as it is then."""
+        """Return a function that encodes with the named encoder, or with the run's current one."""
         return self.setup.text_encoder(self.options.model, self.options.pool)
 
 

@@ -79,7 +79,7 @@ class WordRepetition(Augmenter):
         return replace(longer, positions=positions_in_order(places, longer.offsets))
 
     def _places(self, x: TokenBatch, units: Units, again: Tensor) -> Tensor:
-        """Return where tokens and copies stand in their rows, if positions were permuted too.
+        """Return sort keys of tokens and copies in their rows, also for permuted positions.
 
         A copy of a unit comes right behind the last of its tokens.
         """

@@ -31,7 +31,7 @@ class Hippocampus(NegativeStore):
         self.sizes: list[int] = []
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
-        """Return what is held, newest first."""
+        """Return the stored vectors, newest first."""
         kept = self.queue.held
         if kept is None:
             return None

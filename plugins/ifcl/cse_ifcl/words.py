@@ -43,11 +43,11 @@ class WordAugmenter(Augmenter):
         raise TypeError(f"{type(self).__name__} does not say what it changes")
 
     def units(self, text: str) -> list[tuple[int, int]]:
-        """Return where the text's units begin and end."""
+        """Locate the text's units: where each begins and ends."""
         return [match.span() for match in _UNITS[self.options.unit].finditer(text)]
 
     def count(self, units: int) -> int:
-        """Return how many of a text's units it changes: their share, one at least."""
+        """Compute the number of units to change: their share, one at least."""
         return max(1, round(self.options.rate * units))
 
 

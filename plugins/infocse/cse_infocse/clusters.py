@@ -22,7 +22,7 @@ UNSEEN_ROUNDS = 2
 
 
 def enough(scores: Sequence[float | None], rounds: int | None, patience: int) -> bool:
-    """Return whether the rounds so far are all.
+    """Check whether the rounds so far are enough.
 
     Args:
         scores: Best dev score of each finished round, None without a dev set.

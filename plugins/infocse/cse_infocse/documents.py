@@ -27,7 +27,7 @@ class Documents:
     offsets: Ints
 
     def __len__(self) -> int:
-        """Return how many documents."""
+        """Return the number of documents."""
         return len(self.offsets) - 1
 
     @property

@@ -51,7 +51,7 @@ def nearest_edges(
 
 
 def _group(lengths: Ints, start: int) -> int:
-    """Return where the documents end that are computed with the one at ``start``.
+    """Return the end of the group of documents that starts at ``start``.
 
     Lengths ascend; the padded similarities stay within bounds and at most about half is padding.
     """

@@ -147,7 +147,7 @@ class Labels(PositiveMiner):
         return Labelled(texts, positives)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return how many rounds it asked for, and the sha256 of the run's pairs."""
+        """Return the number of rounds it asked for, and the sha256 of the run's pairs."""
         known = "" if self._labelled is None else self._labelled.digest
         return {"mined": self.mined, "digest": self.digest or known}
 
@@ -188,7 +188,7 @@ class IdcLabels(PositiveMiner):
         return self.labels.mine_round(ctx)
 
     def _ended(self, scores: Sequence[float | None]) -> tuple[bool, bool]:
-        """Return whether the stage of clustering is over, and whether the turns are.
+        """Check whether the clustering stage is over, and whether the turns are.
 
         Args:
             scores: Best dev score of each of its finished rounds.
@@ -202,7 +202,7 @@ class IdcLabels(PositiveMiner):
         )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return which of its rounds were of labels, and what its miners remember."""
+        """Return the numbers of its rounds of labels, and the state of its miners."""
         return {
             "before": self.before,
             "tuned": list(self.tuned),

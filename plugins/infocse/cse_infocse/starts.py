@@ -102,7 +102,7 @@ class ContextStart(WeakStart):
         return place >= 0
 
     def kept(self, ctx: RoundContext, count: int) -> list[bool]:
-        """Return whether each of the contexts keeps the sentence itself."""
+        """Decide for each context whether it keeps the sentence itself."""
         return [False] * count
 
     def around(self, place: int, first: int, stop: int) -> range:
@@ -121,7 +121,7 @@ class InverseCloze(ContextStart):
     options: InverseClozeOptions
 
     def kept(self, ctx: RoundContext, count: int) -> list[bool]:
-        """Return whether each of the contexts keeps the sentence itself."""
+        """Decide for each context whether it keeps the sentence itself."""
         draws = torch.rand(count, generator=ctx.generator(f"{self.name} kept"))
         kept: list[bool] = (draws < self.options.keep).tolist()
         return kept

@@ -141,7 +141,7 @@ class WatchedStep:
         }
 
     def read(self, view: PreparedView, row: int) -> str | None:
-        """Return what the encoder reads in a row of a view."""
+        """Decode the text that the encoder reads in a row of a view."""
         start, stop = view.tokens.offsets[row : row + 2].tolist()
         tokenizer = self.session.tokenizer(view.view.branch).hf
         return _cut(tokenizer.decode(view.tokens.ids[start:stop].tolist()))
@@ -238,7 +238,7 @@ class _Direction:
         return self.step.columns.get(view, "text")
 
     def _why(self, anchor: int, place: int) -> str:
-        """Return why an anchor does not see a negative, as far as the core knows."""
+        """Explain why an anchor does not see a negative, as far as the core knows."""
         batch, negatives = self.given.batch, self.given.negatives
         row, other = negatives.row[place : place + 1], batch.row[anchor : anchor + 1]
         source = self.sources[place][0]

@@ -75,7 +75,7 @@ def neighbours_of_run(
 
 
 def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what sentences of a run were smoothed over: study ``iscse/table-9``.
+    """List the neighbours that smoothed a run's sentences: study ``iscse/table-9``.
 
     Args:
         point: ``run``, its folder; ``sentences`` and ``k``, how many, and ``find``, a part of

@@ -148,7 +148,7 @@ class Mined(PositiveMiner):
         )
 
     def _rows(self, count: int, ctx: RoundContext) -> Tensor:
-        """Return which rows are searched for: all, or the round's share of a drawn order."""
+        """Select the rows to search for: all, or the round's share of a drawn order."""
         share = self.options.rows
         if share is None or share >= count:
             return torch.arange(count)

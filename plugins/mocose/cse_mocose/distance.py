@@ -79,7 +79,7 @@ def resolve_options(options: QueueOptions, facts: RunInfo) -> QueueOptions:
 
 
 def notes(options: QueueOptions, facts: RunInfo) -> list[str]:
-    """Return what the plan says of a queue: how it fills, and the traceable distance."""
+    """Describe a queue in the plan: how it fills, and the traceable distance."""
     if options.level != "sentence":
         return []
     batch = facts.step_rows or 1
@@ -223,7 +223,7 @@ class Growth:
         return min(self.first_fill, self.capacity)
 
     def kept(self, held: int, entered: int, new: int) -> int:
-        """Return how many of ``held`` keys stay, behind a step that put ``new`` ones in."""
+        """Return the number of ``held`` keys that stay after a step that put ``new`` ones in."""
         if self.official:
             replaced_all = not self.first_fill and entered == new
             if replaced_all or self.first_fill + entered <= self.capacity:
@@ -238,7 +238,7 @@ class Growth:
         return (0 if self.shown is None else max(0, stop - self.shown)), stop
 
     def trace(self, batch: int) -> list[tuple[int, int]]:
-        """Return how many keys, and random rows among them, losses see in each step.
+        """Count the keys, and random rows among them, that losses see in each step.
 
         Ends with the first step from which on nothing changes.
 
@@ -260,7 +260,7 @@ class Growth:
 
 
 def held_by(options: QueueOptions) -> int:
-    """Return how many keys a full queue holds."""
+    """Return the number of keys in a full queue."""
     return 2 * options.size if options.update == "oldest" else options.size
 
 

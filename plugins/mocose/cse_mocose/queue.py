@@ -85,7 +85,7 @@ class Queue(NegativeStore):
             self.texts = [*(texts[i] for i in new.owner.tolist()), *self.texts][:kept]
 
     def _held(self, batch: Batch, ctx: StepContext) -> Held:
-        """Return what it holds; before the first step's end the random rows, drawn again."""
+        """Return the stored keys; before the first step's end the random rows, drawn again."""
         if self.keys.held is not None:
             return self.keys.held
         count, like = self.growth.drawn, batch.anchors

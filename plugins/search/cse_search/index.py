@@ -114,7 +114,7 @@ def model_sum(name: str, registry: Registry) -> str:
 
 
 def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
-    """Return what of the model or its settings is not as when an index was made."""
+    """Name what has changed in the model or its settings since an index was made."""
     was = index.about["settings"]
     names = {"model": "the model has changed", "pooling": "--pooling differs",
              "max_length": "--max-length differs", "prompt": "--prompt differs",

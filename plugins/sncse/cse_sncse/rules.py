@@ -113,7 +113,7 @@ def _is_adverb(word: Word) -> bool:
 
 
 def _is_plural(subject: list[Word]) -> bool | None:
-    """Return whether a subject is plural, None if unknown; its head is before its preposition."""
+    """Check whether a subject is plural, None if unknown; its head is before its preposition."""
     ends = (i for i, word in enumerate(subject) if i and word.low in _PREPOSITIONS)
     head = ([word for word in subject[: next(ends, None)] if _is_noun(word)] or subject)[-1]
     if head.low in _PLURALS or any(word.low == "and" for word in subject):

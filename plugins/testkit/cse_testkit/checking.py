@@ -236,7 +236,7 @@ def _module(name: str) -> Path:
 
 
 def _file(find: Callable[[Any], Any], name: Any) -> str:
-    """Return where something is, as a reader of this folder finds it; "" where it is not found."""
+    """Locate a definition, relative to this folder; "" where it is not found."""
     try:
         target = find(name)
         line = ""

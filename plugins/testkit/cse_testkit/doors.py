@@ -21,7 +21,7 @@ def doors() -> frozenset[str]:
 
 
 def behind_the_doors(package: str) -> dict[str, str]:
-    """Return what a package imports of the toolkit or of other plugins beside the doors.
+    """List a package's imports from the toolkit or other plugins that bypass the doors.
 
     Returns:
         Each module with the file and line that imports it first.

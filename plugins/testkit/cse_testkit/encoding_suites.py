@@ -292,7 +292,7 @@ class PoolerSuite(PartSuite):
 
 
 def _sources(tokens: TokenBatch, owner: int) -> set[int]:
-    """Return where the tokens of a sentence come from."""
+    """Return the source places of a sentence's tokens."""
     rows = (tokens.owner == owner).nonzero().squeeze(1)
     return set(
         tokens.source[ragged_index(tokens.offsets[:-1][rows], tokens.lengths[rows])].tolist()

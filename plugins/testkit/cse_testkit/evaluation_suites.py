@@ -62,7 +62,7 @@ class MetricSuite(RecordSuite):
     base = (Metric,)
 
     def pairs(self) -> Any:
-        """Return what ``compute`` gets as pairs: like a ``PairSet`` of cse-evaluation.
+        """Return the pairs for ``compute``: like a ``PairSet`` of cse-evaluation.
 
         It has ``pairs`` with ``sentence1``, ``sentence2`` and ``score``, the ``scale`` of these,
         and the distinct ``texts``. A suite may return another.

@@ -402,12 +402,12 @@ _OF_VARIANTS = (
 
 
 def _held(part: parts.Part) -> dict[str, Any]:
-    """Return what a part holds for itself alone, by path; what is shared is left out."""
+    """Return the state that only this part holds, by path; shared objects are left out."""
     return {path: value for path, value in snapshot(part).items() if not isinstance(value, int)}
 
 
 def _online_state(module: nn.Module) -> dict[str, Any]:
-    """Return what a part may not change of the online encoder, by the names of its modules."""
+    """Return the online encoder's state that a part may not change, by module name."""
     modules = dict(module.named_modules())
     drops = {name: layer for name, layer in modules.items() if isinstance(layer, nn.Dropout)}
     return {

@@ -45,7 +45,7 @@ for info in Installed().manager.infos:
 
 
 def heavy_imports(modules: Mapping[str, Sequence[str]]) -> str:
-    """Return which distribution's modules or records import something heavy; "" where none do."""
+    """Name the distribution whose modules or records import something heavy; "" where none do."""
     words = [sys.executable, "-c", _LIGHT, json.dumps(modules)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     return done.stderr.strip()[-300:] if done.returncode else ""
@@ -64,7 +64,7 @@ class PluginSuite(Suite):
     last: ClassVar[tuple[str, ...]] = ("two_processes_train_as_one",)
 
     def infos(self) -> list[PluginInfo]:
-        """Return what is known of its entry points of group ``cse``."""
+        """Return the records of its entry points of group ``cse``."""
         name, commands = canonicalize_name(self.distribution), self.commands()
         infos = [info for info in plugins_of().manager.infos if info.distribution == name]
         return [info for info in infos if info.key not in {point.info.key for point in commands}]

@@ -33,7 +33,7 @@ set_forkserver_preload([__name__])  # torch is imported once, whatever is starte
 
 
 def difference(parts: Parts, given: Given) -> str:
-    """Return what two processes do otherwise than one, the part's path first; "" where nothing.
+    """Describe how two processes differ from one, the part's path first; "" where they do not.
 
     Each part trains some steps without dropout, the last on a single row, which one process has
     alone. Both processes must end with the losses and the part's state of one process; of each

@@ -73,7 +73,7 @@ class Suite:
 
     @classmethod
     def installed(cls) -> Registry:
-        """Return where its parts are found."""
+        """Return the registry of its parts."""
         return cls.registry or installed_registry()
 
     def test_promises(self) -> None:

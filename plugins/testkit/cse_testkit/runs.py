@@ -78,7 +78,7 @@ def compose(
 
 @cache
 def _facts(encoder: Path) -> RunInfo:
-    """Return what is known of an encoder; recipes take it for the starter."""
+    """Return the facts of an encoder; recipes take it for the starter."""
     made = resolve(installed_registry(), kinds={"pool": ["mean"]}, model=str(encoder))
     return replace(made.facts, origin="starter")
 
@@ -147,7 +147,7 @@ class Rig:
 
     @property
     def scalars(self) -> tuple[dict[str, float], ...]:
-        """Return what each step logs: every loss's value and its parts."""
+        """Return the numbers that each step logs: every loss's value and its parts."""
         return tuple(
             {name: float(value) for name, value in {**result.parts, **result.logged}.items()}
             for result in self.results

@@ -37,7 +37,7 @@ class SourceSuite(Suite):
         return self.installed().source(self.source).spec
 
     def place(self) -> Any:
-        """Return what the sample's name stands for."""
+        """Return the place that the sample's name stands for."""
         spec = self.spec()
         name = self.sample or (spec.name if spec.is_dataset else "")
         if not name:

@@ -94,7 +94,7 @@ def tiny_corpus(rows: int = 24, columns: Columns = ("text",), *, sentences: int 
 
 
 def typed(columns: Columns) -> Mapping[str, str | Sequence[str]]:
-    """Return what each column has; a name alone is a column of texts."""
+    """Return the content of each column; a mere name is a column of texts."""
     return columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "text")
 
 

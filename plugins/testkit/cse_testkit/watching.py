@@ -104,7 +104,7 @@ def _frozen(leaf: Any) -> Any:
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """Return where two snapshots differ first, or None where they are equal."""
+    """Find the first path at which two snapshots differ, or None where they are equal."""
     for path in dict.fromkeys((*one, *other)):
         if path not in one or path not in other or one[path] != other[path]:
             return path or "its value"
