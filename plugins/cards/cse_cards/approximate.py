@@ -162,7 +162,7 @@ def nearest(
 
 
 def _fits(vectors: Tensor, device: torch.device) -> bool:
-    """Tell whether all vectors may lie on a GPU, with as much room beside them."""
+    """Check whether all vectors may lie on a GPU, with as much room beside them."""
     if device.type != "cuda":
         return False
     free, _ = torch.cuda.mem_get_info(device)

@@ -233,7 +233,7 @@ class Retrieved(NegativeStore):
         array, places = vectors.numpy(), np.arange(texts)
         index = FaissIndex(array, count)
 
-        def found(start: int, stop: int) -> Tensor:
+        def searched(start: int, stop: int) -> Tensor:
             rows = [np.empty((0, count), np.int32)]
             for first in range(start, stop, QUERIES):
                 some = slice(first, min(first + QUERIES, stop))
@@ -241,7 +241,7 @@ class Retrieved(NegativeStore):
                 ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
-        return ctx.shared(texts, found, QUERIES)
+        return ctx.shared(texts, searched, QUERIES)
 
     def _encoder(self) -> Encode:
         """Return a function that encodes with the named encoder, or with the run's current one."""

@@ -123,7 +123,7 @@ def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
 
 
 def is_index(path: str) -> bool:
-    """Tell whether a folder holds an index."""
+    """Check whether a folder holds an index."""
     return Path(path).expanduser().joinpath(_ABOUT).is_file()
 
 

@@ -144,7 +144,7 @@ def _class_name(label: str) -> str:
 def check(
     distribution: str, infos: Sequence[PluginInfo], *, with_pairs: bool = True
 ) -> Iterator[Asked]:
-    """Yield what becomes of every promise of an installed distribution.
+    """Yield the outcome of every promise of an installed distribution.
 
     Args:
         distribution: Its name.
@@ -200,7 +200,7 @@ def of_record(
 
 
 def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[Asked]:
-    """Yield what becomes of each pair of a distribution's part with every other installed one."""
+    """Yield the outcome of each pair of a distribution's part with every other installed one."""
     says = "Any two parts train a step together, or the composer says why not."
     for one, other in pairs(registry):
         ours = [part for part in (one, other) if part.distribution == distribution]

@@ -114,7 +114,7 @@ def _trained(parts: Parts, given: Given) -> dict[str, tuple[dict[str, Any], bool
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal, numbers as far as sums in another order allow."""
+    """Check whether two values are equal, numbers as far as sums in another order allow."""
     if not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return bool(one == other)
     if one.shape != other.shape or not one.is_floating_point():

@@ -85,7 +85,7 @@ class Suite:
 
 
 def ask(suite: type[Any], names: Collection[str] | None = None) -> Iterator[Asked]:
-    """Yield what becomes of every promise of a suite, or of some whatever comes before them."""
+    """Yield the outcome of every promise of a suite, or of some whatever comes before them."""
     broken = False
     for name in names_of(suite) if names is None else names:
         method = getattr(suite, _PREFIX + name)

@@ -89,7 +89,7 @@ class SourceSuite(Suite):
                         pass
 
     def _read(self, name: str) -> Iterator[Any]:
-        """Yield what is read of a name before it is refused."""
+        """Yield the rows of a name that are read before it is refused."""
         try:
             yield from load_factory(self.spec().factory)().rows(name, Wanted())
         except CseError as error:
