@@ -59,14 +59,14 @@ class HeldOutSet(DevSet):
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         asked: dict[tuple[int, str], None] = {}
         answers: list[str] = []
-        found = [*zip(keys, *_titled(held_out, every), strict=True)]
-        bodies = [without_title(title, text) for _, title, text in found]
+        parts = [*zip(keys, *_titled(held_out, every), strict=True)]
+        bodies = [without_title(title, text) for _, title, text in parts]
         repeated = {  # any encoder finds a text that repeats what asks for it
             key
-            for (key, title, _), body in zip(found, bodies, strict=True)
+            for (key, title, _), body in zip(parts, bodies, strict=True)
             if title and title.casefold() in body.casefold()
         }
-        for (key, title, text), body in zip(found, bodies, strict=True):
+        for (key, title, text), body in zip(parts, bodies, strict=True):
             pair = None if key in repeated else by_title(title, text)
             pair = pair or by_sentence("", body, _draw(text)) or by_half(body)
             answers.append(body if pair is None else pair.answer)
@@ -95,10 +95,10 @@ class HeldOutSet(DevSet):
         """
         ranks, places, near, vectors = self._ranks(encode, choosing=True)
         some = unit(vectors[:_SAMPLE])
-        scores = {name: float(100 * each.mean()) for name, each in _measures(ranks).items()}
-        own = np.argsort(-near, axis=1, kind="stable")[:, :FIRST]
-        common = [len({*a} & {*self._by_words[b]}) for a, b in zip(own, places, strict=True)]
-        scores["bm25_agreement"] = 100 * float(np.mean(common)) / own.shape[1]
+        scores = {name: float(100 * value.mean()) for name, value in _measures(ranks).items()}
+        top = np.argsort(-near, axis=1, kind="stable")[:, :FIRST]
+        common = [len({*a} & {*self._by_words[b]}) for a, b in zip(top, places, strict=True)]
+        scores["bm25_agreement"] = 100 * float(np.mean(common)) / top.shape[1]
         if (cosine := mean_cosine(some)) is not None:
             scores["mean_cosine"] = cosine
         return scores | {"effective_rank": effective_rank(singular_values(some))}
@@ -108,7 +108,7 @@ class HeldOutSet(DevSet):
         ranks, places, _, _ = self._ranks(encode, choosing=False)
         documents = np.array([self.asked[place][0] for place in places])
         values = next(iter(_measures(ranks).values()))
-        return np.array([values[documents == each].mean() for each in np.unique(documents)])
+        return np.array([values[documents == document].mean() for document in np.unique(documents)])
 
     def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
         """Compare both by a bootstrap of the documents (10,000 samples, 95 %)."""
@@ -122,7 +122,7 @@ class HeldOutSet(DevSet):
         word = "better" if better else "worse" if high < 0 else "no better"
         if not self.ordered:
             word += " (words in random order: finding them says nothing about real queries)"
-        before, after = (100 * each.mean() for each in (start, end))
+        before, after = (100 * values.mean() for values in (start, end))
         text = (
             f"{word}: nDCG@{FIRST} of {count:,} documents that did not select the checkpoint, "
             f"found by their titles or sentences: {before:.2f} at the start, {after:.2f} now "
@@ -144,15 +144,15 @@ class HeldOutSet(DevSet):
         if kind == "cosine":
             kind, one, other = "dot", unit(one), unit(other)
         scores = similarities(kind, one, other)
-        own = documents[chosen][:, None] == owners
-        best = np.where(own, scores, -np.inf).max(axis=1, keepdims=True)
-        return (~own & (scores >= best)).sum(axis=1), np.flatnonzero(chosen), scores, texts
+        paired = documents[chosen][:, None] == owners
+        best = np.where(paired, scores, -np.inf).max(axis=1, keepdims=True)
+        return (~paired & (scores >= best)).sum(axis=1), np.flatnonzero(chosen), scores, texts
 
     @cached_property
     def _by_words(self) -> NDArray[np.intp]:
         """Return the first texts of each question by BM25 ``[Q, 10]``."""
-        found = Bm25.of(self.texts).of_queries([question for _, question in self.asked])
-        return np.argsort(-found, axis=1, kind="stable")[:, :FIRST]
+        scores = Bm25.of(self.texts).of_queries([question for _, question in self.asked])
+        return np.argsort(-scores, axis=1, kind="stable")[:, :FIRST]
 
 
 class HeldOut(Suite):
@@ -178,8 +178,8 @@ def _draw(text: str) -> float:
 
 def _measures(ranks: NDArray[np.int64]) -> Mapping[str, NDArray[np.float64]]:
     """Return nDCG@10 with one relevant document, and the reciprocal rank, of each question."""
-    found = np.where(ranks < FIRST, 1 / np.log2(ranks + 2), 0.0)
-    return {f"ndcg@{FIRST}": found, "mrr": 1 / (ranks + 1)}
+    gains = np.where(ranks < FIRST, 1 / np.log2(ranks + 2), 0.0)
+    return {f"ndcg@{FIRST}": gains, "mrr": 1 / (ranks + 1)}
 
 
 def _finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -39,7 +39,7 @@ class Question(Augmenter):
     ) -> list[str]:
         """Return the question or the answer of each text."""
         titles = ctx.texts("title") if self.titled else [""] * len(x)
-        place, found, counts = (QUESTION, ANSWER).index(view.name), [], [0, 0]
+        place, texts, counts = (QUESTION, ANSWER).index(view.name), [], [0, 0]
         for title, text in zip(titles, x, strict=True):
             seed = derive_seed(self.seed, self.name, ctx.round, ctx.step, text)
             which, stays, *draws = torch.rand(
@@ -53,7 +53,7 @@ class Question(Augmenter):
                 pair, kind = asked or by_words(text, (draws[0], draws[1])), 1 if asked else 2
             if kind < 2:
                 counts[kind] += 1
-            found.append(pair[place])
+            texts.append(pair[place])
         for name, count in zip(("titles", "sentences"), counts, strict=True):
             ctx.log(f"{self.name}.{name}", count / max(len(x), 1))
-        return found
+        return texts

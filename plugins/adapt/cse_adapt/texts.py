@@ -32,7 +32,7 @@ def without_title(title: str, text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text."""
-    return [each for part in _END.split(text) if (each := part.strip())]
+    return [sentence for part in _END.split(text) if (sentence := part.strip())]
 
 
 def by_title(title: str, text: str) -> Pair | None:
@@ -51,7 +51,7 @@ def by_sentence(title: str, text: str, draw: float, *, keep: bool = False) -> Pa
         keep: Whether it also stays in the text.
     """
     pieces = sentences(without_title(title, text))
-    able = [place for place, each in enumerate(pieces) if _words(each) >= LEAST_WORDS]
+    able = [place for place, piece in enumerate(pieces) if _words(piece) >= LEAST_WORDS]
     if len(pieces) < 2 or not able:
         return None
     place = able[int(draw * len(able))]
@@ -77,21 +77,21 @@ def by_words(text: str, draws: tuple[float, float]) -> Pair:
 
 
 def in_order(texts: Sequence[str]) -> bool:
-    """Return whether neighbouring words recur, as in language; True for fewer than 5,000 words.
+    """Check whether neighbouring words recur, as in language; True for fewer than 5,000 words.
 
     Texts of language hold at most 0.95 times as many distinct pairs of neighbours as the same words
     shuffled inside each text, shuffled texts 0.99 times: measured on abstracts, news, titles,
     questions and captions. From 0.97 up, the words are in random order.
     """
     units = units_of(texts)[0]
-    each = [units(text)[:_LENGTH] for text in texts]
-    if sum(map(len, each)) < _WORDS:
+    rows = [units(text)[:_LENGTH] for text in texts]
+    if sum(map(len, rows)) < _WORDS:
         return True
-    pairs = len({pair for words in each for pair in pairwise(words)})
+    pairs = len({pair for words in rows for pair in pairwise(words)})
     draws = random.Random(0)
-    for words in each:
+    for words in rows:
         draws.shuffle(words)
-    return pairs < _RECURRING * len({pair for words in each for pair in pairwise(words)})
+    return pairs < _RECURRING * len({pair for words in rows for pair in pairwise(words)})
 
 
 def _split(text: str) -> tuple[list[str], str]:

@@ -51,8 +51,8 @@ def measure(
         hint = "start it without torchrun"
         raise CseError("measures a single process", where="cse bench", hint=hint)
     # No schedule ends before the last step.
-    own = {"precision": precisions[0], "max_steps": WARM_STEPS + rounds * (1 + steps) + 1}
-    train = composition.train.model_copy(update=own)
+    changes = {"precision": precisions[0], "max_steps": WARM_STEPS + rounds * (1 + steps) + 1}
+    train = composition.train.model_copy(update=changes)
     with Session(replace(composition, train=train), plugins=plugins, reporter=reporter) as session:
         gc.collect()  # what loading left behind is collected in no timed step
         work = {name: Steps(session.with_precision(name)) for name in precisions}
@@ -77,7 +77,7 @@ class Steps:
         return self.session.step(next(self._full)).tokens
 
     def wait(self) -> None:
-        """Return when the device has done what it was given."""
+        """Wait until the device has finished its work."""
         if self.session.device.type != "cpu":
             torch.accelerator.synchronize(self.session.device)
 
@@ -139,7 +139,7 @@ def _measure(
         threads=torch.get_num_threads(),
         rows=len(session.corpus),
         batch_size=size,
-        tokens_per_step=sum(tokens for own in timed.values() for _, tokens in own)
+        tokens_per_step=sum(tokens for counts in timed.values() for _, tokens in counts)
         / (steps * rounds * len(names)),
         rounds=rounds,
         steps=steps,

@@ -96,14 +96,14 @@ class BenchReport:
             f"{self.rows:,} rows of {', '.join(composition.data.path)}, batches of "
             f"{self.batch_size}, {self.tokens_per_step:,.0f} real tokens a step"
         )
-        table = plain_table("", ("", *(each.name for each in measured)))
-        speed = [each.sentences_per_second.format(",.1f") for each in measured]
+        table = plain_table("", ("", *(item.name for item in measured)))
+        speed = [item.sentences_per_second.format(",.1f") for item in measured]
         table.add_row("sentences/s", *speed)
-        speed = [each.tokens_per_second.format(",.0f") for each in measured]
+        speed = [item.tokens_per_second.format(",.0f") for item in measured]
         table.add_row("real tokens/s", *speed)
-        times = [each.seconds_per_step.format(",.1f", 1000) for each in measured]
+        times = [item.seconds_per_step.format(",.1f", 1000) for item in measured]
         table.add_row("ms a step", *times)
-        peaks = [each.peak_memory for each in measured]
+        peaks = [item.peak_memory for item in measured]
         table.add_row("peak memory", *(f"{n / 2**20:,.0f} MB" if n else "-" for n in peaks))
         table.caption = "the timed steps of one round"
         if self.rounds > 1:
@@ -111,18 +111,18 @@ class BenchReport:
         say_table(table)
         table = plain_table("", ("where the time of a step goes", *(e.name for e in measured)))
         for category in CATEGORIES:
-            parts = [each.where.get(category, 0.0) for each in measured]
+            parts = [item.where.get(category, 0.0) for item in measured]
             if any(parts):
                 table.add_row(category, *(f"{part:.1%}" for part in parts))
         say_table(table)
-        for each in measured:
-            share = each.where.get(PRODUCTS, 0.0)
-            echo(f"limit in {each.name}: all but its matrix products is {1 - share:.0%} of a step")
+        for item in measured:
+            share = item.where.get(PRODUCTS, 0.0)
+            echo(f"limit in {item.name}: all but its matrix products is {1 - share:.0%} of a step")
         if (advice := self.advice()) is not None:
             echo(advice)
 
     def advice(self) -> str | None:
-        """Return which precision to train in, and what to type; None where one was measured."""
+        """Recommend a precision and what to type for it; None where only one was measured."""
         if self.gain is None:
             return None
         faster = "bf16" if self.gain.median >= GAIN else "fp32"
@@ -146,7 +146,7 @@ class BenchReport:
             "model": composition.model.name,
             "data": list(composition.data.path),
             **values,
-            "precisions": {each.name: asdict(each) for each in self.precisions},
+            "precisions": {item.name: asdict(item) for item in self.precisions},
             "gain": None if self.gain is None else asdict(self.gain),
             "advice": self.advice(),
         }

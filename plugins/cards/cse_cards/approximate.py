@@ -29,18 +29,18 @@ _TRAINED_ON = 64
 
 
 def through_faiss(index: str, vectors: int, where: str) -> bool:
-    """Return whether neighbours of so many vectors are found through faiss.
+    """Decide whether to search the neighbours of so many vectors with faiss.
 
     ``auto`` takes it where it is installed and there are more than ``MANY`` vectors.
 
     Raises:
         CseError: If faiss is wanted and not installed.
     """
-    there = find_spec("faiss") is not None
-    if index == "faiss" and not there:
+    installed = find_spec("faiss") is not None
+    if index == "faiss" and not installed:
         hint = "pip install faiss-cpu, or take exact"
         raise CseError("faiss is not installed", where=where, value=index, hint=hint)
-    return index == "faiss" or (index == "auto" and there and vectors > MANY)
+    return index == "faiss" or (index == "auto" and installed and vectors > MANY)
 
 
 class FaissIndex:
@@ -74,13 +74,13 @@ class FaissIndex:
         self._index.train(np.ascontiguousarray(vectors[some]))
         for start in range(0, rows, 2**18):
             self._index.add(np.ascontiguousarray(vectors[start : start + 2**18]))
-        own = _drawn(draw, rows, SAMPLE)
-        held = torch.from_numpy(vectors)
-        wanted = nearest(held, held[own], count, torch.from_numpy(own)).numpy()
+        sample = _drawn(draw, rows, SAMPLE)
+        matrix = torch.from_numpy(vectors)
+        wanted = nearest(matrix, matrix[sample], count, torch.from_numpy(sample)).numpy()
         self._index.nprobe = 1
         while True:
-            found = self.search(vectors[own], count, own)
-            hits = sum(len(np.intersect1d(*pair)) for pair in zip(found, wanted, strict=True))
+            result = self.search(vectors[sample], count, sample)
+            hits = sum(len(np.intersect1d(*pair)) for pair in zip(result, wanted, strict=True))
             self.recall = hits / max(1, wanted.size)
             if self.recall >= ENOUGH or self._index.nprobe >= lists:
                 break
@@ -88,7 +88,7 @@ class FaissIndex:
         size = (rows + lists) * dimension * 4 + rows * 8
         self.report = (
             f"faiss: {rows:,} vectors in {lists:,} lists, {self._index.nprobe:,} looked at: finds "
-            f"{100 * self.recall:.1f} % of the exact nearest {count} (of {len(own):,} queries); "
+            f"{100 * self.recall:.1f} % of the exact nearest {count} (of {len(sample):,} queries); "
             f"{size / 1e6:,.0f} MB, made in {time.monotonic() - began:.0f} s"
         )
 
@@ -138,15 +138,15 @@ def nearest(
         ``[Q, count]`` int32 rows of ``vectors``, on the CPU.
     """
     device = torch.device(device)
-    there = vectors.to(device) if _fits(vectors, device) else vectors
-    found = torch.empty(len(queries), count, dtype=torch.int32)
+    matrix = vectors.to(device) if _fits(vectors, device) else vectors
+    result = torch.empty(len(queries), count, dtype=torch.int32)
     for first in range(0, len(queries), at_once):
         wanted = queries[first : first + at_once].to(device)
         mine = own[first : first + at_once]
         best = torch.empty(len(wanted), 0, device=device)
         who = torch.empty(len(wanted), 0, dtype=torch.long, device=device)
         for start in range(0, len(vectors), block):
-            scores = wanted @ there[start : start + block].to(device).T
+            scores = wanted @ matrix[start : start + block].to(device).T
             width = scores.shape[1]
             inside = torch.nonzero((mine >= start) & (mine < start + width)).squeeze(1)
             scores[inside.to(device), (mine[inside] - start).to(device)] = -torch.inf
@@ -155,14 +155,14 @@ def nearest(
             if best.shape[1] > count:
                 best, order = best.topk(count, dim=1)
                 who = who.gather(1, order)
-        found[first : first + at_once] = who.to("cpu", torch.int32)
+        result[first : first + at_once] = who.to("cpu", torch.int32)
         if progress is not None:
             progress(first + len(wanted), len(queries))
-    return found
+    return result
 
 
 def _fits(vectors: Tensor, device: torch.device) -> bool:
-    """Tell whether all vectors may lie on a GPU, with as much room beside them."""
+    """Check whether all vectors may lie on a GPU, with as much room beside them."""
     if device.type != "cuda":
         return False
     free, _ = torch.cuda.mem_get_info(device)

@@ -52,7 +52,7 @@ class RoundTexts:
         return len(self.distinct)
 
     def numbers(self, rows: Tensor) -> Tensor:
-        """Return which of the U texts rows ``[B]`` of the round have."""
+        """Return the numbers, among the U texts, of rows ``[B]`` of the round."""
         return torch.searchsorted(self.distinct, self.text_ids[rows - self.first])
 
     def texts(self, numbers: Tensor) -> list[str]:
@@ -136,13 +136,13 @@ class Retrieved(NegativeStore):
         if self.known is None or not any(name == self.options.view for name, _ in negatives.blocks):
             return negatives
         device = batch.anchors.device
-        own, drawn = (
-            each.to(device, non_blocking=True)
-            for each in (self.known.numbers(ctx.rows.cpu()), self._drawn(ctx))
+        number, drawn = (
+            item.to(device, non_blocking=True)
+            for item in (self.known.numbers(ctx.rows.cpu()), self._drawn(ctx))
         )
         view = batch.views[self.options.view][batch.level]
         retrieved = drawn[view.owner, view.text]
-        same = own[batch.owner].unsqueeze(1) == retrieved.unsqueeze(0)
+        same = number[batch.owner].unsqueeze(1) == retrieved.unsqueeze(0)
         mask, log_weights = negatives.mask.clone(), negatives.log_weights.clone()
         for name, block in negatives.spans():
             if name == self.options.view:
@@ -170,9 +170,9 @@ class Retrieved(NegativeStore):
         if self.known is None or self.near is None:
             raise RuntimeError(f"{self.name} has no neighbours to draw from")
         near = self.near[:, self.options.skip :]
-        there = near.shape[1]
-        draws = torch.rand(len(ctx.rows), there, generator=ctx.generator(f"{self.name}.draw"))
-        chosen = draws.topk(min(self.options.take, there), dim=1).indices
+        width = near.shape[1]
+        draws = torch.rand(len(ctx.rows), width, generator=ctx.generator(f"{self.name}.draw"))
+        chosen = draws.topk(min(self.options.take, width), dim=1).indices
         numbers = self.known.numbers(ctx.rows.cpu())
         return near[numbers].gather(1, chosen).long()
 
@@ -195,17 +195,17 @@ class Retrieved(NegativeStore):
         first = encode(known.texts(numbers[0]))
         with room(len(known), first.shape[1]) as vectors:
             done = 0
-            for each in numbers:
-                found = encode(known.texts(each)) if done else first
-                if not bool(found.isfinite().all()):
+            for part in numbers:
+                rows = encode(known.texts(part)) if done else first
+                if not bool(rows.isfinite().all()):
                     raise CseError(
                         "the encoder returns vectors that are not finite, which have no neighbours",
                         where=f"negatives.{self.name}.model",
                         value=self.options.model,
                         hint="name another encoder, or train in fp32 or with a lower train.lr",
                     )
-                vectors[done : done + len(each)] = unit(found)
-                done += len(each)
+                vectors[done : done + len(part)] = unit(rows)
+                done += len(part)
                 ctx.progress(done, len(known), f"{self.name}: texts encoded")
             return self._nearest(vectors, ctx)
 
@@ -230,21 +230,21 @@ class Retrieved(NegativeStore):
                 ),
                 QUERIES,
             )
-        held, own = vectors.numpy(), np.arange(texts)
-        index = FaissIndex(held, count)
+        array, places = vectors.numpy(), np.arange(texts)
+        index = FaissIndex(array, count)
 
-        def found(start: int, stop: int) -> Tensor:
+        def searched(start: int, stop: int) -> Tensor:
             rows = [np.empty((0, count), np.int32)]
             for first in range(start, stop, QUERIES):
                 some = slice(first, min(first + QUERIES, stop))
-                rows.append(index.search(held[some], count, own[some]).astype(np.int32))
+                rows.append(index.search(array[some], count, places[some]).astype(np.int32))
                 ctx.progress(some.stop - start, stop - start, f"{what} ({index.report})")
             return torch.from_numpy(np.concatenate(rows))
 
-        return ctx.shared(texts, found, QUERIES)
+        return ctx.shared(texts, searched, QUERIES)
 
     def _encoder(self) -> Encode:
-        """Return what encodes by the named encoder, or by the run's own as it is then."""
+        """Return a function that encodes with the named encoder, or with the run's current one."""
         return self.setup.text_encoder(self.options.model, self.options.pool)
 
 

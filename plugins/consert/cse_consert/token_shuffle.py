@@ -31,8 +31,8 @@ class TokenShuffle(Augmenter):
         row = x.row_of_token()
         among = torch.ones_like(x.special) if self.options.tokens == "all" else ~x.special
         if self.options.rate < 1:
-            there = torch.zeros(x.rows, dtype=torch.long).index_add_(0, row, among.long())
-            count = (there.double() * self.options.rate).long()
+            sizes = torch.zeros(x.rows, dtype=torch.long).index_add_(0, row, among.long())
+            count = (sizes.double() * self.options.rate).long()
             among = sample_in_rows(row, count, _uniform(len(row), draws), among)
         moved = among.nonzero().squeeze(1)
         order = torch.argsort(_uniform(len(moved), draws))

@@ -34,20 +34,20 @@ class Crop(Augmenter):
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> list[str]:
         """Return a span of each text; of a text of one word the text."""
-        place, found, by_words = self.views_of_it.index(view.name), [], 0
+        place, cropped, by_words = self.views_of_it.index(view.name), [], 0
         for text in x:
             spans = self._spans(text)
             seed = derive_seed(self.seed, self.name, ctx.round, ctx.step, text)
             draws = torch.Generator().manual_seed(seed)
             if len(spans) > 1:
                 order = torch.randperm(len(spans), generator=draws).tolist()
-                found.append(spans[order[place % len(spans)]])
+                cropped.append(spans[order[place % len(spans)]])
             else:
                 by_words += 1
                 drawn = torch.rand(len(self.views_of_it), 2, generator=draws)[place].tolist()
-                found.append(self._words(text.split(), *drawn) or text)
+                cropped.append(self._words(text.split(), *drawn) or text)
         ctx.log(f"{self.name}.by_words", by_words / max(len(x), 1))
-        return found
+        return cropped
 
     def _spans(self, text: str) -> list[str]:
         options = self.options
@@ -74,4 +74,4 @@ def spans(text: str, sentences: int, shortest: int, longest: int) -> list[str]:
     pieces = [piece.strip() for piece in text.split(".") if shortest <= len(piece) <= longest]
     last = len(pieces) - sentences
     chosen = [pieces[first : first + sentences] for first in range(last + 1)]
-    return ["".join(f"{piece}. " for piece in each) for each in chosen]
+    return ["".join(f"{piece}. " for piece in span) for span in chosen]

@@ -75,7 +75,7 @@ def published_terms(
     mask = negatives.mask
     entries = 1 + (~mask).sum(dim=1)
     losses = torch.stack(
-        [_entropies(own, weighed, mask) / entries for own in positive.unbind(dim=1)], dim=1
+        [_entropies(column, weighed, mask) / entries for column in positive.unbind(dim=1)], dim=1
     )
     return mean_over_positives(losses, targets)
 

@@ -115,9 +115,9 @@ class EncoderLayers(nn.Module):
         x = encoder.input_embeddings(words, rows.positions, rows.offsets)
         layers = layers_like_bert(encoder)
         for layer, cross, norm in zip(layers, self.cross, self.norms, strict=True):
-            own = layer.attention.self
-            made = own.query(x), own.key(x), own.value(x)
-            seen = attend_to_earlier(*made, rows, self.heads, own.dropout)
+            attention = layer.attention.self
+            made = attention.query(x), attention.key(x), attention.value(x)
+            seen = attend_to_earlier(*made, rows, self.heads, attention.dropout)
             x = layer.attention.output(seen, x)
             x = norm(x + cross(vectors, rows.row))
             x = layer.output(layer.intermediate(x), x)
@@ -130,7 +130,7 @@ def layers_like_bert(encoder: Encoder) -> list[Any]:
     names = ("attention.self.query", "attention.self.dropout", "attention.output", "intermediate",
              "output.LayerNorm")  # fmt: skip
     known = [{name for name, _ in layer.named_modules()} for layer in layers]
-    return layers if all(name in each for each in known for name in names) else []
+    return layers if all(name in inner for inner in known for name in names) else []
 
 
 class NewLayers(nn.Module):

@@ -43,9 +43,9 @@ class Reconstruction(nn.Module, TokenLoss):
                 source = encoder if kind == "tied" else copy
                 self.decoder = EncoderLayers(source, head, setup.dimension, kind == "copy")
         # The encoder's own weights are in the checkpoint once, as the encoder's.
-        of_encoder = {id(each) for each in encoder.parameters()}
+        of_encoder = {id(weight) for weight in encoder.parameters()}
         named = self.named_parameters(remove_duplicate=False)
-        self._shared = frozenset(name for name, each in named if id(each) in of_encoder)
+        self._shared = frozenset(name for name, weight in named if id(weight) in of_encoder)
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return the cross entropies of the tokens of these rows' texts, and their number."""

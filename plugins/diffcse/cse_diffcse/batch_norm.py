@@ -39,14 +39,14 @@ class BatchNormMlp(nn.Module, Transform):
         self, views: Mapping[str, Embeddings], ctx: StepContext
     ) -> Mapping[str, Embeddings]:
         """Return all views of the run's dimension, changed."""
-        own = {n: v for n, v in views.items() if v.vectors.shape[1] == self.dimension}
-        if not own:
+        kept = {n: v for n, v in views.items() if v.vectors.shape[1] == self.dimension}
+        if not kept:
             return {}
-        rows = torch.cat([view.vectors for view in own.values()])
-        made = torch.split(self.mapped(rows), [len(view) for view in own.values()])
+        rows = torch.cat([view.vectors for view in kept.values()])
+        made = torch.split(self.mapped(rows), [len(view) for view in kept.values()])
         return {
             name: replace(view, vectors=vectors)
-            for (name, view), vectors in zip(own.items(), made, strict=True)
+            for (name, view), vectors in zip(kept.items(), made, strict=True)
         }
 
     def mapped(self, rows: Tensor) -> Tensor:

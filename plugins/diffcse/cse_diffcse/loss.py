@@ -78,14 +78,14 @@ class ReplacedTokens(nn.Module, TokenLoss):
         words = encoder.word_embeddings(seen)
         scores: Tensor = head(encoder(words, tokens.positions, tokens.offsets).last)
         if options.fill == "argmax":
-            found = scores.argmax(dim=1)
+            fills = scores.argmax(dim=1)
         else:
             upto = scores.float().softmax(dim=1).cumsum(dim=1)
             drawn = ctx.uniform(f"sample {name}", tokens).to(upto.device)
             drawn = (drawn * upto[:, -1])[:, None]
-            found = torch.searchsorted(upto, drawn, right=True).squeeze(1)
-            found = found.clamp_max(scores.shape[1] - 1)
-        return torch.where(open_to, found, tokens.ids), judged
+            fills = torch.searchsorted(upto, drawn, right=True).squeeze(1)
+            fills = fills.clamp_max(scores.shape[1] - 1)
+        return torch.where(open_to, fills, tokens.ids), judged
 
     def _masked(self, name: str, tokens: TokenBatch, ctx: StepContext) -> tuple[Tensor, Tensor]:
         """Return ``[T]`` which tokens are chosen, and the ids that the generator sees."""

@@ -67,15 +67,15 @@ class _Lists(Loss):
         absent = ~torch.cat([seen, *(block.seen for block in blocks)], dim=1)
         positives = paired_similarity(batch.anchors, targets.vectors, kind)  # [A, P]
         losses = [
-            self.terms(torch.cat([own.unsqueeze(1), others], dim=1), teacher, absent)
-            for own in positives.unbind(dim=1)
+            self.terms(torch.cat([column.unsqueeze(1), others], dim=1), teacher, absent)
+            for column in positives.unbind(dim=1)
         ]
         terms = mean_over_positives(torch.stack(losses, dim=1), targets)
         return LossOutput(reduce_terms(terms, targets, self.options.reduction))
 
     def _blocks(self, batch: Batch, targets: Positives) -> list[_Block]:
         """Return the candidates beside the positive, those of the target first."""
-        whole, found = self.options.candidates == "batch", []
+        whole, blocks = self.options.candidates == "batch", []
         if whole:
             many = targets.vectors.shape[1]
             owner = batch.owner.repeat_interleave(many)
@@ -83,14 +83,14 @@ class _Lists(Loss):
             if targets.weights is not None:
                 seen = seen & (targets.weights.flatten() > 0)
             vectors = targets.vectors.flatten(0, 1)
-            found.append(_Block(vectors, seen, owner, self.options.target))
+            blocks.append(_Block(vectors, seen, owner, self.options.target))
         for name in self.options.views:
             rows = batch.views.get(name, {}).get(SENTENCE)
             if rows is not None:
                 seen = rows.owner.unsqueeze(0) == batch.owner.unsqueeze(1)
                 seen = torch.ones_like(seen) if whole else seen
-                found.append(_Block(rows.vectors, seen, rows.owner, name, rows.slot))
-        return found
+                blocks.append(_Block(rows.vectors, seen, rows.owner, name, rows.slot))
+        return blocks
 
     def _compared(self, batch: Batch, blocks: list[_Block], ctx: StepContext) -> Tensor:
         """Return ``[A, 1 + N]`` similarities of the teacher's vectors."""
@@ -98,23 +98,23 @@ class _Lists(Loss):
         anchors, positives = (
             taught(ctx, view, branch, batch)[batch.owner] for view in ("anchor", target)
         )
-        found = [paired_similarity(anchors, positives.unsqueeze(1), kind)]
+        parts = [paired_similarity(anchors, positives.unsqueeze(1), kind)]
         for block in blocks:
             if block.slot is None:
                 others = taught(ctx, block.view, branch, batch)[block.owner]
             else:
                 others = _of(ctx.vectors(block.view, branch)[SENTENCE], block.owner, block.slot)
-            found.append(similarity(anchors, others, kind))
-        return torch.cat(found, dim=1)
+            parts.append(similarity(anchors, others, kind))
+        return torch.cat(parts, dim=1)
 
     def _scored(self, batch: Batch, blocks: list[_Block], ctx: StepContext) -> Tensor:
         """Return ``[A, 1 + N]`` scores of columns; beside margins the negatives have zero."""
         first, *others = self.options.scores
-        found = [ctx.values(first)[batch.owner].unsqueeze(1)]
+        parts = [ctx.values(first)[batch.owner].unsqueeze(1)]
         for number, block in enumerate(blocks):
             values = ctx.values(others[number]) if others else ctx.values(first) * 0
-            found.append(values[block.owner].unsqueeze(0).expand(len(batch.anchors), -1))
-        return torch.cat(found, dim=1)
+            parts.append(values[block.owner].unsqueeze(0).expand(len(batch.anchors), -1))
+        return torch.cat(parts, dim=1)
 
 
 class MarginMse(_Lists):
@@ -127,8 +127,8 @@ class MarginMse(_Lists):
     def terms(self, student: Tensor, teacher: Tensor, absent: Tensor) -> Tensor:
         """Return ``[A]`` means over the candidates."""
         apart = (student[:, :1] - student[:, 1:]) - (teacher[:, :1] - teacher[:, 1:])
-        there = ~absent[:, 1:]
-        return (apart.square() * there).sum(dim=1) / there.sum(dim=1).clamp_min(1)
+        kept = ~absent[:, 1:]
+        return (apart.square() * kept).sum(dim=1) / kept.sum(dim=1).clamp_min(1)
 
 
 class Kl(_Lists):

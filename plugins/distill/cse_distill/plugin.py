@@ -64,8 +64,8 @@ def _with_views(options: ListOptions, facts: RunInfo) -> ListOptions:
     """Name the views of negatives, and refuse scores that are not as many."""
     from cse_distill.options import KlOptions
 
-    found = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
-    views, count = options.views or found, len(options.scores)
+    negatives = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
+    views, count = options.views or negatives, len(options.scores)
     margins = not isinstance(options, KlOptions) and count == 1
     if count and not margins and count != 1 + len(views):
         names = ", ".join(("positive", *views))

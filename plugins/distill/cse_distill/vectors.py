@@ -51,10 +51,10 @@ class Mse(nn.Module, Loss):
         """Return ``[A, P]`` distances of ``[A, P, D]`` from ``[A, 1, D]``."""
         if self.map is not None:
             student = self.map(student)
-        wanted, found = teacher.shape[-1], student.shape[-1]
-        if wanted != found:
+        wanted, given = teacher.shape[-1], student.shape[-1]
+        if wanted != given:
             raise CseError(
-                f"{self.options.teacher} has vectors of {wanted} dimensions, the model of {found}",
+                f"{self.options.teacher} has vectors of {wanted} dimensions, the model of {given}",
                 where=f"loss.{self.name}.dimension",
                 value=self.options.dimension,
                 hint=f"--loss.{self.name}.dimension {wanted} trains a linear layer between them",

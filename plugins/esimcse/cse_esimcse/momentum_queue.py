@@ -27,10 +27,10 @@ class MomentumQueue(NegativeStore):
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
         """Return all that it holds; None before the first step has left something."""
-        held = self.queue.held
-        if not held:
+        keys = self.queue.held
+        if not keys:
             return None
-        return held.negatives(len(batch.anchors), name=self.name, view=self.options.view)
+        return keys.negatives(len(batch.anchors), name=self.name, view=self.options.view)
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Append this step's vectors and let the oldest go."""

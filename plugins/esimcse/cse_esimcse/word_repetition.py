@@ -79,7 +79,7 @@ class WordRepetition(Augmenter):
         return replace(longer, positions=positions_in_order(places, longer.offsets))
 
     def _places(self, x: TokenBatch, units: Units, again: Tensor) -> Tensor:
-        """Return where tokens and copies stand in their rows, if positions were permuted too.
+        """Return sort keys of tokens and copies in their rows, also for permuted positions.
 
         A copy of a unit comes right behind the last of its tokens.
         """
@@ -147,9 +147,9 @@ def fixed_draws(tokens: TokenBatch, seed: int) -> tuple[Tensor, Tensor]:
     place = positions_of(tokens.offsets).numpy().astype(np.uint64)
     ids = tokens.ids.cpu().numpy().astype(np.uint64)
     start = np.uint64(seed)
-    each = _mix(_mix(ids + start) + place * _STRIDE)
+    hashes = _mix(_mix(ids + start) + place * _STRIDE)
     # Sums modulo 2**64, so that the difference of two of them is the sum of a row.
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(each, dtype=np.uint64)])
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
     offsets = tokens.offsets.numpy()
     row = _mix(sums[offsets[1:]] - sums[offsets[:-1]] + start)
     rows = np.repeat(row, tokens.lengths.numpy())

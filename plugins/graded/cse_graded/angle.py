@@ -25,7 +25,7 @@ class Angle(Ranking):
     def of_pairs(self, left: Tensor, right: Tensor) -> Tensor:
         """Return ``[A, P]`` similarities of the angles, 0 to the root of 2."""
         odd = left.shape[-1] % 2
-        one, other = (pad(unit(each), (0, odd)) for each in (left, right))
+        one, other = (pad(unit(side), (0, odd)) for side in (left, right))
         half = one.shape[-1] // 2
         # Re of a conj(b) is the cosine, Im the cosine with b turned by a quarter.
         turned = torch.cat([-other[..., half:], other[..., :half]], dim=-1)

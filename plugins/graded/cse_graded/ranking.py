@@ -30,8 +30,8 @@ class Ranking(Loss):
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
     ) -> LossOutput:
         """Return the loss of the batch, over the pairs whose positive has a weight."""
-        similar, scores, there = _pairs(self.of_pairs, batch, targets, ctx, self.options)
-        return LossOutput(ranked(similar / self.options.temperature, scores, there))
+        similar, scores, present = _pairs(self.of_pairs, batch, targets, ctx, self.options)
+        return LossOutput(ranked(similar / self.options.temperature, scores, present))
 
 
 def ranked(logits: Tensor, scores: Tensor, there: Tensor) -> Tensor:
@@ -60,18 +60,18 @@ def _pairs(
     similar = similarity(batch.anchors, targets.vectors)  # [A, P]
     ones = torch.ones_like(similar[:, 0])
     scores = ones if options.column is None else ctx.values(options.column)[batch.owner]
-    there = torch.ones_like(similar, dtype=torch.bool)
+    present = torch.ones_like(similar, dtype=torch.bool)
     if targets.weights is not None:
-        there = targets.weights > 0
-    found = [(similar, scores.unsqueeze(1).expand_as(similar), there)]
+        present = targets.weights > 0
+    blocks = [(similar, scores.unsqueeze(1).expand_as(similar), present)]
     for name, role in batch.roles.items() if options.own_negatives else ():
         rows = batch.views.get(name, {}).get(SENTENCE) if role == "negative" else None
         if rows is not None and len(rows):
             same = rows.owner.unsqueeze(1) == batch.owner.unsqueeze(0)  # [N, A]
-            own = same.to(torch.uint8).argmax(dim=1)
-            similar = similarity(batch.anchors[own], rows.vectors.unsqueeze(1))
-            found.append((similar, 1 - scores[own].unsqueeze(1), same.any(dim=1, keepdim=True)))
-    similar, scores, there = (
-        torch.cat([e.flatten() for e in each]) for each in zip(*found, strict=True)
+            first = same.to(torch.uint8).argmax(dim=1)
+            similar = similarity(batch.anchors[first], rows.vectors.unsqueeze(1))
+            blocks.append((similar, 1 - scores[first].unsqueeze(1), same.any(dim=1, keepdim=True)))
+    similar, scores, present = (
+        torch.cat([e.flatten() for e in column]) for column in zip(*blocks, strict=True)
     )
-    return similar, scores, there
+    return similar, scores, present

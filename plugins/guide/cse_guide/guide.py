@@ -36,10 +36,10 @@ class Guide(NegativeStore):
         if not judged:
             return negatives
         pairs = [self._by_owner(view, batch, ctx) for view in ("anchor", options.view)]
-        own = paired_similarity(pairs[0], pairs[1].unsqueeze(1)).squeeze(1)  # [B]
-        slack = own.abs() * options.margin if options.strategy == "relative" else options.margin
+        cosine = paired_similarity(pairs[0], pairs[1].unsqueeze(1)).squeeze(1)  # [B]
+        slack = cosine.abs() * options.margin if options.strategy == "relative" else options.margin
         # Equal texts are summed in another order: what differs by rounding is equal.
-        most = (own - slack + 16 * torch.finfo(own.dtype).eps)[batch.owner].unsqueeze(1)
+        most = (cosine - slack + 16 * torch.finfo(cosine.dtype).eps)[batch.owner].unsqueeze(1)
         anchors = pairs[0 if batch.view == "anchor" else 1][batch.owner]
         log_weights = negatives.log_weights.clone()
         removed, known = [], []
@@ -85,7 +85,7 @@ SLOTS = 2**20
 """More than a sentence has rows in a view."""
 
 
-def _of(found: Embeddings, rows: Tensor, row: Tensor, slot: Tensor) -> Tensor:
+def _of(given: Embeddings, rows: Tensor, row: Tensor, slot: Tensor) -> Tensor:
     """Return ``[N, D']`` the vectors of texts with these corpus rows and slots."""
-    known = rows[found.owner] * SLOTS + found.slot
-    return found.vectors[places_of(row * SLOTS + slot, known)]
+    known = rows[given.owner] * SLOTS + given.slot
+    return given.vectors[places_of(row * SLOTS + slot, known)]

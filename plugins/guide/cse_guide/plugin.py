@@ -31,23 +31,23 @@ def _encoded(options: GuideOptions) -> tuple[str, ...]:
 
 def _with_views(options: GuideOptions, facts: RunInfo) -> GuideOptions:
     """Name the views of hard negatives."""
-    found = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
-    return options.model_copy(update={"views": options.views or found})
+    negatives = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
+    return options.model_copy(update={"views": options.views or negatives})
 
 
 def _warnings(options: GuideOptions, facts: RunInfo) -> list[str]:
     """Warn of a positive that is the anchor's own text, and of a guide that is the model."""
     columns = [facts.views.get(name, {}).get("column") for name in ("anchor", options.view)]
-    found = []
+    lines = []
     if columns[0] is not None and columns[0] == columns[1] and options.margin <= 0:
-        found.append(
+        lines.append(
             f"anchor and {options.view} are one text, so that nothing is more similar: "
             "margin = 0.1 removes what has a cosine above 0.9"
         )
     if facts.branches.get(str(options.branch), {}).get("model") == "self":
         line = f"its guide is {facts.model} itself: --branch.{options.branch}.model MODEL"
-        found.append(f"{line} names another")
-    return found
+        lines.append(f"{line} names another")
+    return lines
 
 
 @hookimpl

@@ -27,7 +27,7 @@ class Entailment(Loss):
         options = self.options
         texts = batch.views[options.sentences][SENTENCE]
         ordered, order = torch.sort(texts.owner)
-        own = order[torch.searchsorted(ordered, batch.owner)]
+        place = order[torch.searchsorted(ordered, batch.owner)]
         others = Negatives.of(
             texts.vectors,
             len(batch.anchors),
@@ -37,7 +37,7 @@ class Entailment(Loss):
         )
         terms = infonce_terms(
             batch.anchors,
-            Positives(texts.vectors[own].unsqueeze(1)),
+            Positives(texts.vectors[place].unsqueeze(1)),
             ctx.negatives(batch, options, others),
             temperature=options.temperature,
             kind=options.similarity,

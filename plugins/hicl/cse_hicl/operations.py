@@ -44,20 +44,20 @@ def operations(point: Mapping[str, Any]) -> dict[str, float]:
     text = torch.randint(encoder.config.vocab_size, (1, tokens), generator=draws)
     text = text.to(next(encoder.parameters()).device)
     segments = text.split(point["length"], dim=1)
-    found = {"l - 1": float(len(segments) - 1)}
+    numbers = {"l - 1": float(len(segments) - 1)}
     for name, rows in (("whole", _rows((text,))), ("segments", _rows(segments))):
-        found[f"{name}: operations"] = float(_counted(encoder, rows))
+        numbers[f"{name}: operations"] = float(_counted(encoder, rows))
         _timed(encoder, rows)  # the first pass of a shape allocates
-        found[f"{name}: seconds"] = median(_timed(encoder, rows) for _ in range(repeats))
+        numbers[f"{name}: seconds"] = median(_timed(encoder, rows) for _ in range(repeats))
     for what in ("operations", "seconds"):
-        found[what] = found[f"whole: {what}"] / found[f"segments: {what}"]
-    return found
+        numbers[what] = numbers[f"whole: {what}"] / numbers[f"segments: {what}"]
+    return numbers
 
 
 def _rows(segments: tuple[Tensor, ...]) -> list[Tensor]:
     """Return the full segments as one batch, and a shorter last one as another."""
-    full = [each for each in segments if each.shape == segments[0].shape]
-    rest = [each for each in segments if each.shape != segments[0].shape]
+    full = [part for part in segments if part.shape == segments[0].shape]
+    rest = [part for part in segments if part.shape != segments[0].shape]
     return [torch.cat(full), *rest]
 
 

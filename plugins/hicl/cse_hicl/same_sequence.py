@@ -25,8 +25,8 @@ class SameSequence(PositiveMiner):
 
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, P, D]`` positives, the segment's own first, with weight 0 past its text."""
-        own = batch.targets.get(self.options.view)
-        if own is None:
+        group = batch.targets.get(self.options.view)
+        if group is None:
             return {}
         anchors = len(batch.anchors)
         ordered, order = torch.sort(batch.owner, stable=True)
@@ -36,6 +36,6 @@ class SameSequence(PositiveMiner):
         rank = torch.empty_like(order).scatter(0, order, place) - first
         step = place[: self.options.most]
         index = order[first.unsqueeze(1) + (rank.unsqueeze(1) + step) % count.unsqueeze(1)]
-        weights = (step < count.unsqueeze(1)).to(own.vectors.dtype)
-        vectors = own.vectors[:, 0][index]
+        weights = (step < count.unsqueeze(1)).to(group.vectors.dtype)
+        vectors = group.vectors[:, 0][index]
         return {"same-sequence": Positives(vectors, weights, distinct=place * len(step))}

@@ -55,7 +55,7 @@ def push(
         raise CseError("is not a repository's name", where="OWNER/NAME", value=name, hint=hint)
     files = _files(run)
     card, licence = _card(files.pop(CARD, None), name, licence)
-    sizes = {CARD: len(card.encode())} | {each: p.stat().st_size for each, p in files.items()}
+    sizes = {CARD: len(card.encode())} | {path: p.stat().st_size for path, p in files.items()}
     url = None if dry_run else _send(name, files, card, message, private=private, update=update)
     if json:
         say_json({"repository": name, "files": sizes, "licence": licence, "url": url})
@@ -77,7 +77,7 @@ def _files(run: Path) -> dict[str, Path]:
     """Return the files of a run's model by their names in the repository, each one checked."""
     from cse_core.files import MANIFEST, RUN_FILE, verify_checksums
 
-    model = next((each for each in (run / "model", run) if (each / MANIFEST).is_file()), None)
+    model = next((folder for folder in (run / "model", run) if (folder / MANIFEST).is_file()), None)
     if model is None:
         what, hint = "is not a run or a saved model", "name the folder that `cse train` made"
         if (run / RUN_FILE).is_file():
@@ -87,8 +87,8 @@ def _files(run: Path) -> dict[str, Path]:
     if wrong := verify_checksums(model):
         hint = "train it again, or copy the whole folder again"
         raise CseError(f"the model is damaged: {wrong}", where="RUN", value=str(run), hint=hint)
-    found = ((path.relative_to(model).as_posix(), path) for path in sorted(model.rglob("*")))
-    return {name: path for name, path in found if path.is_file() and "/." not in f"/{name}"}
+    files = ((path.relative_to(model).as_posix(), path) for path in sorted(model.rglob("*")))
+    return {name: path for name, path in files if path.is_file() and "/." not in f"/{name}"}
 
 
 def _card(path: Path | None, name: str, licence: str | None) -> tuple[str, str | None]:

@@ -66,7 +66,7 @@ class Fusion(Augmenter):
         else:  # the rows of a batch of mined pairs are no places among those of the round
             other = tokenizer.content(ctx.texts(column), longest)
         ids = torch.cat([other.ids, other.ids.new_tensor([tokenizer.hf.pad_token_id or 0])])
-        ids, offsets = (each.to(ctx.device, non_blocking=True) for each in (ids, other.offsets))
+        ids, offsets = (part.to(ctx.device, non_blocking=True) for part in (ids, other.offsets))
         row = tokens.owner[tokens.row_of_token()]
         place = offsets[row] + tokens.source
         matched = (tokens.source >= 0) & (tokens.source < longest) & ~tokens.special
@@ -93,8 +93,8 @@ class Fusion(Augmenter):
 
     def _alone(self, tokens: Mapping[str, Tensor], treatment: Alone) -> Tensor | None:
         """Return ``[T]`` the tokens without a counterpart that are treated so."""
-        found = None
+        treated = None
         for name, here in tokens.items():
             if getattr(self.options, name) == treatment:
-                found = here if found is None else found | here
-        return found
+                treated = here if treated is None else treated | here
+        return treated

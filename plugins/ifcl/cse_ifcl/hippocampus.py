@@ -31,29 +31,29 @@ class Hippocampus(NegativeStore):
         self.sizes: list[int] = []
 
     def candidates(self, batch: Batch, ctx: StepContext) -> Negatives | None:
-        """Return what is held, newest first."""
-        held = self.queue.held
-        if held is None:
+        """Return the stored vectors, newest first."""
+        kept = self.queue.held
+        if kept is None:
             return None
         for steps, count in enumerate(self.sizes, start=1):
             ctx.log(f"{self.name}.age{steps}.rows", count)
             ctx.log(f"{self.name}.age{steps}.weight", self._weight(steps))
         ages = range(1, len(self.sizes) + 1)
-        logs = torch.tensor([math.log(self._weight(age)) for age in ages], dtype=held.vectors.dtype)
-        log_weights = logs.to(held.age.device, non_blocking=True)[held.age - 1]
+        logs = torch.tensor([math.log(self._weight(age)) for age in ages], dtype=kept.vectors.dtype)
+        log_weights = logs.to(kept.age.device, non_blocking=True)[kept.age - 1]
         count = len(batch.anchors)
         log_weights = log_weights.expand(count, -1)
-        return held.negatives(
+        return kept.negatives(
             count, name=self.name, view=self.options.view, log_weights=log_weights
         )
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Put the batch in front and let the oldest one go."""
-        own = ctx.vectors(self.options.view, self.options.branch)[batch.level]
+        rows = ctx.vectors(self.options.view, self.options.branch)[batch.level]
         kept = self.sizes[: self.options.batches - 1]
-        self.sizes = [len(own), *kept]
-        beside = ctx.beside(self.options.view, own)
-        self.queue.push(own.vectors, batch.rows[own.owner], sum(self.sizes), beside)
+        self.sizes = [len(rows), *kept]
+        beside = ctx.beside(self.options.view, rows)
+        self.queue.push(rows.vectors, batch.rows[rows.owner], sum(self.sizes), beside)
 
     def _weight(self, age: int) -> float:
         """Return the coefficient of rows that were stored so many steps ago."""

@@ -64,8 +64,8 @@ class MutualInformation(Metric):
         """Return the kept vectors of each kind of twin."""
         return {
             f"{twin}.{side}": vectors
-            for twin, held in self.held.items()
-            for side, vectors in zip(("anchor", "twin"), held, strict=True)
+            for twin, pair in self.held.items()
+            for side, vectors in zip(("anchor", "twin"), pair, strict=True)
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:

@@ -65,7 +65,7 @@ def _checked(options: FusionOptions, facts: RunInfo) -> FusionOptions:
 
 
 def _many_languages(facts: RunInfo) -> bool:
-    """Return whether an encoder's name or family says that its vocabulary is of many languages."""
+    """Check whether an encoder's name or family implies a multilingual vocabulary."""
     said = f"{facts.family} {facts.model}".lower()
     return any(word in said for word in ("multilingual", "xlm", "labse", "mdeberta"))
 

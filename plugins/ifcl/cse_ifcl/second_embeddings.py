@@ -46,26 +46,26 @@ class SecondEmbeddings:
         values = self.encoder.state_dict().values()
         self.digest = _digest([self._sample(self.encoder, setup.device)] if self._words else values)
         self._projection: Tensor | None = None
-        own, size = (
-            each.embedding_size if self._words else each.hidden_size
-            for each in (setup, self.encoder)
+        wanted, size = (
+            source.embedding_size if self._words else source.hidden_size
+            for source in (setup, self.encoder)
         )
-        if size == own:
+        if size == wanted:
             return
         if options.projection == "none":
             raise CseError(
-                f"its embeddings have dimension {size}, those of the run {own}",
+                f"its embeddings have dimension {size}, those of the run {wanted}",
                 where=f"{self._where}.model",
                 value=self.name,
                 hint=f"--set {self._where}.projection=random takes them through a fixed random "
                 "matrix, or name a model of that dimension",
             )
         with torch.no_grad():
-            drawn = torch.randn(size, own, generator=setup.generator("projection"))
+            drawn = torch.randn(size, wanted, generator=setup.generator("projection"))
             matrix = drawn.to(setup.device)
             here = self._sample(_frozen(setup.online_encoder().copy()), setup.device)
-            there = self._sample(self.encoder, setup.device) @ matrix
-            self._projection = matrix * (_size(here) / _size(there))
+            mapped = self._sample(self.encoder, setup.device) @ matrix
+            self._projection = matrix * (_size(here) / _size(mapped))
 
     def __call__(self, ids: Tensor, tokens: TokenBatch) -> Tensor:
         """Return ``[T, E]`` the embeddings of ``[T]`` ids at the places of a view's tokens.

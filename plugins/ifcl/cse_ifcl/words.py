@@ -43,11 +43,11 @@ class WordAugmenter(Augmenter):
         raise TypeError(f"{type(self).__name__} does not say what it changes")
 
     def units(self, text: str) -> list[tuple[int, int]]:
-        """Return where the text's units begin and end."""
-        return [found.span() for found in _UNITS[self.options.unit].finditer(text)]
+        """Locate the text's units: where each begins and ends."""
+        return [match.span() for match in _UNITS[self.options.unit].finditer(text)]
 
     def count(self, units: int) -> int:
-        """Return how many of a text's units it changes: their share, one at least."""
+        """Compute the number of units to change: their share, one at least."""
         return max(1, round(self.options.rate * units))
 
 
@@ -152,11 +152,11 @@ def _read(file: str, where: str) -> dict[str, list[str]]:
             value=file,
             hint="a lexicon is a table with columns word and synonym, one synonym a row",
         )
-    found: dict[str, list[str]] = {}
+    synonyms: dict[str, list[str]] = {}
     for _, row in rows:
         word, synonym = (str(row[name] or "").strip() for name in ("word", "synonym"))
-        if word and synonym and synonym not in found.setdefault(word.lower(), []):
-            found[word.lower()].append(synonym)
-    if not any(found.values()):
+        if word and synonym and synonym not in synonyms.setdefault(word.lower(), []):
+            synonyms[word.lower()].append(synonym)
+    if not any(synonyms.values()):
         raise CseError("holds no word with a synonym", where=where, value=file)
-    return found
+    return synonyms

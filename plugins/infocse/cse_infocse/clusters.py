@@ -22,7 +22,7 @@ UNSEEN_ROUNDS = 2
 
 
 def enough(scores: Sequence[float | None], rounds: int | None, patience: int) -> bool:
-    """Return whether the rounds so far are all.
+    """Check whether the rounds so far are enough.
 
     Args:
         scores: Best dev score of each finished round, None without a dev set.
@@ -64,8 +64,8 @@ class Clusters(PositiveMiner):
         """Return the next round's pairs as corpus rows, with each pair's cluster, or None."""
         if not self.mined:
             self.before = len(ctx.scores)
-        own = ctx.scores[self.before :]
-        if enough(own, self.options.rounds, self.options.round_patience):
+        scores = ctx.scores[self.before :]
+        if enough(scores, self.options.rounds, self.options.round_patience):
             return None
         return self.mine_round(ctx)
 
@@ -103,7 +103,7 @@ class Idc(Clusters):
         options = self.options
         documents = documents_of(ctx.corpus, self.where)
         places = uniform(ctx.generator(f"{self.name} documents"))
-        found = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
+        pairs = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
         texts = ctx.corpus.column("text")
         done = 0
         for shard in documents.shards(options.shard):
@@ -112,10 +112,10 @@ class Idc(Clusters):
             cluster = components(*edges, len(shard.rows))
             one, two = cluster_pairs(cluster, shard, options.pairs_per_document, places)
             rows = shard.rows
-            found.add(rows[one], rows[two], rows[cluster[one]])
+            pairs.add(rows[one], rows[two], rows[cluster[one]])
             done += len(rows)
             ctx.progress(done, len(documents.rows), f"sentences clustered for round {ctx.round}")
-        return found
+        return pairs
 
 
 def checked(vectors: Tensor, where: str) -> Tensor:

@@ -27,7 +27,7 @@ class Documents:
     offsets: Ints
 
     def __len__(self) -> int:
-        """Return how many documents."""
+        """Return the number of documents."""
         return len(self.offsets) - 1
 
     @property
@@ -46,8 +46,8 @@ class Documents:
         while start < len(self):
             end = int(self.offsets[start]) + size
             stop = max(int(np.searchsorted(self.offsets, end, side="right")) - 1, start + 1)
-            own = slice(self.offsets[start], self.offsets[stop])
-            yield Documents(self.rows[own], self.offsets[start : stop + 1] - self.offsets[start])
+            span = slice(self.offsets[start], self.offsets[stop])
+            yield Documents(self.rows[span], self.offsets[start : stop + 1] - self.offsets[start])
             start = stop
 
 

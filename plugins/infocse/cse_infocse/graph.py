@@ -51,7 +51,7 @@ def nearest_edges(
 
 
 def _group(lengths: Ints, start: int) -> int:
-    """Return where the documents end that are computed with the one at ``start``.
+    """Return the end of the group of documents that starts at ``start``.
 
     Lengths ascend; the padded similarities stay within bounds and at most about half is padding.
     """
@@ -66,22 +66,22 @@ def _nearest(
 ) -> list[tuple[Tensor, Tensor]]:
     longest = int(lengths.max())
     place = torch.arange(longest)
-    there = place < lengths.unsqueeze(1)  # [B, L]
-    index = first.unsqueeze(1) + torch.where(there, place, 0)
+    inside = place < lengths.unsqueeze(1)  # [B, L]
+    index = first.unsqueeze(1) + torch.where(inside, place, 0)
     padded = vectors[index]  # [B, L, D]
     rows = max(_CELLS // (longest * len(first)), 1)
     edges = []
     for begin in range(0, longest, rows):
         end = min(begin + rows, longest)
         near = padded[:, begin:end] @ padded.transpose(1, 2)  # [B, l, L]
-        hidden = ~there.unsqueeze(1) | (place == place[begin:end].unsqueeze(1))
+        hidden = ~inside.unsqueeze(1) | (place == place[begin:end].unsqueeze(1))
         near.masked_fill_(hidden, -torch.inf)
-        own = there[:, begin:end]
+        valid = inside[:, begin:end]
         for _ in range(min(neighbours, longest - 1)):
             best, at = near.max(dim=2, keepdim=True)
             # The first of equal values: what ``max`` returns of several is not promised.
             at = torch.where(near == best, place, longest - 1).amin(dim=2, keepdim=True)
-            real = own & best.squeeze(2).isfinite()
+            real = valid & best.squeeze(2).isfinite()
             edges.append(
                 (
                     index[:, begin:end][real],

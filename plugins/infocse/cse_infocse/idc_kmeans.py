@@ -30,7 +30,7 @@ class IdcKmeans(Clusters):
         options = self.options
         documents = documents_of(ctx.corpus, self.where)
         places = uniform(ctx.generator(f"{self.name} documents"))
-        found = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
+        pairs = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
         texts = ctx.corpus.column("text")
         drawing = ctx.generator(f"{self.name} sample")
         drawn = torch.randperm(len(documents.rows), generator=drawing)[: options.sample].numpy()
@@ -51,13 +51,13 @@ class IdcKmeans(Clusters):
                 cluster = canonical(shard.document * options.clusters + label)
                 one, two = cluster_pairs(cluster, shard, options.pairs_per_document, places)
                 rows = shard.rows
-                found.add(rows[one], rows[two], rows[cluster[one]])
+                pairs.add(rows[one], rows[two], rows[cluster[one]])
             labels.append(label)
             done += len(label)
             ctx.progress(done, len(documents.rows), f"sentences clustered for round {ctx.round}")
         if options.within == "corpus":
-            found.add(*_partners(np.concatenate(labels), documents.rows, places))
-        return found
+            pairs.add(*_partners(np.concatenate(labels), documents.rows, places))
+        return pairs
 
 
 def _partners(label: Ints, rows: Ints, draw: Draw) -> tuple[Ints, Ints, Ints]:
@@ -65,10 +65,10 @@ def _partners(label: Ints, rows: Ints, draw: Draw) -> tuple[Ints, Ints, Ints]:
     order = np.argsort(label, kind="stable")
     sizes = np.bincount(label)
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    own = label[order]
-    place = np.arange(len(order)) - begins[own]
-    others = sizes[own] - 1
+    labels = label[order]
+    place = np.arange(len(order)) - begins[labels]
+    others = sizes[labels] - 1
     away = 1 + np.floor(draw(len(order)) * others).astype(np.int64)
-    partner = order[begins[own] + (place + np.minimum(away, others)) % sizes[own]]
+    partner = order[begins[labels] + (place + np.minimum(away, others)) % sizes[labels]]
     real = others > 0
-    return rows[order][real], rows[partner][real], rows[order[begins[own]]][real]
+    return rows[order][real], rows[partner][real], rows[order[begins[labels]]][real]

@@ -32,10 +32,10 @@ class Labelled:
     @cached_property
     def digest(self) -> str:
         """Return the sha256 of the pairs."""
-        found = sha256()
+        hashed = sha256()
         for text in chain.from_iterable(zip(self.texts, self.positives, strict=True)):
-            found.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        return found.hexdigest()
+            hashed.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        return hashed.hexdigest()
 
 
 class Labels(PositiveMiner):
@@ -73,8 +73,8 @@ class Labels(PositiveMiner):
     def mine_round(self, ctx: RoundContext) -> Round:
         """Return the labelled pairs as a round of fine-tuning."""
         options = self.options
-        found = self._labelled or self._few(self._titles(ctx.corpus, "data"))
-        if self.digest not in ("", found.digest):
+        pairs = self._labelled or self._few(self._titles(ctx.corpus, "data"))
+        if self.digest not in ("", pairs.digest):
             raise CseError(
                 "the labelled pairs have changed since the run started",
                 where=f"{self.where}.file",
@@ -82,29 +82,29 @@ class Labels(PositiveMiner):
                 hint="restore the old file, or start a new run",
             )
         self.mined += 1
-        self.digest = found.digest
+        self.digest = pairs.digest
         train: dict[str, object] = {
             "batch_size": options.batch_size,
             "chunk_size": options.chunk_size,
             "epochs": options.epochs,
-            "eval_steps": math.ceil(len(found.texts) / options.batch_size),
+            "eval_steps": math.ceil(len(pairs.texts) / options.batch_size),
         }
         if options.lr is not None:
             train["lr"] = options.lr
         return Round(
-            {"text": found.texts, "positive": found.positives},
+            {"text": pairs.texts, "positive": pairs.positives},
             train=train,
             patience=options.patience,
         )
 
-    def _few(self, found: Labelled) -> Labelled:
+    def _few(self, pairs: Labelled) -> Labelled:
         """Return at most ``limit`` pairs, drawn by the run's seed, the same ones in each round."""
         limit = self.options.limit
-        if limit is None or limit >= len(found.texts):
-            return found
-        order = torch.randperm(len(found.texts), generator=self._draws("labels"))[:limit]
+        if limit is None or limit >= len(pairs.texts):
+            return pairs
+        order = torch.randperm(len(pairs.texts), generator=self._draws("labels"))[:limit]
         chosen = sorted(order.tolist())
-        return Labelled([found.texts[i] for i in chosen], [found.positives[i] for i in chosen])
+        return Labelled([pairs.texts[i] for i in chosen], [pairs.positives[i] for i in chosen])
 
     def _read(self, file: str, setup: Setup) -> Labelled:
         if not Path(file).expanduser().is_file():
@@ -136,18 +136,18 @@ class Labels(PositiveMiner):
         _, starts = np.unique(corpus.documents[rows], return_index=True)
         texts, positives = [], []
         titles, sentences = corpus.column("title"), corpus.column("text")
-        for own in np.split(rows, starts[1:]):
-            title = titles[int(own[0])] if len(own) else ""
+        for group in np.split(rows, starts[1:]):
+            title = titles[int(group[0])] if len(group) else ""
             if title.strip():
                 texts.append(title)
-                positives.append(self.between.join(sentences.take(own)))
+                positives.append(self.between.join(sentences.take(group)))
         if len(texts) < 2:
             raise CseError("fewer than two documents have a title", where=f"{self.where}.file",
                            value=what, hint="name documents with titles")  # fmt: skip
         return Labelled(texts, positives)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return how many rounds it asked for, and the sha256 of the run's pairs."""
+        """Return the number of rounds it asked for, and the sha256 of the run's pairs."""
         known = "" if self._labelled is None else self._labelled.digest
         return {"mined": self.mined, "digest": self.digest or known}
 
@@ -188,7 +188,7 @@ class IdcLabels(PositiveMiner):
         return self.labels.mine_round(ctx)
 
     def _ended(self, scores: Sequence[float | None]) -> tuple[bool, bool]:
-        """Return whether the stage of clustering is over, and whether the turns are.
+        """Check whether the clustering stage is over, and whether the turns are.
 
         Args:
             scores: Best dev score of each of its finished rounds.
@@ -202,7 +202,7 @@ class IdcLabels(PositiveMiner):
         )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return which of its rounds were of labels, and what its miners remember."""
+        """Return the numbers of its rounds of labels, and the state of its miners."""
         return {
             "before": self.before,
             "tuned": list(self.tuned),

@@ -28,11 +28,11 @@ class Sentences(SlicePooler):
 
     def __init__(self, options: SentencesOptions, setup: Setup) -> None:
         super().__init__(options, setup)
-        found = setup.tokenizer.hf.sep_token_id
-        if found is None:
+        token = setup.tokenizer.hf.sep_token_id
+        if token is None:
             raise CseError("the tokenizer has no separator token", where=f"pool.{setup.name}",
                            hint="take an encoder that has one, as BERT and RoBERTa do")  # fmt: skip
-        self.separator = int(found)
+        self.separator = int(token)
         special = setup.tokenizer.special_count
         positions = options.length if setup.encoder is None else setup.encoder.max_positions
         if not special < options.length <= positions:

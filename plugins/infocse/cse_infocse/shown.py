@@ -50,7 +50,7 @@ def graph_of_document(point: Mapping[str, Any]) -> dict[str, Any]:
     near = (vectors @ vectors.T).tolist()
     edges = sorted({(min(pair), max(pair)) for pair in zip(source.tolist(), target.tolist(),
                                                            strict=True)})  # fmt: skip
-    groups = [[at for at, label in enumerate(labels) if label == each] for each in
+    groups = [[at for at, label in enumerate(labels) if label == kind] for kind in
               dict.fromkeys(labels)]  # fmt: skip
     return {
         "sentences": texts,
@@ -92,17 +92,17 @@ def clusters_of_rounds(point: Mapping[str, Any]) -> dict[str, Any]:
     together = [
         {
             frozenset((one, other))
-            for cluster in each["clusters"]
+            for cluster in item["clusters"]
             for one in cluster
             for other in cluster
             if one != other
         }
-        for each in rounds
+        for item in rounds
     ]
     dropped = [len(before - after) for before, after in zip(together, together[1:], strict=False)]
     return {
         "document": name,
         "rounds": rounds,
-        "pairs of a round": [len(each) for each in together],
+        "pairs of a round": [len(pairs) for pairs in together],
         "dropped since": [0, *dropped],
     }

@@ -60,19 +60,19 @@ class Span(WeakStart):
         texts: list[str] = []
         positives: list[str] = []
         for number, begin, end in _runs(owner):
-            own = documents.rows[documents.offsets[number] : documents.offsets[number + 1]]
-            words = " ".join(column.take(own)).split()
+            rows = documents.rows[documents.offsets[number] : documents.offsets[number + 1]]
+            words = " ".join(column.take(rows)).split()
             draws = np.random.default_rng([seed, number])
             drawn = [
                 _draw(draws, len(words), int(longest[number]), options)
                 for _ in range(options.anchors)
             ]
-            for which, other in (divmod(int(each), near) for each in place[begin:end]):
+            for which, other in (divmod(int(item), near) for item in place[begin:end]):
                 anchor, *spans = drawn[which]
-                found = [" ".join(words[a:b]) for a, b in spans]
+                parts = [" ".join(words[a:b]) for a, b in spans]
                 texts.append(" ".join(words[slice(*anchor)]))
                 positives.append(
-                    self.between.join(found) if options.combine == "mean" else found[other]
+                    self.between.join(parts) if options.combine == "mean" else parts[other]
                 )
             if begin // AT_ONCE != end // AT_ONCE or end == len(owner):
                 ctx.progress(end, len(owner), f"spans taken for round {ctx.round}")

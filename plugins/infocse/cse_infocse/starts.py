@@ -48,13 +48,13 @@ class WeakStart(PositiveMiner):
             document: ``[C]`` document of each candidate, ascending.
         """
         draws = uniform(ctx.generator(f"{self.name} documents"))
-        found = evenly(document, self.options.pairs_per_document, draws)
+        places = evenly(document, self.options.pairs_per_document, draws)
         most = self.options.pairs
-        if most is None or len(found) <= most:
-            return found
+        if most is None or len(places) <= most:
+            return places
         drawing = ctx.generator(f"{self.name} pairs")
-        order = torch.randperm(len(found), generator=drawing)[:most].numpy()
-        return found[np.sort(order)]
+        order = torch.randperm(len(places), generator=drawing)[:most].numpy()
+        return places[np.sort(order)]
 
 
 class ContextStart(WeakStart):
@@ -85,9 +85,9 @@ class ContextStart(WeakStart):
             needed = np.unique([*chosen, *chain.from_iterable(around)])
             sentences = dict(zip(needed.tolist(), column.take(documents.rows[needed]), strict=True))
             for place, near, keeps in zip(chosen, around, kept[begin:], strict=False):
-                own = [i for i in near if i != place or keeps]
+                context = [i for i in near if i != place or keeps]
                 texts.append(sentences[place])
-                contexts.append(self.between.join(sentences[i] for i in own))
+                contexts.append(self.between.join(sentences[i] for i in context))
             ctx.progress(len(texts), len(places), f"contexts taken for round {ctx.round}")
         return Round(
             {
@@ -102,7 +102,7 @@ class ContextStart(WeakStart):
         return place >= 0
 
     def kept(self, ctx: RoundContext, count: int) -> list[bool]:
-        """Return whether each of the contexts keeps the sentence itself."""
+        """Decide for each context whether it keeps the sentence itself."""
         return [False] * count
 
     def around(self, place: int, first: int, stop: int) -> range:
@@ -121,7 +121,7 @@ class InverseCloze(ContextStart):
     options: InverseClozeOptions
 
     def kept(self, ctx: RoundContext, count: int) -> list[bool]:
-        """Return whether each of the contexts keeps the sentence itself."""
+        """Decide for each context whether it keeps the sentence itself."""
         draws = torch.rand(count, generator=ctx.generator(f"{self.name} kept"))
         kept: list[bool] = (draws < self.options.keep).tolist()
         return kept

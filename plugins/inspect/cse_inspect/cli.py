@@ -126,10 +126,10 @@ def _show_direction(direction: dict[str, Any], turned: str) -> None:
             echo(f"    positive: {_numbers(positive)}")
         for kind in ("negatives", "masked"):
             word = "negative" if kind == "negatives" else "masked"
-            for each in anchor[kind]:
-                why = f" ({each['why']})" if "why" in each else ""
-                text = "no text" if each["text"] is None else each["text"]
-                echo(f"    {word}{why}: {each['source']}, {_numbers(each)}: {text}")
+            for item in anchor[kind]:
+                why = f" ({item['why']})" if "why" in item else ""
+                text = "no text" if item["text"] is None else item["text"]
+                echo(f"    {word}{why}: {item['source']}, {_numbers(item)}: {text}")
             whole = anchor["negatives_seen" if kind == "negatives" else "masked_in_all"]
             if whole > len(anchor[kind]):
                 echo(f"    {word}: {whole - len(anchor[kind])} more")

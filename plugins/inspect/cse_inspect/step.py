@@ -57,7 +57,7 @@ class WatchedStep:
         self.columns = self._columns()
         self.metrics = {name: round(float(value), 6) for name, value in result.parts.items()}
         made_of = session.composition.losses()
-        self.losses = {loss.name: each for loss, each in made_of if loss.name in session.losses}
+        self.losses = {loss.name: opts for loss, opts in made_of if loss.name in session.losses}
         self.given: dict[str, list[Given]] = {}
         for name, options in self.losses.items():
             both = getattr(options, "directions", "one") == "both"
@@ -70,7 +70,7 @@ class WatchedStep:
         A view that a part makes is of the ``column`` among that part's options. Negatives that an
         augmenter makes of a text are other texts.
         """
-        composition, rows, found = self.session.composition, self.rows, {}
+        composition, rows, named = self.session.composition, self.rows, {}
         for view in composition.views:
             maker = next((part for part in composition.parts if part.path == view.made_by), None)
             column = view.name if view.name in (rows.pairs or ()) else view.column or "text"
@@ -79,11 +79,11 @@ class WatchedStep:
             elif column not in rows.columns:
                 column = "text"
             if column in rows.columns and not (view.augmenters and view.role == "negative"):
-                found[view.name] = column
+                named[view.name] = column
         for store, options in composition.stores():
-            if options.view in found:
-                found[store.name] = found[options.view]
-        return found
+            if options.view in named:
+                named[store.name] = named[options.view]
+        return named
 
     def to_json(self, *, rows: int, columns: int) -> dict[str, Any]:
         """Return plain values, bounded in number and length.
@@ -141,7 +141,7 @@ class WatchedStep:
         }
 
     def read(self, view: PreparedView, row: int) -> str | None:
-        """Return what the encoder reads in a row of a view."""
+        """Decode the text that the encoder reads in a row of a view."""
         start, stop = view.tokens.offsets[row : row + 2].tolist()
         tokenizer = self.session.tokenizer(view.view.branch).hf
         return _cut(tokenizer.decode(view.tokens.ids[start:stop].tolist()))
@@ -172,11 +172,11 @@ class _Direction:
     def to_json(self, rows: int, columns: int) -> dict[str, Any]:
         batch, negatives, blocks = self.given.batch, self.given.negatives, []
         for name, block in negatives.spans():
-            there = self.seen[:, block]
-            seen = round(float(there.sum(dim=1).float().mean()), 4)
-            about = {"source": name, "columns": there.shape[1], "seen_by_an_anchor": seen}
-            if name in batch.stored and bool(there.any()):
-                about["age"] = round(float((there * negatives.age[block]).sum() / there.sum()), 4)
+            mask = self.seen[:, block]
+            seen = round(float(mask.sum(dim=1).float().mean()), 4)
+            about = {"source": name, "columns": mask.shape[1], "seen_by_an_anchor": seen}
+            if name in batch.stored and bool(mask.any()):
+                about["age"] = round(float((mask * negatives.age[block]).sum() / mask.sum()), 4)
             blocks.append(about)
         count = len(batch.anchors)
         shown = [self._anchor(anchor, columns) for anchor in range(min(rows, count))]
@@ -184,7 +184,7 @@ class _Direction:
 
     def _anchor(self, anchor: int, columns: int) -> dict[str, Any]:
         batch, targets, seen = self.given.batch, self.given.targets, self.seen[anchor]
-        own, kind = int(batch.row[anchor]), self.options.similarity
+        row, kind = int(batch.row[anchor]), self.options.similarity
         # The hardest first: what weighs most in the loss.
         order = self.scores[anchor].masked_fill(~seen, -torch.inf).argsort(descending=True)
         masked = (~seen).nonzero().squeeze(1).tolist()
@@ -194,10 +194,10 @@ class _Direction:
         if targets.weights is not None:
             weights = [round(float(weight), 6) for weight in targets.weights[anchor]]
         return {
-            "row": own,
+            "row": row,
             "batch_row": int(batch.owner[anchor]),
             "slot": int(batch.slot[anchor]),
-            "text": self.step.text(self._column(""), own),
+            "text": self.step.text(self._column(""), row),
             "positives": [
                 {kind: round(float(score), 4), "weight": weight}
                 for score, weight in zip(positives, weights, strict=False)
@@ -238,17 +238,17 @@ class _Direction:
         return self.step.columns.get(view, "text")
 
     def _why(self, anchor: int, place: int) -> str:
-        """Return why an anchor does not see a negative, as far as the core knows."""
+        """Explain why an anchor does not see a negative, as far as the core knows."""
         batch, negatives = self.given.batch, self.given.negatives
-        row, own = negatives.row[place : place + 1], batch.row[anchor : anchor + 1]
+        row, other = negatives.row[place : place + 1], batch.row[anchor : anchor + 1]
         source = self.sources[place][0]
         fresh = source not in batch.stored
-        if int(row) == int(own) and fresh:
+        if int(row) == int(other) and fresh:
             return "its own sentence"
         given = fresh and batch.roles.get(source) == "negative"  # it has a text of its own
         if bool(self.once_more[anchor, place]) and not given and self.options.same_text != "keep":
             return "the same text"
-        same = batch.corpus.same(batch.corpus.documents, own, row)
+        same = batch.corpus.same(batch.corpus.documents, other, row)
         if self.options.same_document == "mask" and bool(same):
             return "the same document"
         return "masked or weighed to nothing by a part, or absent"

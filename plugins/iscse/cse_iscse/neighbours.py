@@ -68,14 +68,14 @@ def neighbours_of_run(
     state = run.state(f"positives.{name}", step)
     if "vectors" not in state:
         raise CseError("the buffer is empty", where=f"positives.{name}", value=str(run.path))
-    held = Held(state["vectors"], state["row"], state["age"])
-    shown = _shown(held, _texts(run, held), state.get("centroids"), find, sentences, k)
+    buffer = Held(state["vectors"], state["row"], state["age"])
+    shown = _shown(buffer, _texts(run, buffer), state.get("centroids"), find, sentences, k)
     at = run.checkpoints[-1][1] if step is None else step
-    return f"positives.{name} at step {at}: {len(held)} vectors in the buffer", shown
+    return f"positives.{name} at step {at}: {len(buffer)} vectors in the buffer", shown
 
 
 def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what sentences of a run were smoothed over: study ``iscse/table-9``.
+    """List the neighbours that smoothed a run's sentences: study ``iscse/table-9``.
 
     Args:
         point: ``run``, its folder; ``sentences`` and ``k``, how many, and ``find``, a part of
@@ -88,12 +88,12 @@ def of_point(point: Mapping[str, Any]) -> dict[str, Any]:
 
     wanted = {name: point[name] for name in ("find", "sentences", "k") if name in point}
     said, shown = neighbours_of_run(open_run(point["run"]), **wanted)
-    cosines = [cosine for each in shown for cosine, _ in each.near]
+    cosines = [cosine for item in shown for cosine, _ in item.near]
     return {
         "buffer": said,
         "sentences": [
-            {"text": each.text, "neighbours": [[cosine, text] for cosine, text in each.near]}
-            for each in shown
+            {"text": item.text, "neighbours": [[cosine, text] for cosine, text in item.near]}
+            for item in shown
         ],
         "mean cosine": sum(cosines) / max(len(cosines), 1),
     }
@@ -103,9 +103,9 @@ def _miner(run: StoredRun, part: str | None) -> str:
     from cse_iscse.options import SmoothingOptions
 
     names = [
-        each.name
-        for each in run.composition.of("positives")
-        if isinstance(each.options, SmoothingOptions)
+        miner.name
+        for miner in run.composition.of("positives")
+        if isinstance(miner.options, SmoothingOptions)
     ]
     if not names:
         raise CseError("this run has no miner with a buffer", where="RUN")
@@ -115,16 +115,16 @@ def _miner(run: StoredRun, part: str | None) -> str:
     return part or names[0]
 
 
-def _texts(run: StoredRun, held: Held) -> list[str]:
+def _texts(run: StoredRun, buffer: Held) -> list[str]:
     """Return the texts of the rows in the buffer."""
-    corpus, rows = run.corpus, held.row.tolist()
+    corpus, rows = run.corpus, buffer.row.tolist()
     known = [row for row in rows if row < len(corpus)]
     texts = iter(corpus.column("text").take(known))
     return [next(texts) if row < len(corpus) else "(a text of a round)" for row in rows]
 
 
 def _shown(
-    held: Held,
+    buffer: Held,
     texts: list[str],
     centroids: Tensor | None,
     find: str | None,
@@ -138,10 +138,10 @@ def _shown(
     if not places:
         raise CseError("no sentence in the buffer has this text", where="--find", value=find)
     chosen = torch.tensor(places[:sentences])
-    similarity = held.vectors[chosen] @ held.vectors.T
+    similarity = buffer.vectors[chosen] @ buffer.vectors.T
     similarity[torch.arange(len(chosen)), chosen] = -torch.inf
     if centroids is not None:
-        cluster = (held.vectors @ centroids.T).argmax(dim=1)
+        cluster = (buffer.vectors @ centroids.T).argmax(dim=1)
         similarity[cluster[chosen].unsqueeze(1) != cluster.unsqueeze(0)] = -torch.inf
     values, nearest = similarity.topk(min(k, len(texts)), dim=1)
     return [
@@ -193,11 +193,11 @@ def neighbours(
         k=k,
     )
     echo_err(said)
-    for each in shown:
+    for item in shown:
         if json:
-            near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in each.near]
-            echo(dumps({"text": each.text, "neighbours": near}, ensure_ascii=False))
+            near = [{"cosine": round(cosine, 4), "text": text} for cosine, text in item.near]
+            echo(dumps({"text": item.text, "neighbours": near}, ensure_ascii=False))
         else:
-            echo(each.text)
-            for cosine, text in each.near:
+            echo(item.text)
+            for cosine, text in item.near:
                 echo(f"  {cosine:.3f}  {text}")

@@ -28,7 +28,7 @@ def _of_a_positive(options: SmoothingOptions, facts: RunInfo) -> SmoothingOption
     """Refuse views that no row of the batch has as its positive."""
     view = facts.views.get(options.view)
     if view is not None and view["role"] != "positive":
-        positives = [name for name, each in facts.views.items() if each["role"] == "positive"]
+        positives = [name for name, info in facts.views.items() if info["role"] == "positive"]
         known = " or ".join(positives or ["positive"])
         raise ValueError(f"view = {options.view}: only a positive can be smoothed; write {known}")
     return options

@@ -29,10 +29,10 @@ class Smoothing(PositiveMiner):
 
     def positives(self, batch: Batch) -> Tensor | None:
         """Return the view's ``[A, D]`` vectors at length one, with gradient; None without it."""
-        found: Positives | None = batch.targets.get(self.options.view)
-        if found is None or not len(batch.anchors):
+        group: Positives | None = batch.targets.get(self.options.view)
+        if group is None or not len(batch.anchors):
             return None
-        return unit(found.vectors[:, 0])
+        return unit(group.vectors[:, 0])
 
 
 class KnnSmoothing(Smoothing):
@@ -53,21 +53,21 @@ class KnnSmoothing(Smoothing):
 
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, 1, D]`` smoothed positives; no group before there are neighbours."""
-        own = self.positives(batch)
-        if own is None:
+        rows = self.positives(batch)
+        if rows is None:
             return {}
-        searched = self._searched(own.detach(), batch)
+        searched = self._searched(rows.detach(), batch)
         if searched is None:
             return {}
-        similarities = self._similarities(own.detach(), searched, batch)
+        similarities = self._similarities(rows.detach(), searched, batch)
         nearest, absent = self._nearest(similarities)
         neighbours = searched.vectors[nearest]  # [A, k, D]
-        cosines = torch.einsum("ad,akd->ak", own, neighbours)
+        cosines = torch.einsum("ad,akd->ak", rows, neighbours)
         logits = torch.cat(
-            [(own * own).sum(dim=1, keepdim=True), cosines.masked_fill(absent, -torch.inf)], dim=1
+            [(rows * rows).sum(dim=1, keepdim=True), cosines.masked_fill(absent, -torch.inf)], dim=1
         )
         weights = torch.softmax(logits / self.options.beta, dim=1)  # [A, 1 + k]
-        smoothed = weights[:, :1] * own + torch.einsum("ak,akd->ad", weights[:, 1:], neighbours)
+        smoothed = weights[:, :1] * rows + torch.einsum("ak,akd->ad", weights[:, 1:], neighbours)
         present = ~absent
         mean = (cosines.detach() * present).sum() / present.sum().clamp_min(1)
         ctx.log(f"{self.name}.neighbour_cosine", mean)
@@ -75,22 +75,22 @@ class KnnSmoothing(Smoothing):
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Let this step's vectors enter the buffer."""
-        own = self.positives(batch)
-        if own is not None:
-            self.buffer.push(own, batch.row, self.options.size)
+        rows = self.positives(batch)
+        if rows is not None:
+            self.buffer.push(rows, batch.row, self.options.size)
 
-    def _searched(self, own: Tensor, batch: Batch) -> Held | None:
+    def _searched(self, rows: Tensor, batch: Batch) -> Held | None:
         """Return the vectors among which neighbours are looked for; None before there are any."""
         options = self.options
         alone = options.exclude == "batch"
-        size = max(options.size, len(own))
-        held = self.buffer.held if alone else self.buffer.after(own, batch.row, size)
+        size = max(options.size, len(rows))
+        kept = self.buffer.held if alone else self.buffer.after(rows, batch.row, size)
         least = options.size if options.start == "full" else 1 + (options.exclude == "rank")
-        return None if held is None or len(held) < least else held
+        return None if kept is None or len(kept) < least else kept
 
-    def _similarities(self, own: Tensor, searched: Held, batch: Batch) -> Tensor:
+    def _similarities(self, rows: Tensor, searched: Held, batch: Batch) -> Tensor:
         """Return ``[A, N]`` cosines, minus infinity where a row is excluded."""
-        similarities = own @ searched.vectors.T
+        similarities = rows @ searched.vectors.T
         if self.options.exclude == "row":
             same = batch.row.unsqueeze(1) == searched.row.unsqueeze(0)
             similarities = similarities.masked_fill(same, -torch.inf)
@@ -126,38 +126,38 @@ class KmeansSmoothing(Smoothing):
 
     def mine(self, batch: Batch, ctx: StepContext) -> dict[str, Positives]:
         """Return ``[A, 1, D]`` smoothed positives; no group before there are clusters."""
-        own = self.positives(batch)
-        if own is None or self.centroids is None:
+        rows = self.positives(batch)
+        if rows is None or self.centroids is None:
             return {}
-        centroids = self.centroids.to(own.dtype)
-        cosine, nearest = (own.detach() @ centroids.T).max(dim=1)
+        centroids = self.centroids.to(rows.dtype)
+        cosine, nearest = (rows.detach() @ centroids.T).max(dim=1)
         gamma = self.options.gamma
-        smoothed = gamma * own + (1 - gamma) * centroids[nearest]
+        smoothed = gamma * rows + (1 - gamma) * centroids[nearest]
         ctx.log(f"{self.name}.centroid_cosine", cosine.mean())
         return {"kmeans-smoothing": Positives(smoothed.unsqueeze(1))}
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Let this step's vectors enter the buffer, and cluster it again."""
-        own = self.positives(batch)
-        if own is None:
+        rows = self.positives(batch)
+        if rows is None:
             return
         options, iterations = self.options, self.options.iterations
-        held = self.buffer.push(own, batch.row, options.size)
+        kept = self.buffer.push(rows, batch.row, options.size)
         if self.centroids is None:
             least = options.size if options.start == "full" else options.clusters
-            if len(held) < least:
+            if len(kept) < least:
                 return
-            self.centroids = self._drawn(held, ctx)
+            self.centroids = self._drawn(kept, ctx)
             iterations = options.first_iterations
-        centroids = self.centroids.to(held.vectors.dtype)
+        centroids = self.centroids.to(kept.vectors.dtype)
         for _ in range(iterations):
-            centroids = moved(centroids, held.vectors)
+            centroids = moved(centroids, kept.vectors)
         self.centroids = centroids
 
-    def _drawn(self, held: Held, ctx: StepContext) -> Tensor:
+    def _drawn(self, kept: Held, ctx: StepContext) -> Tensor:
         """Return vectors of the buffer as first centroids, none twice."""
-        order = torch.randperm(len(held), generator=ctx.generator(f"{self.name}.centroids"))
-        return held.vectors[order[: self.options.clusters].to(held.vectors.device)]
+        order = torch.randperm(len(kept), generator=ctx.generator(f"{self.name}.centroids"))
+        return kept.vectors[order[: self.options.clusters].to(kept.vectors.device)]
 
 
 def moved(centroids: Tensor, vectors: Tensor) -> Tensor:

@@ -88,12 +88,12 @@ class Lora(Adapter):
         wanted = self.options.targets
         if wanted is None or wanted == (ALL,):
             return ALL if wanted else None
-        found = {
+        layers = {
             name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)
         }
-        short = {name.rpartition(".")[2] for name in found}
+        short = {name.rpartition(".")[2] for name in layers}
         for name in wanted:
-            if not any(each == name or each.endswith(f".{name}") for each in found):
+            if not any(path == name or path.endswith(f".{name}") for path in layers):
                 hint = did_you_mean(name, [*sorted(short), ALL])
                 what = f"{type(model).__name__} has no linear layer of this name"
                 raise CseError(what, where=f"{self.path}.targets", value=name, hint=hint)

@@ -59,8 +59,8 @@ class Texts:
         candidates = int(np.searchsorted(first, count - sum(map(len, others))))
         positive = places[: len(anchors)]
         anchor = places[-len(anchors) :] if others else positive
-        own = anchor * len(first)
-        known = torch.unique(torch.cat([own + positive, own + anchor]))
+        start = anchor * len(first)
+        known = torch.unique(torch.cat([start + positive, start + anchor]))
         return Texts(columns, first, candidates, anchor, positive, known)
 
     def __len__(self) -> int:
@@ -69,12 +69,12 @@ class Texts:
     def take(self, numbers: NDArray[np.int64]) -> list[str]:
         """Return the texts of these numbers."""
         places, start = self.first[numbers], 0
-        found: NDArray[np.object_] = np.empty(len(places), object)
+        texts: NDArray[np.object_] = np.empty(len(places), object)
         for column in self.columns:
             here = (places >= start) & (places < start + len(column))
-            found[here] = column.take(places[here] - start)
+            texts[here] = column.take(places[here] - start)
             start += len(column)
-        return list(found)
+        return list(texts)
 
 
 class Mined(PositiveMiner):
@@ -103,8 +103,8 @@ class Mined(PositiveMiner):
         super().__init__(options, setup)
         self.mined = 0
         self.device = setup.device
-        found = None if options.texts is None else setup.load_texts(options.texts)
-        self.more = [] if found is None else [found.column("text")]
+        loaded = None if options.texts is None else setup.load_texts(options.texts)
+        self.more = [] if loaded is None else [loaded.column("text")]
 
     def prepare(self, dataset: Corpus) -> None:
         """Number the distinct texts."""
@@ -119,12 +119,12 @@ class Mined(PositiveMiner):
         texts = self._texts
         vectors = self._encoded(texts, ctx)
         searched = self._rows(len(texts.anchor), ctx)
-        found = ctx.shared(
+        negatives = ctx.shared(
             len(searched),
             lambda start, stop: self._negatives(texts, vectors, searched[start:stop], ctx),
             AT_ONCE,
         )
-        which, places = (found >= 0).nonzero(as_tuple=True)
+        which, places = (negatives >= 0).nonzero(as_tuple=True)
         rows = searched[which]
         if not len(rows) and self.mined > 1:
             self.mined = options.rounds
@@ -137,18 +137,18 @@ class Mined(PositiveMiner):
                 value=options.margin,
                 hint=hint,
             )
-        own: dict[str, Any] = {"text": rows.numpy()}
+        columns: dict[str, Any] = {"text": rows.numpy()}
         if "positive" not in ctx.corpus.names:
-            own["positive"] = rows.numpy()
+            columns["positive"] = rows.numpy()
         return Round(
-            {**own, "negative": texts.take(found[which, places].numpy())},
+            {**columns, "negative": texts.take(negatives[which, places].numpy())},
             train={"max_steps": options.every},
             keep_optimizer=True,
             keep_schedule=True,
         )
 
     def _rows(self, count: int, ctx: RoundContext) -> Tensor:
-        """Return which rows are searched for: all, or the round's share of a drawn order."""
+        """Select the rows to search for: all, or the round's share of a drawn order."""
         share = self.options.rows
         if share is None or share >= count:
             return torch.arange(count)
@@ -173,16 +173,16 @@ class Mined(PositiveMiner):
         self, texts: Texts, vectors: Tensor, searched: Tensor, ctx: RoundContext
     ) -> Tensor:
         """Return ``[R, number]`` texts that are negatives of ``[R]`` rows; -1 is none."""
-        found = [torch.empty(0, self.options.number, dtype=torch.long)]
+        blocks = [torch.empty(0, self.options.number, dtype=torch.long)]
         seed = derive_seed(ctx.generator(self.name).initial_seed(), self.name)
         for first in range(0, len(searched), AT_ONCE):
             rows = searched[first : first + AT_ONCE]
             anchors, positives = texts.anchor[rows], texts.positive[rows]
-            own = (vectors[anchors] * vectors[positives]).sum(dim=1)
+            cos = (vectors[anchors] * vectors[positives]).sum(dim=1)
             scores, who = self._nearest(texts, vectors, anchors)
             options = self.options
-            slack = own.abs() * options.margin if options.strategy == "relative" else options.margin
-            fine = (scores < (own - slack).unsqueeze(1)) & (scores > -torch.inf)
+            slack = cos.abs() * options.margin if options.strategy == "relative" else options.margin
+            fine = (scores < (cos - slack).unsqueeze(1)) & (scores > -torch.inf)
             fine[:, : options.skip] = False
             rank = torch.arange(who.shape[1]).expand_as(who).float()
             if options.take == "drawn":
@@ -191,9 +191,9 @@ class Mined(PositiveMiner):
             order = order[:, : options.number]
             taken = who.gather(1, order).masked_fill(~fine.gather(1, order), -1)
             missing = taken.new_full((len(rows), options.number - taken.shape[1]), -1)
-            found.append(torch.cat([taken, missing], dim=1))
+            blocks.append(torch.cat([taken, missing], dim=1))
             ctx.progress(first + len(rows), len(searched), f"{self.name}: anchors searched")
-        return torch.cat(found)
+        return torch.cat(blocks)
 
     def _nearest(self, texts: Texts, vectors: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``[Q, depth]`` cosines and texts that may be negatives, the nearest first.
@@ -218,8 +218,8 @@ class Mined(PositiveMiner):
 
 def _known(texts: Texts, anchors: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``[K]`` which of some anchors cannot have which text as a negative."""
-    own, count = anchors * len(texts), len(texts)
-    starts, stops = (torch.searchsorted(texts.known, each) for each in (own, own + count))
+    start, count = anchors * len(texts), len(texts)
+    starts, stops = (torch.searchsorted(texts.known, bound) for bound in (start, start + count))
     index = ragged_index(starts, stops - starts)
     query = torch.arange(len(anchors)).repeat_interleave(stops - starts)
     return query, texts.known[index] % count

@@ -66,15 +66,15 @@ class AuxiliaryMlm(nn.Module, TokenLoss):
             words = lower.word_embeddings(hidden.ids)
             below = lower(words, *rows).last
         first = hidden.offsets[:-1][hidden.lengths > 0].to(below.device, non_blocking=True)
-        own = view.states.index_select(0, first).to(below.dtype)
-        given = below.index_copy(0, first, own)
+        firsts = view.states.index_select(0, first).to(below.dtype)
+        given = below.index_copy(0, first, firsts)
         above = self.upper(words, *rows, on_input=lambda _: given).last
         return above, cast(Tensor, hidden.labels)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Return the weights that train."""
-        own = {name for name, each in self.named_parameters() if each.requires_grad}
-        return {k: v for k, v in super().state_dict(*args, **kwargs).items() if k in own}
+        names = {name for name, weight in self.named_parameters() if weight.requires_grad}
+        return {k: v for k, v in super().state_dict(*args, **kwargs).items() if k in names}
 
     def load_state_dict(  # type: ignore[override]
         self, state: Mapping[str, Any], *args: Any, **kwargs: Any

@@ -31,8 +31,8 @@ class Mask(Augmenter):
         if token is not None and token not in tokenizer.get_vocab():
             what = "the vocabulary has no such token"
             raise CseError(what, where=f"aug.{setup.name}.token", value=token, hint="name another")
-        own = tokenizer.mask_token_id
-        self._mask = int(own if token is None else tokenizer.convert_tokens_to_ids(token))
+        known = tokenizer.mask_token_id
+        self._mask = int(known if token is None else tokenizer.convert_tokens_to_ids(token))
         self._words = len(tokenizer)
 
     def __call__(

@@ -49,8 +49,8 @@ def mean_age(point: Mapping[str, Any]) -> dict[str, float]:
     eta, terms = point["eta"], point["terms"]
     if not 0 <= eta < 1 or terms < 1:
         raise ValueError(f"eta is at least 0 and below 1, terms at least 1, not {eta} and {terms}")
-    found = math.fsum((1 - eta) * eta**age * (age + 1) for age in range(terms))
-    return {"sum": found, "limit": lag(eta)}
+    total = math.fsum((1 - eta) * eta**age * (age + 1) for age in range(terms))
+    return {"sum": total, "limit": lag(eta)}
 
 
 def distance(decay: float, held: int, batch: int) -> float:
@@ -79,7 +79,7 @@ def resolve_options(options: QueueOptions, facts: RunInfo) -> QueueOptions:
 
 
 def notes(options: QueueOptions, facts: RunInfo) -> list[str]:
-    """Return what the plan says of a queue: how it fills, and the traceable distance."""
+    """Describe a queue in the plan: how it fills, and the traceable distance."""
     if options.level != "sentence":
         return []
     batch = facts.step_rows or 1
@@ -87,12 +87,12 @@ def notes(options: QueueOptions, facts: RunInfo) -> list[str]:
     decay = decay_of(options, facts)
     if decay is None:
         return lines
-    held = 0 if options.update == "latest" else held_by(options)  # encoded again, none is old
+    keys = 0 if options.update == "latest" else held_by(options)  # encoded again, none is old
     first, half = decay.at(0, 2), decay.at(1, 2)
-    parts = f"1/(1-{first:g})" + (f" + {held}/{batch}" if held else "")
-    line = f"traceable distance {distance(first, held, batch):.2f} at the start ({parts})"
+    parts = f"1/(1-{first:g})" + (f" + {keys}/{batch}" if keys else "")
+    line = f"traceable distance {distance(first, keys, batch):.2f} at the start ({parts})"
     if half != first:
-        line += f", {distance(half, held, batch):.2f} at half the run"
+        line += f", {distance(half, keys, batch):.2f} at half the run"
     if options.distance is not None:
         line += f"; size {options.size} was set for distance {options.distance:g}"
     return [*lines, line]
@@ -103,16 +103,16 @@ def warnings(options: QueueOptions, facts: RunInfo) -> list[str]:
     decay = decay_of(options, facts)
     if options.level != "sentence" or options.update == "latest" or decay is None:
         return []
-    found = distance(decay.at(0, 2), held_by(options), facts.step_rows or 1)
+    value = distance(decay.at(0, 2), held_by(options), facts.step_rows or 1)
     wanted = BEST_LARGE if (facts.hidden or 0) >= LARGE_HIDDEN else BEST_BASE
-    if abs(found - wanted) <= NEAR * wanted:
+    if abs(value - wanted) <= NEAR * wanted:
         return []
     size = "large" if wanted == BEST_LARGE else "base"
     hint = f"distance = {wanted:g} sets the size"
     if lag(decay.at(0, 2)) >= wanted:
         hint = f"give branch {branch_of(options, facts)} a lower decay, such as {PAPER_DECAY}"
     return [
-        f"traceable distance {found:.2f} is not within {NEAR:.0%} of {wanted:g}, the paper's best "
+        f"traceable distance {value:.2f} is not within {NEAR:.0%} of {wanted:g}, the paper's best "
         f"for {size} encoders: {hint}"
     ]
 
@@ -149,15 +149,15 @@ def _size(options: QueueOptions, wanted: float, facts: RunInfo) -> int:
     decay, branch = decay_of(options, facts), branch_of(options, facts)
     if decay is None:
         raise ValueError(f"distance needs a branch with a decay, and {branch} has none: give size")
-    own = lag(decay.at(0, 2))
+    least = lag(decay.at(0, 2))
     halves = 2 if options.update == "oldest" else 1
-    size = 0 if wanted <= own else round((wanted - own) * (facts.step_rows or 1) / halves)
+    size = 0 if wanted <= least else round((wanted - least) * (facts.step_rows or 1) / halves)
     if size < 1:
         reached = wanted > lag(PAPER_DECAY.start)
         how = f' (--branch.{branch}.decay "{PAPER_DECAY}")' if reached else ""
         raise ValueError(
             f"distance {wanted:g} is out of reach: the decay {decay.at(0, 2):g} of branch {branch} "
-            f"alone makes it {own:.2f}; ask for more, or lower that decay{how}"
+            f"alone makes it {least:.2f}; ask for more, or lower that decay{how}"
         )
     if size > MOST_KEYS:
         raise ValueError(
@@ -223,7 +223,7 @@ class Growth:
         return min(self.first_fill, self.capacity)
 
     def kept(self, held: int, entered: int, new: int) -> int:
-        """Return how many of ``held`` keys stay, behind a step that put ``new`` ones in."""
+        """Return the number of ``held`` keys that stay after a step that put ``new`` ones in."""
         if self.official:
             replaced_all = not self.first_fill and entered == new
             if replaced_all or self.first_fill + entered <= self.capacity:
@@ -238,29 +238,29 @@ class Growth:
         return (0 if self.shown is None else max(0, stop - self.shown)), stop
 
     def trace(self, batch: int) -> list[tuple[int, int]]:
-        """Return how many keys, and random rows among them, losses see in each step.
+        """Count the keys, and random rows among them, that losses see in each step.
 
         Ends with the first step from which on nothing changes.
 
         Args:
             batch: Keys that each step puts in.
         """
-        held, random, entered = self.drawn, self.drawn, 0
+        size, random, entered = self.drawn, self.drawn, 0
         steps: list[tuple[int, int]] = []
         while True:
-            start, stop = self.window(held, entered)
-            real = held - random
+            start, stop = self.window(size, entered)
+            real = size - random
             steps.append((stop - start, stop - max(start, real) if stop > real else 0))
-            if held == self.capacity and not random:
+            if size == self.capacity and not random:
                 return steps
             entered += batch
-            kept = self.kept(held + batch, entered, batch)
-            random = max(0, random - (held + batch - kept))
-            held = kept
+            kept = self.kept(size + batch, entered, batch)
+            random = max(0, random - (size + batch - kept))
+            size = kept
 
 
 def held_by(options: QueueOptions) -> int:
-    """Return how many keys a full queue holds."""
+    """Return the number of keys in a full queue."""
     return 2 * options.size if options.update == "oldest" else options.size
 
 

@@ -46,7 +46,7 @@ def _size(before: Tensor, after: Tensor) -> Tensor:
     device = before.device.type
     one, other = before.detach(), after.detach()
     if torch.is_autocast_enabled(device):
-        held = torch.get_autocast_dtype(device)
-        one, other = one.to(held).float(), other.to(held).float()
+        dtype = torch.get_autocast_dtype(device)
+        one, other = one.to(dtype).float(), other.to(dtype).float()
     size: Tensor = (other - one).norm() / one.norm().clamp_min(torch.finfo(one.dtype).tiny)
     return size

@@ -45,7 +45,7 @@ class _Layers(nn.Module, Head):
         self.stages = nn.Sequential(*stages)
 
     def _behind(self, number: int) -> list[nn.Module]:
-        """Return what follows a linear layer."""
+        """Return the modules that follow a linear layer."""
         return [nn.LayerNorm(self.dimension, eps=NORM_EPS), nn.Dropout(self.options.dropout)]
 
     def forward(self, vectors: Tensor) -> Tensor:

@@ -73,11 +73,11 @@ class Queue(NegativeStore):
 
     def after_step(self, batch: Batch, ctx: StepContext) -> None:
         """Put this step's keys in front, and let the oldest go."""
-        self.keys.held = held = self._held(batch, ctx)
+        self.keys.held = before = self._held(batch, ctx)
         options = self.options
         new = ctx.vectors(options.view, options.branch)[options.level]
         self.entered += len(new)
-        kept = self.growth.kept(len(held) + len(new), self.entered, len(new))
+        kept = self.growth.kept(len(before) + len(new), self.entered, len(new))
         beside = ctx.beside(options.view, new)
         self.keys.push(new.vectors, batch.rows[new.owner], kept, beside)
         if options.update == "latest":
@@ -85,7 +85,7 @@ class Queue(NegativeStore):
             self.texts = [*(texts[i] for i in new.owner.tolist()), *self.texts][:kept]
 
     def _held(self, batch: Batch, ctx: StepContext) -> Held:
-        """Return what it holds; before the first step's end the random rows, drawn again."""
+        """Return the stored keys; before the first step's end the random rows, drawn again."""
         if self.keys.held is not None:
             return self.keys.held
         count, like = self.growth.drawn, batch.anchors
@@ -97,12 +97,12 @@ class Queue(NegativeStore):
 
     def _encoded_again(self, keys: Held, batch: Batch, size: int) -> Held:
         """Return the keys with the vectors of this step; random rows are as they were."""
-        found = batch.views.get(QUEUED, {}).get(self.options.level)
-        if found is None:
+        encoded = batch.views.get(QUEUED, {}).get(self.options.level)
+        if encoded is None:
             return keys
-        if len(found) != len(self.texts):
-            raise RuntimeError(f"{self.name} got {len(found)} vectors of {len(self.texts)} texts")
+        if len(encoded) != len(self.texts):
+            raise RuntimeError(f"{self.name} got {len(encoded)} vectors of {len(self.texts)} texts")
         # Key k is text k // size of batch row k % size, and a row's slots count its texts.
-        order = torch.argsort(found.slot * size + found.owner)
-        vectors = found.vectors.detach().to(keys.vectors.dtype)[order]
-        return replace(keys, vectors=torch.cat([vectors, keys.vectors[len(found) :]]))
+        order = torch.argsort(encoded.slot * size + encoded.owner)
+        vectors = encoded.vectors.detach().to(keys.vectors.dtype)[order]
+        return replace(keys, vectors=torch.cat([vectors, keys.vectors[len(encoded) :]]))

@@ -18,7 +18,7 @@ HELD = 2.0
 
 
 def units(options: FgsmOptions, precision: str) -> float:
-    """Return how many units in the last place of an entry a step is, about."""
+    """Estimate the size of a step in units in the last place of an entry."""
     size = options.epsilon if options.relative else options.epsilon / ENTRY
     return size / SPACING[precision]
 

@@ -47,8 +47,8 @@ class TemplateOptions(PoolerOptions):
     def of_view(self, view: str) -> str:
         """Return the template of a view."""
         positive = self.positive or self.anchor
-        own = {"positive": positive, "negative": self.negative or positive}
-        return own.get(view, self.anchor)
+        forms = {"positive": positive, "negative": self.negative or positive}
+        return forms.get(view, self.anchor)
 
 
 class TemplateOnlyOptions(AugmenterOptions):

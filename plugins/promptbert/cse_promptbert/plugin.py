@@ -58,23 +58,23 @@ def _with_columns(options: TemplateOnlyOptions, info: RunInfo) -> Options:
             f"{len(options.columns)} columns for {len(views)} views: give {len(views)}"
         )
     for name in views:
-        own = name.removesuffix(SUFFIX)
-        if own == name or own not in info.views:
-            known = ", ".join(each + SUFFIX for each in info.views if not each.endswith(SUFFIX))
+        base = name.removesuffix(SUFFIX)
+        if base == name or base not in info.views:
+            known = ", ".join(view + SUFFIX for view in info.views if not view.endswith(SUFFIX))
             raise ValueError(
                 f"views: {name!r} is the template of no view here; there can be {known}"
             )
-        branches = [info.views[each]["branch"] for each in (own, name)]
+        branches = [info.views[view]["branch"] for view in (base, name)]
         if branches[0] != branches[1]:
             raise ValueError(
-                f"view {name} is encoded by {branches[1]} and {own} by {branches[0]}; "
+                f"view {name} is encoded by {branches[1]} and {base} by {branches[0]}; "
                 f"--set views.{name}.branch={branches[0]}"
             )
         if info.views[name]["role"] == "negative":
             raise ValueError(f"view {name} would be a negative: denoise only the view 'negative'")
-        column = info.views[own]["column"]
+        column = info.views[base]["column"]
         if column is None and options.columns is None:
-            raise ValueError(f"a part makes view {own}: say in columns which column it is made of")
+            raise ValueError(f"a part makes view {base}: say in columns which column it is made of")
         columns.append(column or "text")
     return options.model_copy(update={"columns": options.columns or tuple(columns)})
 

@@ -70,7 +70,7 @@ class TemplatePooler(nn.Module, RowPooler):
         if self.training or not (self._stop or self.options.leading_space):
             return tokens
         ids, place, lengths = [], [], []
-        offsets, given, word = (each.tolist() for each in (tokens.offsets, tokens.ids, tokens.word))
+        offsets, given, word = (part.tolist() for part in (tokens.offsets, tokens.ids, tokens.word))
         owner, slot = tokens.owner.tolist(), tokens.slot.tolist()
         for row, (start, stop) in enumerate(zip(offsets, offsets[1:], strict=False)):
             head: list[int] = []

@@ -33,10 +33,10 @@ class RankingConsistency(Loss):
         anchors = batch.anchors.repeat_interleave(count, dim=0)
         logits = similarity(anchors, targets.vectors.flatten(0, 1), options.similarity)
         seen = present(targets).unsqueeze(0).expand_as(logits)
-        one, other = (log_shares(each / options.temperature, seen) for each in (logits, logits.T))
+        one, other = (log_shares(rows / options.temperature, seen) for rows in (logits, logits.T))
         middle = torch.logaddexp(one, other) - log(2)
         if options.variant == "published":
-            one, other = (each.clamp_min(log(PUBLISHED_FLOOR)) for each in (one, other))
+            one, other = (side.clamp_min(log(PUBLISHED_FLOOR)) for side in (one, other))
             middle = torch.full_like(middle, PUBLISHED_FLOOR)
         apart = (one.exp() * (one - middle) + other.exp() * (other - middle)) / 2
         terms = apart.masked_fill(~seen, 0.0).sum(dim=1).reshape(-1, count)

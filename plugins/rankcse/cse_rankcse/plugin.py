@@ -34,10 +34,10 @@ def _taught(options: TaughtOptions) -> tuple[tuple[str, str], ...]:
 def _teach_themselves(options: TaughtOptions, facts: RunInfo) -> list[str]:
     """Warn of teachers that are the model in training, as it starts."""
     models = {name: facts.branches.get(name, {}).get("model") for name in options.teachers}
-    own = [name for name, model in models.items() if model == "self"]
-    if not own:
+    names = [name for name, model in models.items() if model == "self"]
+    if not names:
         return []
-    flags = " ".join(f"--branch.{name}.model MODEL" for name in own)
+    flags = " ".join(f"--branch.{name}.model MODEL" for name in names)
     return [f"{facts.model} teaches itself: {flags} names teachers"]
 
 

@@ -61,9 +61,9 @@ def list_mle(student: Tensor, teacher: Tensor, seen: Tensor) -> Tensor:
     It is sorted before the first place, so that no sum over what is left holds it.
     """
     order = teacher.masked_fill(~seen, torch.inf).argsort(dim=1, descending=True, stable=True)
-    logits, there = student.gather(1, order), seen.gather(1, order)
+    logits, valid = student.gather(1, order), seen.gather(1, order)
     left = logits.flip(1).logcumsumexp(dim=1).flip(1)
-    return (left - logits).masked_fill(~there, 0.0).sum(dim=1)
+    return (left - logits).masked_fill(~valid, 0.0).sum(dim=1)
 
 
 def published_list_mle(student: Tensor, teacher: Tensor, seen: Tensor) -> Tensor:
@@ -76,12 +76,12 @@ def published_list_mle(student: Tensor, teacher: Tensor, seen: Tensor) -> Tensor
     """
     seen = seen & (teacher != PUBLISHED_PADDING)
     order = teacher.masked_fill(~seen, -torch.inf).argsort(dim=1, descending=True, stable=True)
-    logits, there = student.gather(1, order), seen.gather(1, order)
-    largest = logits.masked_fill(~there, -torch.inf).amax(dim=1, keepdim=True)
-    logits = (logits - largest.masked_fill(largest.isinf(), 0.0)).masked_fill(~there, -torch.inf)
+    logits, valid = student.gather(1, order), seen.gather(1, order)
+    largest = logits.masked_fill(~valid, -torch.inf).amax(dim=1, keepdim=True)
+    logits = (logits - largest.masked_fill(largest.isinf(), 0.0)).masked_fill(~valid, -torch.inf)
     left = logits.exp().flip(1).cumsum(dim=1).flip(1)
-    terms = (left + PUBLISHED_EPS).log() - logits.masked_fill(~there, 0.0)
-    return terms.masked_fill(~there, 0.0).sum(dim=1)
+    terms = (left + PUBLISHED_EPS).log() - logits.masked_fill(~valid, 0.0)
+    return terms.masked_fill(~valid, 0.0).sum(dim=1)
 
 
 def _counted(terms: Tensor, targets: Positives) -> Tensor:

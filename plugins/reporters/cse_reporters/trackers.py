@@ -246,13 +246,13 @@ class TrackioReporter(TrackerReporter):
 
 def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Return settings by their paths, ``train.lr``; lists as JSON."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in settings.items():
         where = f"{path}{name}"
         if isinstance(value, Mapping):
-            found.update(flat(value, f"{where}."))
+            result.update(flat(value, f"{where}."))
         elif value is None or isinstance(value, str | int | float):
-            found[where] = value
+            result[where] = value
         else:
-            found[where] = json.dumps(value, default=str)
-    return found
+            result[where] = json.dumps(value, default=str)
+    return result

@@ -74,12 +74,12 @@ class Index:
 
     def _about(self, rows: set[int]) -> dict[int, dict[str, Any]]:
         """Return texts by their rows here, with the first place of each."""
-        found = {}
+        texts = {}
         for row, line in enumerate(islice(self.lines(), max(rows) + 1)):
             if row in rows:
                 file, place = line["places"][0]
-                found[row] = {"file": file, "row": place, "text": line["text"]}
-        return found
+                texts[row] = {"file": file, "row": place, "text": line["text"]}
+        return texts
 
 
 def index_folder(model: str, named: Path | None) -> Path | None:
@@ -114,7 +114,7 @@ def model_sum(name: str, registry: Registry) -> str:
 
 
 def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
-    """Return what of the model or its settings is not as when an index was made."""
+    """Name what has changed in the model or its settings since an index was made."""
     was = index.about["settings"]
     names = {"model": "the model has changed", "pooling": "--pooling differs",
              "max_length": "--max-length differs", "prompt": "--prompt differs",
@@ -123,7 +123,7 @@ def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
 
 
 def is_index(path: str) -> bool:
-    """Tell whether a folder holds an index."""
+    """Check whether a folder holds an index."""
     return Path(path).expanduser().joinpath(_ABOUT).is_file()
 
 
@@ -131,12 +131,12 @@ def index_of(
     path: str | Path, model: str, registry: Registry, given: Mapping[str, Any] | None = None
 ) -> Index:
     """Return an index of a model; refuse one of another model, or of other settings than given."""
-    found = open_index(Path(path).expanduser())
-    why = changed(found, {"model": model_sum(model, registry), **(given or {})})
+    index = open_index(Path(path).expanduser())
+    why = changed(index, {"model": model_sum(model, registry), **(given or {})})
     if why is not None:
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)
-    return found
+    return index
 
 
 def write_index(
@@ -177,15 +177,15 @@ def write_index(
             return made
 
         done = 0
-        for held, found in encode.blocks((texts[row] for row in new), _BLOCK, "document"):
-            if not np.isfinite(found).all():
+        for chunk, block in encode.blocks((texts[row] for row in new), _BLOCK, "document"):
+            if not np.isfinite(block).all():
                 hint = "the model has diverged: train it with a lower train.lr, or in fp32"
                 raise CseError("the model gave vectors that are not finite", hint=hint)
             if vectors is None:
-                vectors = open_vectors(found.shape[1])
-            own = unit(found) if encode.similarity == "cosine" else found
-            vectors[new[done : done + len(held)]] = own
-            done += len(held)
+                vectors = open_vectors(block.shape[1])
+            scaled = unit(block) if encode.similarity == "cosine" else block
+            vectors[new[done : done + len(chunk)]] = scaled
+            done += len(chunk)
             progress(done, len(new), "texts")
         if vectors is None:
             assert old is not None, "texts are new or kept"

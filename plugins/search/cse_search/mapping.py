@@ -46,11 +46,11 @@ class MappedVectors:
         return len(self.old), self.weights.shape[1]
 
     def __getitem__(self, rows: Sequence[int]) -> NDArray[np.float32]:
-        found = _mapped(self.old[rows], self.weights, self.unit)
+        vectors = _mapped(self.old[rows], self.weights, self.unit)
         for place, row in enumerate(rows):
             if row in self.exact:
-                found[place] = self.exact[row]
-        return found
+                vectors[place] = self.exact[row]
+        return vectors
 
 
 def map_index(old: Index, encode: TextEncoder, count: int, seed: int = 0) -> Index:
@@ -75,18 +75,18 @@ def map_index(old: Index, encode: TextEncoder, count: int, seed: int = 0) -> Ind
     one = np.asarray(old.vectors[np.sort(rows)], np.float64)[np.argsort(np.argsort(rows))]
     other = encode([texts[at] for at in range(len(rows))], role="document")
     other = unit(other).astype(np.float32) if encode.similarity == "cosine" else other
-    own, last = encode.similarity == "cosine", len(rows) // 5
+    cosine, last = encode.similarity == "cosine", len(rows) // 5
     near = _nearest(encode.similarity, other[:last], other[:last])
 
     def recall(ridge: float) -> float:
-        found = _mapped(one[:last], _fit(one[last:], other[last:], ridge), own)
-        hits = _nearest(encode.similarity, other[:last], found)
+        mapped = _mapped(one[:last], _fit(one[last:], other[last:], ridge), cosine)
+        hits = _nearest(encode.similarity, other[:last], mapped)
         return float(np.mean([len({*a} & {*b}) for a, b in zip(near, hits, strict=True)]))
 
     recalls = {ridge: recall(ridge) for ridge in _RIDGES}
     best = max(recalls, key=recalls.__getitem__)
     exact = {int(row): other[at] for at, row in enumerate(rows)}
-    made: Any = MappedVectors(old.vectors, _fit(one, other, best), exact, own)
+    made: Any = MappedVectors(old.vectors, _fit(one, other, best), exact, cosine)
     said = {"texts": len(old.vectors) - len(rows), "encoded": len(rows),
             "recall": round(recalls[best] / near.shape[1], 4)}  # fmt: skip
     return replace(old, about={**old.about, "mapped": said}, vectors=made)
@@ -104,11 +104,11 @@ def _fit(one: NDArray[Any], other: NDArray[Any], ridge: float) -> NDArray[np.flo
     return np.vstack([weights, mean - centre @ weights])
 
 
-def _mapped(one: NDArray[Any], weights: NDArray[np.float64], own: bool) -> NDArray[np.float32]:
+def _mapped(one: NDArray[Any], weights: NDArray[np.float64], scale: bool) -> NDArray[np.float32]:
     import numpy as np
 
-    found = np.asarray(one, np.float64) @ weights[:-1] + weights[-1]
-    return (unit(found) if own else found).astype(np.float32)
+    mapped = np.asarray(one, np.float64) @ weights[:-1] + weights[-1]
+    return (unit(mapped) if scale else mapped).astype(np.float32)
 
 
 def _nearest(kind: Any, asked: NDArray[Any], texts: NDArray[Any]) -> NDArray[np.intp]:

@@ -35,7 +35,7 @@ class HardNegatives(NegativeStore):
         log_weights = negatives.log_weights.clone()
         for name, count in negatives.blocks:
             if name == self.options.view:
-                own = negatives.row[start : start + count].unsqueeze(0) == batch.row.unsqueeze(1)
-                log_weights[:, start : start + count] += own.to(log_weights) * self.options.weight
+                same = negatives.row[start : start + count].unsqueeze(0) == batch.row.unsqueeze(1)
+                log_weights[:, start : start + count] += same.to(log_weights) * self.options.weight
             start += count
         return replace(negatives, log_weights=log_weights)

@@ -35,13 +35,13 @@ class Bml(Loss):
             return LossOutput(
                 0.0 * batch.anchors.sum(), {"soft_negatives": batch.anchors.new_zeros(())}
             )
-        soft, found = _of_anchors(view, batch)
+        soft, known = _of_anchors(view, batch)
         difference = paired_similarity(batch.anchors, soft.unsqueeze(1), kind) - paired_similarity(
             batch.anchors, targets.vectors, kind
         )  # [A, P]
         terms = (difference + self.options.alpha).relu() + (-difference - self.options.beta).relu()
         weights = torch.ones_like(terms) if targets.weights is None else targets.weights
-        weights = weights * found.unsqueeze(1)
+        weights = weights * known.unsqueeze(1)
         total = weights.sum(dim=1)
         share = weights / total.clamp_min(torch.finfo(total.dtype).tiny).unsqueeze(1)  # [A, P]
         counted = (total > 0).sum().clamp_min(1)
@@ -49,7 +49,7 @@ class Bml(Loss):
         if self.options.reduction == "mean":
             value = value / counted
         gap = (difference.detach() * share).sum() / counted
-        return LossOutput(value, {"difference": gap, "soft_negatives": found.float().mean()})
+        return LossOutput(value, {"difference": gap, "soft_negatives": known.float().mean()})
 
 
 def _of_anchors(view: Embeddings, batch: Batch) -> tuple[Tensor, Tensor]:

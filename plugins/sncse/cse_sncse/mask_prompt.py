@@ -90,8 +90,8 @@ class MaskPrompt(RowPooler):
         """Return ``[R, H]``."""
         read = self.reads(tokens)
         states = hidden.at(read)
-        there = tokens.ids[read.to(tokens.ids.device, non_blocking=True)] == self._mask_id
-        return states.masked_fill(~there.unsqueeze(1), torch.nan)
+        masks = tokens.ids[read.to(tokens.ids.device, non_blocking=True)] == self._mask_id
+        return states.masked_fill(~masks.unsqueeze(1), torch.nan)
 
 
 def _parts(prompt: str, mask: str, *, leading_space: bool) -> tuple[str, str]:

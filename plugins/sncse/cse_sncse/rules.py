@@ -81,22 +81,22 @@ def split_words(text: str) -> list[Word]:
     """Return the words that are in no quotes, parentheses or brackets."""
     shown = _HIDDEN.sub(lambda match: " " * len(match.group()), text)
     shown = shown if any(map(str.isalnum, shown)) else text
-    found = [(match.group(), *match.span()) for match in _WORD.finditer(shown)]
-    return [Word(word, word.lower().replace("’", "'"), *span) for word, *span in found]
+    words = [(match.group(), *match.span()) for match in _WORD.finditer(shown)]
+    return [Word(word, word.lower().replace("’", "'"), *span) for word, *span in words]
 
 
 @lru_cache(maxsize=2**16)
 def _tags(low: str) -> dict[str, str]:
     """Return the tags that a word may have, with the lemma of each; none for function words."""
     lemmas = {} if low in _FUNCTION_WORDS else getAllLemmas(low)
-    found: dict[str, str] = {}
-    for lemma, kind in ((lemma, kind) for kind, each in lemmas.items() for lemma in each):
+    tags: dict[str, str] = {}
+    for lemma, kind in ((lemma, kind) for kind, known in lemmas.items() for lemma in known):
         for tag, forms in getAllInflections(lemma, kind).items():
             if low in forms:
-                found.setdefault(tag, lemma)
-    if low.endswith("ed") and "VBD" in found:
-        found.setdefault("VBN", found["VBD"])
-    return found
+                tags.setdefault(tag, lemma)
+    if low.endswith("ed") and "VBD" in tags:
+        tags.setdefault("VBN", tags["VBD"])
+    return tags
 
 
 def _is_name(word: Word) -> bool:
@@ -113,7 +113,7 @@ def _is_adverb(word: Word) -> bool:
 
 
 def _is_plural(subject: list[Word]) -> bool | None:
-    """Return whether a subject is plural, None if unknown; its head is before its preposition."""
+    """Check whether a subject is plural, None if unknown; its head is before its preposition."""
     ends = (i for i, word in enumerate(subject) if i and word.low in _PREPOSITIONS)
     head = ([word for word in subject[: next(ends, None)] if _is_noun(word)] or subject)[-1]
     if head.low in _PLURALS or any(word.low == "and" for word in subject):
@@ -152,8 +152,8 @@ def _finite(words: list[Word], place: int, subject: list[Word]) -> Verb | None:
     word, tags = words[place], _tags(words[place].low)
     if not (tags.keys() & {"VB", "VBD", "VBZ"} or word.low in _AUXILIARIES | _SHORT.keys()):
         return None
-    before = next((each for each in reversed(subject) if not _is_adverb(each)), None)
-    after = next((each for each in words[place + 1 :] if not _is_adverb(each)), words[-1])
+    before = next((item for item in reversed(subject) if not _is_adverb(item)), None)
+    after = next((item for item in words[place + 1 :] if not _is_adverb(item)), words[-1])
     if _is_auxiliary(word, before, after):
         return Verb(place, "AUX")
     if before is None:
@@ -164,7 +164,7 @@ def _finite(words: list[Word], place: int, subject: list[Word]) -> Verb | None:
     if inside or _is_name(word) or before.low in _NO_SUBJECT:
         return None
     pronoun = before.low in _SUBJECTS
-    phrase = not pronoun and any("VBG" in _tags(each.low) for each in subject)
+    phrase = not pronoun and any("VBG" in _tags(item.low) for item in subject)
     noun = not pronoun and ("NN" in tags or "NNS" in tags)
     if not any(map(_is_noun, subject)) or (phrase and noun):
         return None
@@ -210,7 +210,7 @@ def negate_verb(text: str, words: list[Word], verb: Verb) -> str:
     if verb.tag != "AUX":
         support = _cased({"VBD": "did not", "VBZ": "does not"}.get(verb.tag, "do not"), word)
         return f"{text[: word.start]}{support} {verb.lemma}{text[word.end :]}"
-    asks = any(each.text == "?" for each in words)
+    asks = any(item.text == "?" for item in words)
     if (asks and later.low in _SUBJECTS) or later.low in {"also", "still", "better"}:
         return f"{text[: later.end]} not{text[later.end :]}"
     return f"{text[: word.end]}{'' if word.low == 'can' else ' '}not{text[word.end :]}"

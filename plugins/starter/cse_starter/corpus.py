@@ -41,7 +41,7 @@ class StarterCorpus:
 
 def _read(name: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file of the package, one a line."""
-    held = files(__package__).joinpath("texts", f"{name}.jsonl.gz").read_bytes()
-    lines = gzip.decompress(held).splitlines()
+    packed = files(__package__).joinpath("texts", f"{name}.jsonl.gz").read_bytes()
+    lines = gzip.decompress(packed).splitlines()
     for at in range(0, len(lines), 1000):  # many in one go: a third of the time
         yield from json.loads(b"[%b]" % b",".join(lines[at : at + 1000]))

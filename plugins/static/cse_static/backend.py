@@ -56,16 +56,16 @@ class Static:
         """Read the sizes of the table from its header."""
         from safetensors import SafetensorError, safe_open
 
-        found = _folder(folder, name)
+        source = _folder(folder, name)
         size = None
         try:
-            with safe_open(found.path / "model.safetensors", "numpy") as tensors:
+            with safe_open(source.path / "model.safetensors", "numpy") as tensors:
                 keys = {"embedding.weight", "embeddings"}.intersection(tensors.keys())
                 for key in keys:
                     size = int(tensors.get_slice(key).get_shape()[-1])
         except (OSError, SafetensorError):
             pass  # loading says what is wrong
-        text = _tokenizer_json(found)
+        text = _tokenizer_json(source)
         lowers = '"Lowercase"' in text or '"lowercase":true' in text.replace(" ", "")
         return RunInfo(
             model=name, family="static", hidden=size, embedding=size, layers=0, cased=not lowers,
@@ -74,18 +74,18 @@ class Static:
 
     def card(self, folder: Path, name: str) -> Declared:
         """Read the modules of sentence-transformers, or model2vec's configuration."""
-        found = _folder(folder, name)
-        kinds = [kind for kind, _ in found.modules]
+        source = _folder(folder, name)
+        kinds = [kind for kind, _ in source.modules]
         if wrong := [kind for kind in kinds if kind not in _MODULES]:
             hint = "encode with sentence-transformers"
             what = f"has a module {wrong[0]}, which cse does not have behind a static embedding"
             raise CseError(what, where="model.name", value=name, hint=hint)
-        file = found.root / "config_sentence_transformers.json"
+        file = source.root / "config_sentence_transformers.json"
         settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        longest = found.config.get("max_length", 512) if found.model2vec else None
+        longest = source.config.get("max_length", 512) if source.model2vec else None
         return Declared(
             row={"use": "mean"},  # type: ignore[arg-type]
-            normalize="Normalize" in kinds or bool(found.config.get("normalize")),
+            normalize="Normalize" in kinds or bool(source.config.get("normalize")),
             max_length=longest,
             prompts={key: text or "" for key, text in (settings.get("prompts") or {}).items()},
             default_prompt_name=settings.get("default_prompt_name"),
@@ -123,13 +123,13 @@ class Static:
         """Load a table and its tokenizer; ``model.freeze_embeddings`` trains neither."""
         from cse_static.encoder import StaticEncoder, drawn
 
-        found = _folder(folder, str(folder))
-        vectors = found.table()
+        source = _folder(folder, str(folder))
+        vectors = source.table()
         if options.from_scratch:
             vectors = drawn(vectors, seed)
         encoder = StaticEncoder(vectors)
         encoder.requires_grad_(not options.freeze_embeddings)
-        tokenizer = _tokenizer(found, options.prompt or "")
+        tokenizer = _tokenizer(source, options.prompt or "")
         if (size := tokenizer.hf.get_vocab_size()) > encoder.vocab_size:
             what = f"its tokenizer has {size} ids, and it embeds {encoder.vocab_size}"
             hint = "copy the tokenizer that belongs to the weights"
@@ -188,10 +188,10 @@ class Static:
 def _folder(folder: Path, name: str) -> Folder:
     from cse_static.folders import Folder
 
-    if (found := Folder.find(folder)) is None:
+    if (source := Folder.find(folder)) is None:
         what, hint = "is no folder of a static model", "copy the whole model folder again"
         raise CseError(what, where="model.name", value=name, hint=hint)
-    return found
+    return source
 
 
 def _tokenizer_json(folder: Folder) -> str:

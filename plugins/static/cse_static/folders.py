@@ -40,7 +40,7 @@ class Folder:
 
     @property
     def model2vec(self) -> bool:
-        """Tell whether model2vec wrote it: it leaves unknown tokens out."""
+        """Check whether model2vec wrote it: it leaves unknown tokens out."""
         return self.config.get("model_type") == MODEL2VEC
 
     @staticmethod

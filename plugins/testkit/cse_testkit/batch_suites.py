@@ -110,8 +110,8 @@ class LossSuite(PartSuite):
             replace(plain, mask=torch.ones_like(plain.mask)),
             replace(plain, log_weights=torch.full_like(plain.log_weights, -60.0)),
         )
-        values = [self.value(batch, targets, each) for each in (plain, *others)]
-        masked, light = (not bool(torch.isclose(each, values[0])) for each in values[1:])
+        values = [self.value(batch, targets, case) for case in (plain, *others)]
+        masked, light = (not bool(torch.isclose(value, values[0])) for value in values[1:])
         assert light or not masked, "log_weights of -60 leave it as it is: add them to the logits"
 
     def promise_a_positive_of_weight_zero_does_not_count(self) -> None:
@@ -248,7 +248,7 @@ class LossSuite(PartSuite):
     ) -> tuple[Tensor, list[Tensor]]:
         """Return its value and the gradients that there are; all must be finite."""
         vectors = (batch.anchors, targets.vectors, negatives.vectors)
-        leaves = [each.detach().clone().requires_grad_(True) for each in vectors]
+        leaves = [rows.detach().clone().requires_grad_(True) for rows in vectors]
         value = self._call(
             replace(batch, anchors=leaves[0]),
             replace(targets, vectors=leaves[1]),
@@ -257,12 +257,12 @@ class LossSuite(PartSuite):
         assert bool(value.isfinite()), f"{label}: the value is {float(value.detach())}"
         if not value.requires_grad:
             return value, []
-        found = torch.autograd.grad(value, leaves, allow_unused=True)
-        for name, gradient in zip(("anchors", "positives", "candidates"), found, strict=True):
+        gradients = torch.autograd.grad(value, leaves, allow_unused=True)
+        for name, gradient in zip(("anchors", "positives", "candidates"), gradients, strict=True):
             assert gradient is None or bool(gradient.isfinite().all()), (
                 f"{label}: the gradient of the {name} is not finite"
             )
-        return value, [gradient for gradient in found if gradient is not None]
+        return value, [gradient for gradient in gradients if gradient is not None]
 
 
 class StoreSuite(PartSuite):
@@ -275,15 +275,15 @@ class StoreSuite(PartSuite):
         for call in self.trial().calls("candidates"):
             if call.result is None:
                 continue
-            batch, found = cast(Batch, call.arguments[0]), cast(Negatives, call.result)
-            assert bool(found.vectors.isfinite().all()), "vectors are not finite"
-            _check_weights(found.log_weights)
+            batch, result = cast(Batch, call.arguments[0]), cast(Negatives, call.result)
+            assert bool(result.vectors.isfinite().all()), "vectors are not finite"
+            _check_weights(result.log_weights)
             rows = len(batch.corpus.text_ids)
-            inside = (found.row >= -1) & (found.row < rows)
+            inside = (result.row >= -1) & (result.row < rows)
             assert bool(inside.all()), f"row has numbers that are not corpus rows (of {rows})"
-            if len(found) and bool((found.age > 0).all()):
-                held = found.vectors.requires_grad or found.log_weights.requires_grad
-                assert not held, "candidates of earlier steps, or their weights, hold a graph"
+            if len(result) and bool((result.age > 0).all()):
+                graph = result.vectors.requires_grad or result.log_weights.requires_grad
+                assert not graph, "candidates of earlier steps, or their weights, hold a graph"
 
     def promise_weigh_only_weighs(self) -> None:
         """``weigh`` leaves vectors, rows, ages and blocks, and unmasks nothing that was masked.
@@ -321,9 +321,9 @@ class StoreSuite(PartSuite):
         for number in range(len(batch.anchors)):
             some = slice(number, number + 1)
             one, seen = _of_anchors(batch, given, some)
-            found = part.weigh(seen, one, self.context(one))
-            alone = bool((found.mask == whole.mask[some]).all()) and torch.allclose(
-                found.log_weights, whole.log_weights[some], atol=1e-5
+            weighed = part.weigh(seen, one, self.context(one))
+            alone = bool((weighed.mask == whole.mask[some]).all()) and torch.allclose(
+                weighed.log_weights, whole.log_weights[some], atol=1e-5
             )
             assert alone, f"weigh gives anchor {number} other masks or weights among fewer anchors"
 
@@ -339,13 +339,13 @@ class StoreSuite(PartSuite):
             for rows in levels.values()
             if batch.roles[name] in ("anchor", "positive")
         ]
-        vectors, rows = (torch.cat(each) for each in zip(*known, strict=True))
+        vectors, rows = (torch.cat(column) for column in zip(*known, strict=True))
         part.after_step(early, self.context(early))
-        found = part.candidates(late, self.context(late))
-        if found is None or found.vectors.shape[1] != vectors.shape[1]:
+        result = part.candidates(late, self.context(late))
+        if result is None or result.vectors.shape[1] != vectors.shape[1]:
             return
-        close = functional.normalize(found.vectors) @ functional.normalize(vectors).T
-        for candidate, row in enumerate(found.row.tolist()):
+        close = functional.normalize(result.vectors) @ functional.normalize(vectors).T
+        for candidate, row in enumerate(result.row.tolist()):
             same = {int(rows[place]) for place in (close[candidate] > 0.9999).nonzero()[:, 0]}
             assert not same or row in {-1, *same}, (
                 f"row of candidate {candidate} is {row}; its vector is that of corpus row "
@@ -356,17 +356,17 @@ class StoreSuite(PartSuite):
         """Some candidate of another row, text and document is not masked: True hides one."""
         unrelated = seen = 0
         for call in self.trial().calls("candidates"):
-            batch, found = cast(Batch, call.arguments[0]), call.result
-            if found is None:
+            batch, result = cast(Batch, call.arguments[0]), call.result
+            if result is None:
                 continue
             keys = batch.corpus
-            own = (
-                (batch.row.unsqueeze(1) == found.row.unsqueeze(0))
-                | keys.same(keys.documents, batch.row, found.row)
-                | keys.same(keys.text_ids, batch.row, found.row)
+            related = (
+                (batch.row.unsqueeze(1) == result.row.unsqueeze(0))
+                | keys.same(keys.documents, batch.row, result.row)
+                | keys.same(keys.text_ids, batch.row, result.row)
             )
-            unrelated += int((~own).sum())
-            seen += int((~own & ~found.mask).sum())
+            unrelated += int((~related).sum())
+            seen += int((~related & ~result.mask).sum())
         assert seen or not unrelated, (
             f"all {unrelated} pairs of an anchor and a candidate of another row, text and document "
             "are masked; True in the mask means that it is not a negative"
@@ -381,9 +381,9 @@ def _of_anchors(
         name: Positives(group.vectors[some], None if group.weights is None else group.weights[some])
         for name, group in batch.targets.items()
     }
-    own = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
+    rows = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
     seen = {name: getattr(negatives, name)[some] for name in ("mask", "log_weights")}
-    return replace(batch, targets=targets, **own), replace(negatives, **seen)
+    return replace(batch, targets=targets, **rows), replace(negatives, **seen)
 
 
 def _no_negatives(batch: Batch) -> Negatives:
@@ -393,7 +393,7 @@ def _no_negatives(batch: Batch) -> Negatives:
 
 def _check_weighed(before: Negatives, after: Negatives) -> None:
     for name in ("vectors", "row", "age", "blocks"):
-        one, other = (snapshot(getattr(each, name)) for each in (before, after))
+        one, other = (snapshot(getattr(group, name)) for group in (before, after))
         same(f"weigh changes the {name} of the negatives", one, other)
     _check_weights(after.log_weights)
 
@@ -426,11 +426,11 @@ class MinerSuite(PartSuite):
         """Each group is in ``provides``; vectors are finite, weights too and not below zero."""
         planned = self.trial().planned
         for call in self.trial().calls("mine"):
-            for name, found in call.result.items():
+            for name, group in call.result.items():
                 provided = Need("positives", name) in planned.provides
                 assert provided, f"finds positives:{name}, which its record does not provide"
-                weights = torch.ones(1) if found.weights is None else found.weights
-                fine = bool(found.vectors.isfinite().all()) and bool(weights.isfinite().all())
+                weights = torch.ones(1) if group.weights is None else group.weights
+                fine = bool(group.vectors.isfinite().all()) and bool(weights.isfinite().all())
                 assert fine, f"group {name} has vectors or weights that are not finite"
                 assert bool((weights >= 0).all()), f"group {name} has weights below zero"
 

@@ -155,7 +155,7 @@ def make_context(
     def of_batch(view: str, branch: str | None) -> Mapping[str, Embeddings]:
         if batch is None or view not in batch.views:
             raise KeyError(f"no view {view}")
-        return {level: each.detach() for level, each in batch.views[view].items()}
+        return {level: group.detach() for level, group in batch.views[view].items()}
 
     def draws(
         name: str, *, shared: bool = True, device: torch.device | str = "cpu"

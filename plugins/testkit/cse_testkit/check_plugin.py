@@ -53,16 +53,16 @@ def check_plugin(
     promises: list[Asked] = []
     for part, several in groupby(
         check(distribution, infos, with_pairs=pairs),
-        key=lambda each: "pairs" if each.part.startswith("pair ") else each.part,
+        key=lambda item: "pairs" if item.part.startswith("pair ") else item.part,
     ):
         asked = list(several)
         promises += asked
-        if not json and any(each.status != "not meant" for each in asked):
+        if not json and any(item.status != "not meant" for item in asked):
             _show(part, asked)
-    count = Counter(each.status for each in promises)
+    count = Counter(item.status for item in promises)
     if json:
-        found = [vars(each) for each in promises]
-        say_json({"distribution": distribution, "broken": count["broken"], "promises": found})
+        rows = [vars(item) for item in promises]
+        say_json({"distribution": distribution, "broken": count["broken"], "promises": rows})
     else:
         echo(f"{distribution}: {count['kept']} promises kept, {count['broken']} broken")
     if count["broken"]:
@@ -79,16 +79,16 @@ def _of_this_folder() -> str:
 
 
 def _show(part: str, asked: list[Asked]) -> None:
-    count = Counter(each.status for each in asked)
+    count = Counter(item.status for item in asked)
     line = f"{part}: {count['kept']} promises kept"
-    if refused := sum(each.detail.startswith("refused: ") for each in asked):
+    if refused := sum(item.detail.startswith("refused: ") for item in asked):
         line += f" ({refused} refused with a reason)"
     if count["broken"]:
         line += f", {count['broken']} broken, {count['not asked']} not asked until it is fixed"
     unset = "an option has no default"
-    unasked = Counter(each.detail for each in asked if each.detail.startswith(unset))
+    unasked = Counter(item.detail for item in asked if item.detail.startswith(unset))
     echo("; ".join([line, *(f"{count} not asked: {why}" for why, count in unasked.items())]))
-    for each in asked:
-        if each.status == "broken":
-            fix = f": fix {each.file}" if each.file else ""
-            echo(f"BROKEN {each.part}: {each.name}: {each.detail}{fix}")
+    for item in asked:
+        if item.status == "broken":
+            fix = f": fix {item.file}" if item.file else ""
+            echo(f"BROKEN {item.part}: {item.name}: {item.detail}{fix}")

@@ -42,7 +42,7 @@ from cse_testkit.recipes import RecipeSuite
 from cse_testkit.source_suite import SourceSuite
 from cse_testkit.tiny import declared_options
 
-NOUNS: dict[str, str] = {each.record.kind: each.noun for each in RECORD_KINDS}
+NOUNS: dict[str, str] = {entry.record.kind: entry.noun for entry in RECORD_KINDS}
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
     "pool": PoolerSuite,
@@ -93,12 +93,12 @@ def part_suites(
         ValueError: If it brings no part that is named.
     """
     given = dict(parts or {})
-    own: dict[str, Any] = {"distribution": distribution, "parts": dict(given)}
-    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), own)]
-    for found in installed_registry().parts():
-        if found.distribution == distribution:
-            values = {**every, **given.pop(path_of(found), {})}
-            suites.append(suite_of(found.spec.kind, found.name, **values))
+    attributes: dict[str, Any] = {"distribution": distribution, "parts": dict(given)}
+    suites: list[type[Suite]] = [type("TestPlugin", (PluginSuite,), attributes)]
+    for part in installed_registry().parts():
+        if part.distribution == distribution:
+            values = {**every, **given.pop(path_of(part), {})}
+            suites.append(suite_of(part.spec.kind, part.name, **values))
     return _by_name(distribution, suites, given)
 
 
@@ -122,10 +122,10 @@ def recipe_suites(
     for name, values in (recipes or {}).items():
         given[name] = {**given.get(name, {}), **values}
     suites: list[type[Suite]] = []
-    for found in installed_registry().recipes():
-        if found.distribution == distribution:
-            values = {"recipe": found.name, **given.pop(found.name, {})}
-            suites.append(type(_class_name(f"recipe {found.name}"), (RecipeSuite,), values))
+    for recipe in installed_registry().recipes():
+        if recipe.distribution == distribution:
+            values = {"recipe": recipe.name, **given.pop(recipe.name, {})}
+            suites.append(type(_class_name(f"recipe {recipe.name}"), (RecipeSuite,), values))
     return _by_name(distribution, suites, given)
 
 
@@ -144,7 +144,7 @@ def _class_name(label: str) -> str:
 def check(
     distribution: str, infos: Sequence[PluginInfo], *, with_pairs: bool = True
 ) -> Iterator[Asked]:
-    """Yield what becomes of every promise of an installed distribution.
+    """Yield the outcome of every promise of an installed distribution.
 
     Args:
         distribution: Its name.
@@ -153,19 +153,19 @@ def check(
     """
     file = _file(_module, infos[0].module if infos else distribution.replace("-", "_"))
     plugin = _of(PluginSuite, "plugin", file, distribution=distribution)
-    records = {f"{each.kind}.{each.name}": (each, info) for info in infos for each in info.parts}
+    records = {f"{item.kind}.{item.name}": (item, info) for info in infos for item in info.parts}
     first = islice(plugin, len(names_of(PluginSuite)) - len(PluginSuite.last))
     broken = False
-    for each in chain(first, *(of_record(*found) for found in records.values())):
-        broken = broken or each.status == "broken"
-        yield each
-    for each in plugin if not broken else ():  # two processes, by the part that breaks it
-        record: Any = records.get(each.detail.partition(": ")[0], (None,))[0]
+    for asked in chain(first, *(of_record(*entry) for entry in records.values())):
+        broken = broken or asked.status == "broken"
+        yield asked
+    for asked in plugin if not broken else ():  # two processes, by the part that breaks it
+        record: Any = records.get(asked.detail.partition(": ")[0], (None,))[0]
         if record is None:
-            yield replace(each, part="two processes")
+            yield replace(asked, part="two processes")
         else:
-            own, file = f"{NOUNS[record.kind]} {record.name}", _file(load_factory, record.factory)
-            yield replace(each, part=own, file=file)
+            label, file = f"{NOUNS[record.kind]} {record.name}", _file(load_factory, record.factory)
+            yield replace(asked, part=label, file=file)
     if with_pairs:
         yield from of_pairs(distribution)
 
@@ -179,14 +179,14 @@ def of_record(
         suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
         factory = _file(load_factory, record.factory)
         options = _file(load_factory, record.options)
-        own = declared_options(info.distribution, f"{record.kind}.{record.name}")
-        given = {"options": own} if own else {}
-        for each in _of(suite, part, factory or module, **given):
-            if "default" in each.name or "described" in each.name:
-                each = replace(each, file=options or module)
-            elif f"promise_{each.name}" in vars(RecordSuite):
-                each = replace(each, file=module)
-            yield each
+        declared = declared_options(info.distribution, f"{record.kind}.{record.name}")
+        given = {"options": declared} if declared else {}
+        for asked in _of(suite, part, factory or module, **given):
+            if "default" in asked.name or "described" in asked.name:
+                asked = replace(asked, file=options or module)
+            elif f"promise_{asked.name}" in vars(RecordSuite):
+                asked = replace(asked, file=module)
+            yield asked
     elif isinstance(record, RecipeSpec):
         values = {"recipe": record.name, "registry": registry}
         yield from _of(RecipeSuite, part, _file(package_path, record.path), **values)
@@ -194,17 +194,17 @@ def of_record(
         values = {"reporter": record.name, "registry": registry}
         yield from _of(ReporterSuite, part, _file(load_factory, record.factory), **values)
     elif isinstance(record, SourceSpec):
-        own = declared_options(info.distribution, f"source.{record.name}")
-        values = {"source": f"{info.distribution}/{record.name}", "registry": registry, **own}
+        declared = declared_options(info.distribution, f"source.{record.name}")
+        values = {"source": f"{info.distribution}/{record.name}", "registry": registry, **declared}
         yield from _of(SourceSuite, part, _file(load_factory, record.factory), **values)
 
 
 def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[Asked]:
-    """Yield what becomes of each pair of a distribution's part with every other installed one."""
+    """Yield the outcome of each pair of a distribution's part with every other installed one."""
     says = "Any two parts train a step together, or the composer says why not."
     for one, other in pairs(registry):
-        own = [each for each in (one, other) if each.distribution == distribution]
-        if not own:
+        ours = [part for part in (one, other) if part.distribution == distribution]
+        if not ours:
             continue
         status, detail = "kept", ""
         try:
@@ -214,19 +214,19 @@ def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[As
         except Exception as error:
             status, detail = "broken", f"{type(error).__name__}: {error}"
         label = f"pair {path_of(one)} + {path_of(other)}"
-        file = _file(load_factory, own[0].spec.factory)
+        file = _file(load_factory, ours[0].spec.factory)
         yield Asked("trains_or_is_refused", status, says, detail, label, file)  # type: ignore[arg-type]
 
 
 def pairs(registry: Registry | None = None) -> list[tuple[Found, Found]]:
     """Return all unordered pairs of installed parts."""
-    found = registry or installed_registry()
-    return list(combinations((part for kind in KINDS for part in found.parts(kind)), 2))
+    known = registry or installed_registry()
+    return list(combinations((part for kind in KINDS for part in known.parts(kind)), 2))
 
 
 def _of(base: type[Suite], part: str, file: str, **values: Any) -> Iterator[Asked]:
-    for each in ask(type(base.__name__, (base,), values)):
-        yield replace(each, part=part, file=file)
+    for asked in ask(type(base.__name__, (base,), values)):
+        yield replace(asked, part=part, file=file)
 
 
 def _module(name: str) -> Path:
@@ -236,14 +236,14 @@ def _module(name: str) -> Path:
 
 
 def _file(find: Callable[[Any], Any], name: Any) -> str:
-    """Return where something is, as a reader of this folder finds it; "" where it is not found."""
+    """Locate a definition, relative to this folder; "" where it is not found."""
     try:
-        found = find(name)
+        target = find(name)
         line = ""
-        if not isinstance(found, Path):
-            line = f":{inspect.getsourcelines(found)[1]}"
-            found = Path(inspect.getfile(found))
+        if not isinstance(target, Path):
+            line = f":{inspect.getsourcelines(target)[1]}"
+            target = Path(inspect.getfile(target))
     except Exception:  # what is wrong with it is a promise of its own
         return ""
-    near = os.path.relpath(found)
-    return f"{found if near.startswith('..') else near}{line}"
+    near = os.path.relpath(target)
+    return f"{target if near.startswith('..') else near}{line}"

@@ -119,9 +119,9 @@ class Needed:
         for need in needs:
             self._meet(need)
 
-    def _options_of(self, found: Found) -> Options | None:
-        given = self.options.get((found.spec.kind, found.name))
-        return found.spec.options_class(**given) if given else found.spec.default_options()
+    def _options_of(self, part: Found) -> Options | None:
+        given = self.options.get((part.spec.kind, part.name))
+        return part.spec.options_class(**given) if given else part.spec.default_options()
 
     def _provided(self, part: Found) -> tuple[Need, ...]:
         options = self._options_of(part)
@@ -152,7 +152,7 @@ class Needed:
 
     def set_flags(self) -> None:
         """Set the flags: each kind's parts, a loss for each group and level, the options."""
-        for kind in (each for each in COMPONENT_SPECS if each not in ("pool", "loss")):
+        for kind in (name for name in COMPONENT_SPECS if name not in ("pool", "loss")):
             named = [
                 f"+{self._name_of(part)}" for part in self._parts_of(kind) if part.name != "online"
             ]
@@ -184,9 +184,9 @@ class Needed:
     def _parts_of(self, kind: Kind) -> list[Found]:
         return [part for part in self.parts if part.spec.kind == kind]
 
-    def _name_of(self, found: Found) -> str:
-        same = [each for each in self.registry.parts(found.spec.kind) if each.name == found.name]
-        return found.qualified if len(same) > 1 else found.name
+    def _name_of(self, part: Found) -> str:
+        same = [other for other in self.registry.parts(part.spec.kind) if other.name == part.name]
+        return part.qualified if len(same) > 1 else part.name
 
 
 def _list(names: Sequence[str]) -> list[str]:

@@ -16,12 +16,12 @@ import cse_core
 @cache
 def doors() -> frozenset[str]:
     """Return the modules of the doors: ``cse``, ``cse_cli.api`` and the root of ``cse_core``."""
-    root = (each.name for each in pkgutil.iter_modules(cse_core.__path__) if not each.ispkg)
+    root = (info.name for info in pkgutil.iter_modules(cse_core.__path__) if not info.ispkg)
     return frozenset(["cse", "cse_cli.api", "cse_core", *(f"cse_core.{name}" for name in root)])
 
 
 def behind_the_doors(package: str) -> dict[str, str]:
-    """Return what a package imports of the toolkit or of other plugins beside the doors.
+    """List a package's imports from the toolkit or other plugins that bypass the doors.
 
     Returns:
         Each module with the file and line that imports it first.
@@ -30,21 +30,21 @@ def behind_the_doors(package: str) -> dict[str, str]:
     plugins = {point.module.partition(".")[0] for point in points} - {package, "cse_defaults"}
     ours = {"cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse", *plugins}
     allowed = doors()
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     spec = find_spec(package)
     for folder in spec.submodule_search_locations or () if spec is not None else ():
         for path in sorted(Path(folder).rglob("*.py")):
             for module, line in _imports(path):
                 if module.partition(".")[0] in ours and module not in allowed:
                     place = f"{path.relative_to(Path(folder).parent)}:{line}"
-                    found.setdefault(module, place)
-    return found
+                    places.setdefault(module, place)
+    return places
 
 
 def _imports(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the modules that a file imports, those inside functions too, with their lines."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((each.name, node.lineno) for each in node.names)
+            yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module, node.lineno

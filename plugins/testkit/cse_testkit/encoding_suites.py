@@ -99,8 +99,8 @@ def _check_tokens(x: TokenBatch, result: TokenBatch) -> None:
         "puts the ids of a row in another order and leaves source and word where they were: "
         "move whole tokens by take_tokens, or permute positions"
     )
-    held = [pair for pair in rows if max(pair[1]["source"], default=-1) >= 0]  # of the text
-    _check_places([before["ids"] for before, _ in held], [after["ids"] for _, after in held])
+    real = [pair for pair in rows if max(pair[1]["source"], default=-1) >= 0]  # of the text
+    _check_places([before["ids"] for before, _ in real], [after["ids"] for _, after in real])
 
 
 def _rows(tokens: TokenBatch, row: int) -> dict[str, list[Any]]:
@@ -136,10 +136,10 @@ class TokenLossSuite(PartSuite):
         none = {name: _no_rows(view) for name, view in views.items()}
         content = tiny_tokenizer().content([])
         ctx = ctx.replace(texts=lambda _: [], values=lambda _: [], tokens=lambda _: content)
-        found = self.trial().part.sums(none, ctx)
-        assert not float(found.total.detach()), f"the total of no rows is {float(found.total)}"
-        assert not float(found.count), f"the count of no rows is {float(found.count)}"
-        assert found.parts.keys() == call.result.parts.keys(), "has other parts for no rows"
+        sums = self.trial().part.sums(none, ctx)
+        assert not float(sums.total.detach()), f"the total of no rows is {float(sums.total)}"
+        assert not float(sums.count), f"the count of no rows is {float(sums.count)}"
+        assert sums.parts.keys() == call.result.parts.keys(), "has other parts for no rows"
 
 
 def _no_rows(view: TokenStates) -> TokenStates:
@@ -179,9 +179,9 @@ class PoolerSuite(PartSuite):
     @classmethod
     def made(cls, record: type[PoolSpec]) -> Any:
         """Return the part of the suite's run; not meant where its record is of another class."""
-        own = cls.found().spec
-        if not isinstance(own, record):
-            raise NotMeant(f"its record is a {type(own).__name__}")
+        spec = cls.found().spec
+        if not isinstance(spec, record):
+            raise NotMeant(f"its record is a {type(spec).__name__}")
         return cls.trial().part
 
     def promise_a_saved_model_encodes_as_the_run_does(self) -> None:
@@ -192,8 +192,8 @@ class PoolerSuite(PartSuite):
         rig.step(2)
         with tempfile.TemporaryDirectory(prefix="cse-model-") as folder:
             rig.session.save(f"{folder}/model")
-            found = cse.load(f"{folder}/model", device="cpu", plugins=trial.plugins).encode(texts)
-        far = np.abs(found - rig.session.encode(texts)).max()
+            vectors = cse.load(f"{folder}/model", device="cpu", plugins=trial.plugins).encode(texts)
+        far = np.abs(vectors - rig.session.encode(texts)).max()
         assert far < 1e-4, (
             f"vectors differ by up to {far:.2g}: make it an nn.Module and what it learns a buffer"
         )
@@ -292,7 +292,7 @@ class PoolerSuite(PartSuite):
 
 
 def _sources(tokens: TokenBatch, owner: int) -> set[int]:
-    """Return where the tokens of a sentence come from."""
+    """Return the source places of a sentence's tokens."""
     rows = (tokens.owner == owner).nonzero().squeeze(1)
     return set(
         tokens.source[ragged_index(tokens.offsets[:-1][rows], tokens.lengths[rows])].tolist()
@@ -309,12 +309,12 @@ class BranchSuite(PartSuite):
         trial, branch = self.trial(), cast(Branch, self.trial().part)
         if cast(BranchSpec, trial.planned.spec).trainable:
             return
-        online = {id(each) for each in trial.rig.session.encoder().parameters()}
+        online = {id(weight) for weight in trial.rig.session.encoder().parameters()}
         for module in (branch.encoder, *branch.heads.values()):
             asked = [
                 name
-                for name, each in module.named_parameters()
-                if id(each) not in online and (each.requires_grad or each.grad is not None)
+                for name, weight in module.named_parameters()
+                if id(weight) not in online and (weight.requires_grad or weight.grad is not None)
             ]
             assert not asked, f"its own weights ask for gradients: {', '.join(asked[:3])}"
 
@@ -330,11 +330,11 @@ class AdapterSuite(PartSuite):
         """After two steps every weight that requires a gradient moved, and no other did."""
         rig = self.trial().fresh("train.lr=1e-2")
         weights = dict(rig.session.encoder().named_parameters())
-        before = {name: each.detach().clone() for name, each in weights.items()}
-        trained = {name for name, each in weights.items() if each.requires_grad}
+        before = {name: weight.detach().clone() for name, weight in weights.items()}
+        trained = {name for name, weight in weights.items() if weight.requires_grad}
         assert trained, "no weight of the encoder trains"
         rig.step(2)
-        moved = {name for name, each in weights.items() if not torch.equal(each, before[name])}
+        moved = {name for name, weight in weights.items() if not torch.equal(weight, before[name])}
         still, others = sorted(trained - moved), sorted(moved - trained)
         assert not still, f"require a gradient and do not move: {', '.join(still[:3])}"
         assert not others, f"require no gradient and move: {', '.join(others[:3])}"
@@ -354,9 +354,9 @@ class AdapterSuite(PartSuite):
         plain = {name for name in type(merged)(merged.config).state_dict() if "pooler" not in name}
         assert names == plain, f"merged has other weights: {sorted(names ^ plain)[:3]}"
         wanted = rig.session.encode(texts)
-        own, encoder.model = encoder.model, merged
-        found = rig.session.encode(texts)
-        encoder.model = own
-        assert np.allclose(found, wanted, rtol=1e-4, atol=1e-5), (
-            f"merged, vectors differ by up to {np.abs(found - wanted).max():.2g}"
+        adapted, encoder.model = encoder.model, merged
+        vectors = rig.session.encode(texts)
+        encoder.model = adapted
+        assert np.allclose(vectors, wanted, rtol=1e-4, atol=1e-5), (
+            f"merged, vectors differ by up to {np.abs(vectors - wanted).max():.2g}"
         )

@@ -62,7 +62,7 @@ class MetricSuite(RecordSuite):
     base = (Metric,)
 
     def pairs(self) -> Any:
-        """Return what ``compute`` gets as pairs: like a ``PairSet`` of cse-evaluation.
+        """Return the pairs for ``compute``: like a ``PairSet`` of cse-evaluation.
 
         It has ``pairs`` with ``sentence1``, ``sentence2`` and ``score``, the ``scale`` of these,
         and the distinct ``texts``. A suite may return another.
@@ -127,9 +127,9 @@ class SuiteSuite(Suite):
 
     def promise_it_finds_its_files(self) -> None:
         """The folder has one at least; of an empty one, or one not there, each name is missing."""
-        found = self.made().locate(self.folder).there
-        assert found, f"no file of {self.suite} is found in {self.folder}"
-        for name, path in found.items():
+        paths = self.made().locate(self.folder).there
+        assert paths, f"no file of {self.suite} is found in {self.folder}"
+        for name, path in paths.items():
             assert path.is_file(), f"{name} is said to be {path}, which is not a file"
         with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
             for empty in (Path(folder), Path(folder) / "nowhere"):
@@ -165,21 +165,21 @@ class SuiteSuite(Suite):
         A dev set has a name, texts, and finite scores, the same twice, by which it may choose.
         """
         suite, dev = self.made(), self.spec().dev
-        own = type(suite).read_dev is not EvaluationSuite.read_dev
-        assert own == bool(dev), f"read_dev is {'' if own else 'not '}its own: dev={own}"
+        reads = type(suite).read_dev is not EvaluationSuite.read_dev
+        assert reads == bool(dev), f"read_dev is {'' if reads else 'not '}its own: dev={reads}"
         pairs = type(suite).dev_of_pairs is not EvaluationSuite.dev_of_pairs
         assert pairs == (dev == "pairs"), f"dev_of_pairs is {'' if pairs else 'not '}its own"
-        for name, path in suite.locate(self.folder).there.items() if own else ():
-            found = suite.read_dev(path)
-            assert isinstance(found, DevSet), (
-                f"{name} is a file of it, and read_dev returns {found}"
+        for name, path in suite.locate(self.folder).there.items() if reads else ():
+            dev_set = suite.read_dev(path)
+            assert isinstance(dev_set, DevSet), (
+                f"{name} is a file of it, and read_dev returns {dev_set}"
             )
-            _check_scores(found)
+            _check_scores(dev_set)
         with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
             path = Path(folder) / "pairs.tsv"
             path.write_text(PAIRS, encoding="utf-8")
             try:
-                read = suite.read_dev(path) if own else None
+                read = suite.read_dev(path) if reads else None
             except NoDevSet:
                 read = None
         takes = f"{'takes' if read else 'does not take'} a file of graded pairs"

@@ -191,7 +191,7 @@ class Package:
                 yield target.replace("example", self.name), text
 
     def _values(self) -> dict[str, Any]:
-        """Return what the templates ask for; texts of a user are strings of JSON, as of Python."""
+        """Return the variables of the templates; user texts are JSON strings, as in Python."""
         words = "".join(word.title() for word in self.name.split("-"))
         taken = words[0].isdigit() or hasattr(options, f"{words}Options")
         title = f"Plugin{words}" if taken else words

@@ -85,7 +85,7 @@ class RecordSuite(Suite):
     def promise_its_factory_makes_a_part_of_its_kind(self) -> None:
         """The factory is importable and a subclass of its kind's base class."""
         factory = self.found().spec.factory
-        made, names = load_factory(factory), " or ".join(each.__name__ for each in self.base)
+        made, names = load_factory(factory), " or ".join(base.__name__ for base in self.base)
         fine = inspect.isclass(made) and issubclass(made, self.base)
         assert fine, f"{factory} is not a subclass of cse_core.parts.{names}"
 
@@ -115,7 +115,7 @@ class Trial:
         self.corpus = self.needed.corpus(columns=suite.columns)
         self.composition = self.needed.compose(self.corpus, *suite.sets)
         self.path = f"{kind}.{name.rpartition('/')[2]}"
-        self.planned = next(each for each in self.composition.parts if each.path == self.path)
+        self.planned = next(part for part in self.composition.parts if part.path == self.path)
         self.rig = self.fresh(watch=self.path)
         self.error: Exception | None = None
         try:
@@ -186,8 +186,8 @@ class PartSuite(RecordSuite):
             try:
                 cls._trial = Trial(cls)
             except CseError as error:
-                own = f"{cls.part[0]}.{cls.part[1].rpartition('/')[2]}"
-                if cls.options or not str(error.where).startswith(own):
+                path = f"{cls.part[0]}.{cls.part[1].rpartition('/')[2]}"
+                if cls.options or not str(error.where).startswith(path):
                     raise
                 why = f"its defaults are refused, give the suite options: {error.line()}"
                 raise NotMeant(why) from None
@@ -205,7 +205,7 @@ class PartSuite(RecordSuite):
             rows=[(17 + 5 * number) % len(trial.corpus) for number in range(sentences)],
             segments=1 if level in ("sentence", "input") else 2,
             dimension=trial.rig.session.encoder().hidden_size,
-            views={each.name: each.role for each in run.views if each.name != "anchor"},
+            views={view.name: view.role for view in run.views if view.name != "anchor"},
             groups=dict.fromkeys(run.groups, 2),
             level=level,
             levels=("sentence", "input"),
@@ -251,8 +251,8 @@ class PartSuite(RecordSuite):
 
     def promise_what_it_keeps_is_detached(self) -> None:
         """After some steps no tensor that it holds has a graph behind it."""
-        found = attached(self.trial().part)
-        assert not found, f"keeps tensors with a graph: {', '.join(found)}"
+        names = attached(self.trial().part)
+        assert not names, f"keeps tensors with a graph: {', '.join(names)}"
 
     def promise_another_seed_draws_otherwise(self) -> None:
         """A part that asks for random numbers returns something else for others."""
@@ -268,13 +268,13 @@ class PartSuite(RecordSuite):
         Several processes else draw the same for different texts, or compute different losses. What
         ``views`` draws is not looked at: it may draw for the whole batch and take its own share.
         """
-        own = isinstance(self.trial().part, parts.Augmenter)
-        whose = "the rows of its own process" if own else "the rows of all processes"
+        augments = isinstance(self.trial().part, parts.Augmenter)
+        whose = "the rows of its own process" if augments else "the rows of all processes"
         for call in self.trial().calls():
-            wrong = [name for name, shared in call.drawn if shared == own]
+            wrong = [name for name, shared in call.drawn if shared == augments]
             assert call.method == "views" or not wrong, (
                 f"{call.method} sees {whose} and draws {', '.join(wrong)} by "
-                f"ctx.generator(..., shared={own}): write shared={not own}"
+                f"ctx.generator(..., shared={augments}): write shared={not augments}"
             )
 
     def promise_it_is_planned_for_every_encoder(self) -> None:
@@ -301,20 +301,20 @@ class PartSuite(RecordSuite):
         same("state_dict does not restore", snapshot(dict(one)), snapshot(dict(other)))
         second.step(STEPS - 2)
         again = [*first.losses[:2], *second.losses]
-        for number, (wanted, found) in enumerate(zip(trial.rig.losses, again, strict=True)):
+        for number, (wanted, value) in enumerate(zip(trial.rig.losses, again, strict=True)):
             why = "a resume after step 2 changes the loss: return in state_dict what it needs"
             if number < 2:
                 why = "one seed, two losses: make layers of torch inside `with setup.seeded(...)`"
-            assert wanted == found, (
-                f"{why} (step {number + 1}: {found}, and {wanted} in the first run)"
+            assert wanted == value, (
+                f"{why} (step {number + 1}: {value}, and {wanted} in the first run)"
             )
         before, after = (
             snapshot({**rig.weights(), "state": rig.session.parts[trial.path].state_dict()})
             for rig in (trial.rig, second)
         )
         same("resumed after step 2, other weights", before, after)
-        held, there = (_held(rig.session.parts[trial.path]) for rig in (trial.rig, second))
-        lost = [p for p, v in held.items() if v not in (trial.made.get(p), there.get(p))]
+        kept, resumed = (_held(rig.session.parts[trial.path]) for rig in (trial.rig, second))
+        lost = [p for p, v in kept.items() if v not in (trial.made.get(p), resumed.get(p))]
         fix = "which steps change: name it in remembers, or register a buffer"
         assert not lost, f"a resume forgets {lost[0]}, {fix}"
 
@@ -325,21 +325,21 @@ class PartSuite(RecordSuite):
         """
         rig = self.trial().second
         trained = self._trained(rig.session.parts[self.trial().path])
-        known = {id(each) for each in rig.session.trained.values()}
+        known = {id(weight) for weight in rig.session.trained.values()}
         before: Mapping[str, torch.Tensor] = self._trained(self.trial().part)  # by other steps
         for precision, steps in (("fp32", 0), ("bf16", 1)):
             rig.session = rig.session.with_precision(precision)
             rig.step(steps)
             rig.step(1, rows=1)
             assert not (bad := rig.not_finite()), f"{precision}: {bad}"
-            lost = [name for name, each in trained.items() if id(each) not in known]
+            lost = [name for name, weight in trained.items() if id(weight) not in known]
             assert not lost, (
                 f"{len(lost)} parameters are not with the optimiser ({', '.join(lost[:3])}): make "
                 "the part an nn.Module that holds them"
             )
-            still = [name for name, each in trained.items() if torch.equal(each, before[name])]
+            still = [name for name, weight in trained.items() if torch.equal(weight, before[name])]
             assert not still, f"steps leave {', '.join(still[:3])} as they were: no gradient"
-            before = {name: each.detach().clone() for name, each in trained.items()}
+            before = {name: weight.detach().clone() for name, weight in trained.items()}
 
     def promise_leaves_the_online_encoder_as_it_is(self) -> None:
         """Its dropout, mode and ``requires_grad`` are those of a run without the part."""
@@ -387,10 +387,10 @@ class PartSuite(RecordSuite):
             modules |= {"encoder.": part.encoder}
             modules |= {f"heads.{name}.": head for name, head in part.heads.items()}
         return {
-            f"{start}{name}": each
+            f"{start}{name}": weight
             for start, module in modules.items()
-            for name, each in module.named_parameters()
-            if each.requires_grad
+            for name, weight in module.named_parameters()
+            if weight.requires_grad
         }
 
 
@@ -402,18 +402,18 @@ _OF_VARIANTS = (
 
 
 def _held(part: parts.Part) -> dict[str, Any]:
-    """Return what a part holds for itself alone, by path; what is shared is left out."""
+    """Return the state that only this part holds, by path; shared objects are left out."""
     return {path: value for path, value in snapshot(part).items() if not isinstance(value, int)}
 
 
 def _online_state(module: nn.Module) -> dict[str, Any]:
-    """Return what a part may not change of the online encoder, by the names of its modules."""
+    """Return the online encoder's state that a part may not change, by module name."""
     modules = dict(module.named_modules())
-    drops = {name: each for name, each in modules.items() if isinstance(each, nn.Dropout)}
+    drops = {name: layer for name, layer in modules.items() if isinstance(layer, nn.Dropout)}
     return {
-        **{f"dropout of {name}": each.p for name, each in drops.items()},
-        **{f"mode of {name or 'all'}": each.training for name, each in modules.items()},
-        **{f"requires_grad of {n}": each.requires_grad for n, each in module.named_parameters()},
+        **{f"dropout of {name}": layer.p for name, layer in drops.items()},
+        **{f"mode of {name or 'all'}": layer.training for name, layer in modules.items()},
+        **{f"requires_grad of {n}": leaf.requires_grad for n, leaf in module.named_parameters()},
     }
 
 

@@ -45,7 +45,7 @@ for info in Installed().manager.infos:
 
 
 def heavy_imports(modules: Mapping[str, Sequence[str]]) -> str:
-    """Return which distribution's modules or records import something heavy; "" where none do."""
+    """Name the distribution whose modules or records import something heavy; "" where none do."""
     words = [sys.executable, "-c", _LIGHT, json.dumps(modules)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     return done.stderr.strip()[-300:] if done.returncode else ""
@@ -64,15 +64,15 @@ class PluginSuite(Suite):
     last: ClassVar[tuple[str, ...]] = ("two_processes_train_as_one",)
 
     def infos(self) -> list[PluginInfo]:
-        """Return what is known of its entry points of group ``cse``."""
+        """Return the records of its entry points of group ``cse``."""
         name, commands = canonicalize_name(self.distribution), self.commands()
-        found = [each for each in plugins_of().manager.infos if each.distribution == name]
-        return [info for info in found if info.key not in {each.info.key for each in commands}]
+        infos = [info for info in plugins_of().manager.infos if info.distribution == name]
+        return [info for info in infos if info.key not in {point.info.key for point in commands}]
 
     def commands(self) -> list[Any]:
         """Return its entry points of group ``cse.commands``."""
         name = canonicalize_name(self.distribution)
-        return [each for each in plugins_of().commands.all if each.info.distribution == name]
+        return [point for point in plugins_of().commands.all if point.info.distribution == name]
 
     def modules(self) -> list[str]:
         """Return the modules of all of them."""
@@ -87,8 +87,8 @@ class PluginSuite(Suite):
             why = f"{info.key} is {info.status}: {info.reason}\n{info.traceback}"
             assert info.status == "active", why
             assert info.parts, f"{info.key} returns no record"
-        said = [*infos, *(each.info for each in commands), *(each.spec() for each in commands)]
-        for summary in (each.summary for each in said):
+        said = [*infos, *(point.info for point in commands), *(point.spec() for point in commands)]
+        for summary in (record.summary for record in said):
             assert summary.strip() and "\n" not in summary, f"no summary of one line: {summary!r}"
 
     def promise_it_says_which_toolkit_it_needs(self) -> None:
@@ -97,7 +97,7 @@ class PluginSuite(Suite):
             raise NotMeant("it is the toolkit")
         needs = [Requirement(line) for line in distribution(self.distribution).requires or ()]
         ranges = [need.specifier for need in needs if canonicalize_name(need.name) == TOOLKIT]
-        ends = {clause.operator for each in ranges for clause in each} & {"<", "~=", "=="}
+        ends = {clause.operator for clauses in ranges for clause in clauses} & {"<", "~=", "=="}
         assert ends, f'no upper bound for {TOOLKIT}: dependencies = ["{TOOLKIT}>=0.1,<0.2"]'
 
     def promise_its_factories_are_there(self) -> None:
@@ -113,20 +113,20 @@ class PluginSuite(Suite):
     def promise_its_records_import_nothing_heavy(self) -> None:
         """No module of an entry point needs pydantic or torch, nor do modules of options torch."""
         name = canonicalize_name(self.distribution)
-        assert not (found := heavy_imports({name: self.modules()})), found
+        assert not (heavy := heavy_imports({name: self.modules()})), heavy
 
     def promise_it_imports_the_doors_alone(self) -> None:
         """Of the toolkit it imports ``cse``, ``cse_cli.api`` and the root of ``cse_core``.
 
         It imports no other plugin: what two share is a capability.
         """
-        for package in {each.partition(".")[0] for each in self.modules()} - {"cse_core"}:
+        for package in {module.partition(".")[0] for module in self.modules()} - {"cse_core"}:
             wrong = [f"{place} {name}" for name, place in behind_the_doors(package).items()]
             assert not wrong, f"imports what may change in any version: {', '.join(wrong[:5])}"
 
     def promise_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""
-        for name in {each.partition(".")[0] for each in self.modules()}:
+        for name in {module.partition(".")[0] for module in self.modules()}:
             for folder in getattr(find_spec(name), "submodule_search_locations", None) or ():
                 assert Path(folder, "py.typed").is_file(), f"{name} has no py.typed"
 
@@ -150,4 +150,4 @@ class PluginSuite(Suite):
             raise NotMeant("it brings no part that trains")
         from cse_testkit.processes import difference
 
-        assert not (found := difference(trained, self.parts)), found
+        assert not (change := difference(trained, self.parts)), change

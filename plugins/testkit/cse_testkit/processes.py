@@ -33,7 +33,7 @@ set_forkserver_preload([__name__])  # torch is imported once, whatever is starte
 
 
 def difference(parts: Parts, given: Given) -> str:
-    """Return what two processes do otherwise than one, the part's path first; "" where nothing.
+    """Describe how two processes differ from one, the part's path first; "" where they do not.
 
     Each part trains some steps without dropout, the last on a single row, which one process has
     alone. Both processes must end with the losses and the part's state of one process; of each
@@ -60,11 +60,11 @@ def difference(parts: Parts, given: Given) -> str:
         two = [torch.load(Path(folder, f"{rank}.pt"), weights_only=False) for rank in range(2)]
         one = _trained(parts, plain)
     for path, (wanted, drawn) in one.items():
-        for rank, found in enumerate(each[path][0] for each in two):
-            if wanted and found:
+        for rank, values in enumerate(output[path][0] for output in two):
+            if wanted and values:
                 like, whose = (two[0][path][0], "the other") if drawn else (wanted, "one process")
-                for name in dict.fromkeys((*like, *found)):
-                    if not _close(like.get(name), found.get(name)):
+                for name in dict.fromkeys((*like, *values)):
+                    if not _close(like.get(name), values.get(name)):
                         return f"{path}: in process {rank} {name} is not that of {whose}"
     return ""
 
@@ -85,11 +85,11 @@ def _trained(parts: Parts, given: Given) -> dict[str, tuple[dict[str, Any], bool
     """Return by path losses and state, none where it is refused, and whether rows draw."""
     results = {}
     for kind, name in parts:
-        own = name.rpartition("/")[2]
-        path = f"{kind}.{own}"
+        label = name.rpartition("/")[2]
+        path = f"{kind}.{label}"
         values = given.get(path, {})
-        options = {(kind, own): values.get("options", {})}
-        found: dict[str, Any] = {}
+        options = {(kind, label): values.get("options", {})}
+        kept: dict[str, Any] = {}
         watch = Watch(compare=False)
         try:
             needed = complete(installed_registry(), [(kind, name)], options)
@@ -101,20 +101,20 @@ def _trained(parts: Parts, given: Given) -> dict[str, tuple[dict[str, Any], bool
             for rows in (4, 3, 1):
                 rig.step(1, rows=rows)
             state = rig.session.parts[path].state_dict().items()
-            found = {f"the loss of step {n + 1}": torch.tensor(v) for n, v in enumerate(rig.losses)}
-            found |= {f"its state {name}": value for name, value in state}
+            kept = {f"the loss of step {n + 1}": torch.tensor(v) for n, v in enumerate(rig.losses)}
+            kept |= {f"its state {name}": value for name, value in state}
         except CseError:
             pass
         except Exception as error:
             said = " ".join(f"{path}: a step raised {type(error).__name__}: {error}".split())
             raise RuntimeError(said) from error
         drawn = (shared for call in watch.calls for _, shared in call.drawn)
-        results[path] = found, not all(drawn)
+        results[path] = kept, not all(drawn)
     return results
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal, numbers as far as sums in another order allow."""
+    """Check whether two values are equal, numbers as far as sums in another order allow."""
     if not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return bool(one == other)
     if one.shape != other.shape or not one.is_floating_point():

@@ -73,7 +73,7 @@ class Suite:
 
     @classmethod
     def installed(cls) -> Registry:
-        """Return where its parts are found."""
+        """Return the registry of its parts."""
         return cls.registry or installed_registry()
 
     def test_promises(self) -> None:
@@ -85,7 +85,7 @@ class Suite:
 
 
 def ask(suite: type[Any], names: Collection[str] | None = None) -> Iterator[Asked]:
-    """Yield what becomes of every promise of a suite, or of some whatever comes before them."""
+    """Yield the outcome of every promise of a suite, or of some whatever comes before them."""
     broken = False
     for name in names_of(suite) if names is None else names:
         method = getattr(suite, _PREFIX + name)
@@ -118,12 +118,12 @@ def failures(suite: type[Any], names: Collection[str] | None = None) -> dict[str
         suite: A subclass of a suite with ``part`` (or ``distribution``, ``recipe``) set.
         names: Promises to ask, whatever comes before them; None is all up to the first broken.
     """
-    return {each.name: each.detail for each in ask(suite, names) if each.status == "broken"}
+    return {item.name: item.detail for item in ask(suite, names) if item.status == "broken"}
 
 
 def names_of(suite: type[Any]) -> list[str]:
     """Return the names of a suite's promises in order."""
-    found = [name for base in reversed(suite.__mro__) for name in vars(base)]
-    names = [name.removeprefix(_PREFIX) for name in found if name.startswith(_PREFIX)]
+    members = [name for base in reversed(suite.__mro__) for name in vars(base)]
+    names = [name.removeprefix(_PREFIX) for name in members if name.startswith(_PREFIX)]
     first = [name for name in dict.fromkeys(names) if name not in suite.last]
     return [*first, *(name for name in suite.last if name in names)]

@@ -112,8 +112,8 @@ class RecipeSuite(Suite):
 
     def declared(self) -> Mapping[str, str | Sequence[str]]:
         """Return the columns that the suite or the plugin's ``pyproject.toml`` declares."""
-        own = declared_columns(self.installed().recipe(self.recipe).distribution)
-        return {**own, **typed(self.columns or ())}
+        columns = declared_columns(self.installed().recipe(self.recipe).distribution)
+        return {**columns, **typed(self.columns or ())}
 
     def promise_it_resolves_for_every_encoder(self) -> None:
         """The composer accepts it for each of ``ENCODERS``, or of ``DECODERS``."""
@@ -124,8 +124,8 @@ class RecipeSuite(Suite):
         """Its settings for each encoder are those of the table, and the table lacks none."""
         for encoder, values in (read_settings(self.settings) if self.settings else {}).items():
             settings = settings_of(self.resolved(encoder))
-            found = {p: settings[p] for p in settings if p not in OF_THE_RUN or p in values}
-            lines = differences(found, values)
+            kept = {p: settings[p] for p in settings if p not in OF_THE_RUN or p in values}
+            lines = differences(kept, values)
             assert not lines, f"{self.recipe} for {encoder}: {'; '.join(lines)}"
 
     def promise_it_trains(self) -> None:
@@ -168,21 +168,21 @@ def settings_of(composition: Composition) -> Settings:
     A part's own path has the name of its record, a view's has role, column and branch. Options that
     are lists or tables without anything are left out.
     """
-    found: Settings = {}
+    flat: Settings = {}
     for table in ("model", "data", "train", "inference"):
         values = getattr(composition, table).model_dump(mode="json")
-        found.update({f"{table}.{name}": value for name, value in values.items() if value != []})
+        flat.update({f"{table}.{name}": value for name, value in values.items() if value != []})
     for part in composition.parts:
-        found[part.path] = part.use
+        flat[part.path] = part.use
         given_by_the_model = {"weights", "include_prompt"} if part.kind == "pool" else set()
         values = part.options.model_dump(mode="json", exclude=given_by_the_model)
-        found.update(
+        flat.update(
             {f"{part.path}.{n}": value for n, value in values.items() if value not in ([], {})}
         )
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
-        found[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}"
-    return {path: "none" if value is None else value for path, value in found.items()}
+        flat[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}"
+    return {path: "none" if value is None else value for path, value in flat.items()}
 
 
 def read_settings(path: Path) -> dict[str, Settings]:
@@ -216,7 +216,7 @@ def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     """Return a line for each setting that is another, is missing or is not in the table."""
     lines = []
     for path in dict.fromkeys((*wanted, *found)):
-        one, two = (each.get(path, "nothing") for each in (found, wanted))
+        one, two = (side.get(path, "nothing") for side in (found, wanted))
         if one != two:
             lines.append(f"{path}: {one!r}, the table has {two!r}")
     return lines

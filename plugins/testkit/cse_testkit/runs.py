@@ -78,7 +78,7 @@ def compose(
 
 @cache
 def _facts(encoder: Path) -> RunInfo:
-    """Return what is known of an encoder; recipes take it for the starter."""
+    """Return the facts of an encoder; recipes take it for the starter."""
     made = resolve(installed_registry(), kinds={"pool": ["mean"]}, model=str(encoder))
     return replace(made.facts, origin="starter")
 
@@ -147,19 +147,19 @@ class Rig:
 
     @property
     def scalars(self) -> tuple[dict[str, float], ...]:
-        """Return what each step logs: every loss's value and its parts."""
+        """Return the numbers that each step logs: every loss's value and its parts."""
         return tuple(
-            {name: float(value) for name, value in {**each.parts, **each.logged}.items()}
-            for each in self.results
+            {name: float(value) for name, value in {**result.parts, **result.logged}.items()}
+            for result in self.results
         )
 
     def weights(self) -> dict[str, Tensor]:
         """Return a copy of all trained weights, and of what parts that are modules hold."""
-        found: dict[str, Tensor] = dict(self.session.prepare().trained)
+        weights: dict[str, Tensor] = dict(self.session.prepare().trained)
         for path, part in self.session.parts.items():
             if isinstance(part, nn.Module):
-                found |= {f"part.{path}.{name}": each for name, each in part.state_dict().items()}
-        return {name: value.detach().clone() for name, value in found.items()}
+                weights |= {f"part.{path}.{name}": item for name, item in part.state_dict().items()}
+        return {name: value.detach().clone() for name, value in weights.items()}
 
     def not_finite(self) -> str:
         """Return the first loss, or the gradients and weights, that are no finite numbers."""
@@ -173,16 +173,16 @@ class Rig:
     def without_dropout(self) -> Rig:
         """Switch off the dropout that parts hold, also that of a branch; return the run."""
         for part in self.session.parts.values():
-            for held in (part, *vars(part).values(), *getattr(part, "heads", {}).values()):
-                for module in held.modules() if isinstance(held, nn.Module) else ():
+            for value in (part, *vars(part).values(), *getattr(part, "heads", {}).values()):
+                for module in value.modules() if isinstance(value, nn.Module) else ():
                     if isinstance(module, nn.Dropout):
                         module.p = 0.0
         return self
 
     def _check_gradients(self) -> None:
-        found = {n: each.grad for n, each in self.session.trained.items() if each.grad is not None}
-        if not nn.utils.get_total_norm(found.values()).isfinite():
-            self.bad_gradients |= {n for n, each in found.items() if not each.isfinite().all()}
+        grads = {n: leaf.grad for n, leaf in self.session.trained.items() if leaf.grad is not None}
+        if not nn.utils.get_total_norm(grads.values()).isfinite():
+            self.bad_gradients |= {n for n, leaf in grads.items() if not leaf.isfinite().all()}
 
 
 def run_steps(

@@ -37,7 +37,7 @@ class SourceSuite(Suite):
         return self.installed().source(self.source).spec
 
     def place(self) -> Any:
-        """Return what the sample's name stands for."""
+        """Return the place that the sample's name stands for."""
         spec = self.spec()
         name = self.sample or (spec.name if spec.is_dataset else "")
         if not name:
@@ -89,7 +89,7 @@ class SourceSuite(Suite):
                         pass
 
     def _read(self, name: str) -> Iterator[Any]:
-        """Yield what is read of a name before it is refused."""
+        """Yield the rows of a name that are read before it is refused."""
         try:
             yield from load_factory(self.spec().factory)().rows(name, Wanted())
         except CseError as error:

@@ -94,7 +94,7 @@ def tiny_corpus(rows: int = 24, columns: Columns = ("text",), *, sentences: int 
 
 
 def typed(columns: Columns) -> Mapping[str, str | Sequence[str]]:
-    """Return what each column has; a name alone is a column of texts."""
+    """Return the content of each column; a mere name is a column of texts."""
     return columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "text")
 
 
@@ -112,14 +112,14 @@ def declared_columns(name: str) -> Mapping[str, str | Sequence[str]]:
         CseError: If a column is neither a type nor a list of sample values.
     """
     path, declared = _declared(name)
-    found: dict[str, Any] = declared.get("columns", {})
-    for column, content in found.items():
+    columns: dict[str, Any] = declared.get("columns", {})
+    for column, content in columns.items():
         cells = content if isinstance(content, list) else []
         if str(content) not in CONTENT and {type(cell) for cell in cells} != {str}:
             where = f"{path}: tool.cse.columns.{column}"
             hint = f"{', '.join(CONTENT)}, or a list of sample values as texts"
             raise CseError("is not a type", where=where, value=content, hint=hint)
-    return found
+    return columns
 
 
 def declared_options(name: str, part: str) -> Mapping[str, Any]:
@@ -130,9 +130,9 @@ def declared_options(name: str, part: str) -> Mapping[str, Any]:
     [tool.cse.options.loss.distillation]
     teacher = "starter"
     """
-    kind, _, own = part.partition(".")
-    found: dict[str, Any] = _declared(name)[1].get("options", {}).get(kind, {}).get(own, {})
-    return found
+    kind, _, short = part.partition(".")
+    options: dict[str, Any] = _declared(name)[1].get("options", {}).get(kind, {}).get(short, {})
+    return options
 
 
 def _declared(name: str) -> tuple[Path, dict[str, Any]]:

@@ -44,7 +44,7 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
         return
     seen[id(value)] = value  # kept, since the id of an object that is gone is given out again
     if isinstance(value, set | frozenset):
-        items = {number: each for number, each in enumerate(sorted(value, key=repr))}
+        items = {number: item for number, item in enumerate(sorted(value, key=repr))}
     elif isinstance(value, list | tuple):
         items = dict(enumerate(value))
     elif isinstance(value, Mapping):
@@ -58,12 +58,12 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
         items |= getattr(value, "__dict__", {})
         if not items:
             yield path, value
-    for name, each in items.items():
-        yield from leaves(each, f"{path}.{name}".lstrip("."), seen)
+    for name, item in items.items():
+        yield from leaves(item, f"{path}.{name}".lstrip("."), seen)
 
 
 def _of_the_core(kind: type) -> bool:
-    """Tell whether a class is behind the doors of the core: what parts share, such as a corpus."""
+    """Check whether a class is behind the doors of the core: what parts share, such as a corpus."""
     behind = kind.__module__.startswith("cse_core.") and kind.__module__ not in doors()
     return behind and not issubclass(kind, Part | nn.Module)
 
@@ -88,10 +88,10 @@ def _frozen(leaf: Any) -> Any:
     if isinstance(leaf, _PLAIN):
         return repr(leaf)
     if isinstance(leaf, Tensor):
-        held = leaf.detach().cpu()
-        if held.dtype == torch.bfloat16:  # which numpy has not
-            held = held.view(torch.int16)
-        return leaf.dtype, tuple(leaf.shape), held.numpy().tobytes()
+        array = leaf.detach().cpu()
+        if array.dtype == torch.bfloat16:  # which numpy has not
+            array = array.view(torch.int16)
+        return leaf.dtype, tuple(leaf.shape), array.numpy().tobytes()
     if isinstance(leaf, np.ndarray):
         return leaf.dtype.str, leaf.shape, leaf.tobytes()
     if isinstance(leaf, torch.Generator):
@@ -104,7 +104,7 @@ def _frozen(leaf: Any) -> Any:
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """Return where two snapshots differ first, or None where they are equal."""
+    """Find the first path at which two snapshots differ, or None where they are equal."""
     for path in dict.fromkeys((*one, *other)):
         if path not in one or path not in other or one[path] != other[path]:
             return path or "its value"
@@ -166,7 +166,7 @@ class Watch:
 
     def of(self, path: str, method: str | None = None) -> list[Call]:
         """Return the calls of a part, of one method where it is named."""
-        return [each for each in self.calls if each.path == path and method in (None, each.method)]
+        return [call for call in self.calls if call.path == path and method in (None, call.method)]
 
     def see(self, parts: Iterable[Part], online: nn.Module) -> None:
         """Watch parts from here on.
@@ -199,12 +199,12 @@ class Watch:
     ) -> Any:
         call = Call(part.path, method, given, None)
         note = call.drawn.append if pure else None
-        watched = [_with_generator(each, note) for each in given]
+        watched = [_with_generator(value, note) for value in given]
         if not self.compare:
             call.result = function(*watched)
             self.calls.append(call)
             return call.result
-        held, arguments, state = snapshot(part), snapshot(given), random_state()
+        before, arguments, state = snapshot(part), snapshot(given), random_state()
         weights = snapshot(dict(self.online.state_dict()))
         call.result = function(*watched)
         self.calls.append(call)
@@ -213,11 +213,11 @@ class Watch:
         online = snapshot(dict(self.online.state_dict()))
         same(f"{method} changes the online encoder", weights, online)
         if pure:
-            same(f"{method} changes what the part holds", held, snapshot(part))
+            same(f"{method} changes what the part holds", before, snapshot(part))
             first = snapshot(call.result)
             same(f"{method}, called again, returns another", first, snapshot(function(*given)))
         if call.drawn:
-            call.other = function(*(_with_generator(each, seed=ANOTHER_SEED) for each in given))
+            call.other = function(*(_with_generator(value, seed=ANOTHER_SEED) for value in given))
         return call.result
 
 

@@ -95,23 +95,23 @@ def search(
     loaded = loading.load(model, plugins.registry)
     encode = TextEncoder(loaded, loading.batch_tokens)
     if saved is None:
-        found = nearest(encode, queries, texts, top, bm25)
+        results = nearest(encode, queries, texts, top, bm25)
     else:
-        found = saved.nearest(encode, queries, top, bm25)
+        results = saved.nearest(encode, queries, top, bm25)
     if encode.note:
         warn(encode.note)
     if json:
         where = {"data": data} if saved is None else {"index": str(saved.path)}
         count = len(texts) if saved is None else len(saved.vectors)
-        say_json({"model": model, **where, "texts": count, "queries": found})
+        say_json({"model": model, **where, "texts": count, "queries": results})
         return
     many, source = (len(texts), data) if saved is None else (len(saved.vectors), saved.path)
     echo_err(f"{many:,} texts of {source}")
-    for each in found:
+    for query in results:
         heads = ("row",) if saved is None else ("file", "row")
         heads = ("bm25", *heads) if bm25 else heads
-        table = plain_table(each["query"], (each["similarity"], *heads, "text"))
-        for hit in each["results"]:
+        table = plain_table(query["query"], (query["similarity"], *heads, "text"))
+        for hit in query["results"]:
             shown = (str(hit[head]) for head in heads)
             table.add_row(f"{hit['score']:.4f}", *shown, truncate(hit["text"], 600))
         say_table(table)
