@@ -70,8 +70,8 @@ def titles_before(
         rows = slice(start, start + count)
         scores: Any = documents[rows] @ titles.T
         scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
-        own = scores[np.arange(len(scores)), gold[rows]]
-        before[rows] = (scores >= own[:, None]).sum(axis=1) - 1
+        right = scores[np.arange(len(scores)), gold[rows]]
+        before[rows] = (scores >= right[:, None]).sum(axis=1) - 1
     return before
 
 

@@ -42,13 +42,13 @@ def locate_files(names: Sequence[str], below: str, folder: Path) -> dict[str, Pa
 
     Where a set stands in several formats, the first of ``TABLE_SUFFIXES`` is taken.
     """
-    found: dict[str, Path | None] = {}
+    files: dict[str, Path | None] = {}
     for name in names:
         paths = (
             place / (name + end) for place in (folder, folder / below) for end in TABLE_SUFFIXES
         )
-        found[name] = next((path for path in paths if path.is_file()), None)
-    return found
+        files[name] = next((path for path in paths if path.is_file()), None)
+    return files
 
 
 def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing: str) -> SuiteFiles:
@@ -144,8 +144,8 @@ class Classify(Labelled):
 
         If there is a subfolder ``classify``, in that alone.
         """
-        own = folder / "classify"
-        places = (own,) if own.is_dir() else (folder / DOCS, folder)
+        inner = folder / "classify"
+        places = (inner,) if inner.is_dir() else (folder / DOCS, folder)
         return locate_tables(places, is_labelled_file, "any labelled texts")
 
 
@@ -163,9 +163,9 @@ class Transfer(Labelled):
         files: dict[str, Path | None] = {}
         for task in TRANSFER_TASKS:
             names = (task, *(f"{task}.{part}" for part in PARTS))
-            found = locate_files(names, "transfer", folder)
-            whole = found.pop(task)
-            parts = {name: path for name, path in found.items() if path is not None}
+            tables = locate_files(names, "transfer", folder)
+            whole = tables.pop(task)
+            parts = {name: path for name, path in tables.items() if path is not None}
             lacking = [name for name in (f"{task}.train", f"{task}.test") if name not in parts]
             if not lacking:
                 files.update(parts)
@@ -191,7 +191,7 @@ class Retrieval(Suite):
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return the recall of titles on each set."""
-        return [score_documents(encode, each, progress=progress) for each in read]
+        return [score_documents(encode, part, progress=progress) for part in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a file of documents as a dev set."""
@@ -205,8 +205,8 @@ class Collections(Suite):
 
     def locate(self, folder: Path) -> SuiteFiles:
         """Return where the collections are: the folder, or folders in it or in ``retrieval``."""
-        found = find_collections(folder / "retrieval") | find_collections(folder)
-        return SuiteFiles(found or {"any test collection": None})
+        hits = find_collections(folder / "retrieval") | find_collections(folder)
+        return SuiteFiles(hits or {"any test collection": None})
 
     def read(self, files: Mapping[str, Path]) -> list[Collection]:
         """Return the collections."""
@@ -214,7 +214,7 @@ class Collections(Suite):
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return nDCG@10, recall, MRR@10 and MAP of each collection."""
-        return [score_collection(encode, each, progress=progress) for each in read]
+        return [score_collection(encode, part, progress=progress) for part in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a collection's folder, or a file of judgements in one, as a dev set."""

@@ -172,10 +172,10 @@ class Session:
                 echo_err(f"{next(numbers)} of {left}: {names.get(done.key, done.key)}: {what}")
 
         try:
-            found = carry_out(self.jobs, self.workers, ended, failed)
+            states = carry_out(self.jobs, self.workers, ended, failed)
         finally:
             self.write()
-        return {key: done for key, done in found.items() if done.status != "done"}
+        return {key: done for key, done in states.items() if done.status != "done"}
 
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""
@@ -188,13 +188,13 @@ class Session:
             return
         name, numbers = self.definition.name, self.definition.study.paper.numbers
         several = numbers if isinstance(numbers, Mapping) else {}
-        found = []
+        table = []
         for row in rows:
             place = self.definition.place(row.point.label_without(self.definition.study.tuned))
-            paper = {f"paper:{each}": paper_number(several, each, 0, place) for each in several}
+            paper = {f"paper:{score}": paper_number(several, score, 0, place) for score in several}
             paper = paper or {"paper": paper_number(numbers, "", 0, place)}
-            found.append({**row.as_dict(name), **paper})
-        write_rows(found, self.folder.study(name))
+            table.append({**row.as_dict(name), **paper})
+        write_rows(table, self.folder.study(name))
 
     @property
     def results(self) -> Results:
@@ -211,8 +211,8 @@ class Session:
         folder = self.folder.study(self.definition.name)
         if json:
             tables = {name: list(map(asdict, lines)) for name, lines in results.tables.items()}
-            claims = [{**asdict(each), "claim": each.claim.model_dump()}
-                      for each in results.verdicts]  # fmt: skip
+            claims = [{**asdict(verdict), "claim": verdict.claim.model_dump()}
+                      for verdict in results.verdicts]  # fmt: skip
             about = [{"point": row.point.label, "number": row.point.number, **row.facts,
                       **{name: getattr(row, name) for name in ("seed", "key", "status", "scores")}}
                      for row in rows]  # fmt: skip

@@ -55,8 +55,8 @@ def _call(call: str, settings: str, output: str) -> None:
     from cse_core.loading import load_factory
 
     given: dict[str, Any] = json.loads(Path(settings).read_text(encoding="utf-8"))
-    found = load_factory(call, where="call")(given)
-    atomic_write(Path(output), json.dumps(found, ensure_ascii=False, default=_plain) + "\n")
+    result = load_factory(call, where="call")(given)
+    atomic_write(Path(output), json.dumps(result, ensure_ascii=False, default=_plain) + "\n")
 
 
 def _plain(value: Any) -> Any:

@@ -81,7 +81,7 @@ def spearman(
     """Return Spearman along an axis, with mean ranks of ties; 0 where a side does not vary."""
     from scipy.stats import rankdata
 
-    left, right = (rankdata(each, axis=axis) for each in (gold, cosine))
+    left, right = (rankdata(values, axis=axis) for values in (gold, cosine))
     left -= left.mean(axis=axis, keepdims=True)
     right -= right.mean(axis=axis, keepdims=True)
     product = np.asarray((left * right).sum(axis=axis))
@@ -107,9 +107,9 @@ def draws_of_run(
         sets: list[Any] = [cosines[name] for name in shown.sets]
     else:
         items = file.with_suffix(".items.tsv")
-        found = read_items(items) if items.is_file() else {}
-        known = [hits_of(found.get(name, {}), shown.number) for name in shown.sets]
-        sets = [(each,) for each in known if each is not None]
+        stored = read_items(items) if items.is_file() else {}
+        known = [hits_of(stored.get(name, {}), shown.number) for name in shown.sets]
+        sets = [(hits,) for hits in known if hits is not None]
         if len(sets) < len(known):
             return None
     kept = folder.scores(row.key, f"{scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy")
@@ -171,9 +171,9 @@ def _of_seeds(differences: Sequence[float]) -> Difference | None:
     # Counts of a small set are often the same for all seeds: their error is unknown, not zero.
     if np.ptp(differences) < _EQUAL:
         return Difference(0.0, 0.0, 0.0, 1.0, count, 0) if abs(value) < _EQUAL else None
-    found = ttest_1samp(differences, 0.0)
-    low, high = found.confidence_interval(0.95)
-    return Difference(value, float(low), float(high), float(found.pvalue), count, 0)
+    test = ttest_1samp(differences, 0.0)
+    low, high = test.confidence_interval(0.95)
+    return Difference(value, float(low), float(high), float(test.pvalue), count, 0)
 
 
 def holm(values: Sequence[float]) -> list[float]:

@@ -87,11 +87,11 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
-        needed = [plan.runs[each] for each in run.needs]
+        needed = [plan.runs[need] for need in run.needs]
         first = needed[0] if needed else run
         model = {"model": first.options.get("model.name") or first.options.get("model", "")}
-        said = dict.fromkeys(_FOLDERS.sub("", line) for each in [*needed, run]
-                             for line in (*each.warnings, *folder.warned(each.key)))  # fmt: skip
+        said = dict.fromkeys(_FOLDERS.sub("", line) for part in [*needed, run]
+                             for line in (*part.warnings, *folder.warned(part.key)))  # fmt: skip
         if not run.recipe:
             file = folder.beside(key, "output.json")
             output = read_table(file)
@@ -127,8 +127,8 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
 
 def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, float]:
     """Return the numbers of an output: those at the paths of a study, else those at its top."""
-    found = {name: at(output, path) for name, path in values.items()} if values else dict(output)
-    numbers = {name: float(value) for name, value in found.items()
+    picked = {name: at(output, path) for name, path in values.items()} if values else dict(output)
+    numbers = {name: float(value) for name, value in picked.items()
                if isinstance(value, int | float) and not isinstance(value, bool)}  # fmt: skip
     if not values and isinstance(output.get("results"), Mapping):
         numbers |= flat_scores(output["results"])
@@ -227,28 +227,28 @@ class Shown:
 def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, float]:
     """Return every number of a run: its dev scores, and what ``cse eval`` said of it."""
     result = read_table(folder.run(key) / RESULT)
-    found = {name: float(value) for name, value in result.get("scores", {}).items()
+    scores = {name: float(value) for name, value in result.get("scores", {}).items()
              if isinstance(value, int | float)}  # fmt: skip
     if isinstance(result.get("step"), int):
-        found["chosen_step"] = float(result["step"])
+        scores["chosen_step"] = float(result["step"])
     if isinstance(chosen := result.get("score"), int | float):
-        found.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
+        scores.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:
         said = read_table(folder.scores(key, f"{scoring}.json"))
-        found |= flat_scores(said.get("results", {}))
-    return found
+        scores |= flat_scores(said.get("results", {}))
+    return scores
 
 
 def flat_scores(results: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of ``cse eval --json`` by ``SET.NUMBER``."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for name, content in results.items():
         for number, value in content.items() if isinstance(content, Mapping) else ():
             if isinstance(value, Mapping):
                 value = value.get("value")
             if isinstance(value, float):
-                found[f"{name}.{number}"] = value
-    return found
+                scores[f"{name}.{number}"] = value
+    return scores
 
 
 def find_shown(
@@ -264,8 +264,8 @@ def find_shown(
     score that chose the checkpoint.
     """
     wanted = wanted.strip()
-    if found := _MEAN.fullmatch(wanted):
-        parts = [find_shown(each, scores, results, chosen_by) for each in found[1].split(",")]
+    if match := _MEAN.fullmatch(wanted):
+        parts = [find_shown(item, scores, results, chosen_by) for item in match[1].split(",")]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
@@ -302,9 +302,9 @@ def first_score(
     It is that of the first test set: its number of the name that was wanted, the uniformity in the
     place of ``stsb.dev.uniformity``, else its main one.
     """
-    own = wanted.rpartition(".")[2]
+    last = wanted.rpartition(".")[2]
     for name, content in results.items():
-        for number in (own, *MAIN):
+        for number in (last, *MAIN):
             full = f"{name}.{number}"
             if full in scores and isinstance(content, Mapping):
                 return Shown(full, scores[full], _sets(full, results))
@@ -320,4 +320,4 @@ def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     content = results[head] if isinstance(results[head], Mapping) else {}
     lists = (content.get(key) for key in ("sets", "tasks"))
-    return tuple(next((each for each in lists if isinstance(each, list)), (head,)))
+    return tuple(next((item for item in lists if isinstance(item, list)), (head,)))
