@@ -68,7 +68,7 @@ class Collection:
 
     @property
     def split(self) -> str:
-        """Return which judgements these are."""
+        """The split of the judgements."""
         return self.name.rpartition(".")[2]
 
     @cached_property
@@ -83,7 +83,7 @@ class Collection:
 
     @property
     def note(self) -> str:
-        """Return what was left out in one line; empty where nothing was."""
+        """The counts of what was left out, in one line; empty where nothing was."""
         said = [f"{count:,} {what}" for what, count in self.counts.items()]
         return f"{self.name}: {'; '.join(said)}" if said else ""
 

@@ -67,7 +67,7 @@ class Task:
 
     @property
     def pairs(self) -> bool:
-        """Return whether rows are pairs of sentences."""
+        """Whether rows are pairs of sentences."""
         return self.train.seconds is not None
 
     @cached_property

@@ -43,7 +43,7 @@ _MOST_ITERATIONS = 1000
 Rows = NDArray[np.int64]
 Classes = NDArray[np.int64]
 Features = Callable[[Rows], Any]
-"""Features ``[N, F]`` of all rows, dense or sparse, made by the rows that are trained on alone."""
+"""Features ``[N, F]`` of all rows, dense or sparse, made by only the rows that are trained on."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def probe(
 
 
 def _choices(features: Features, classes: Classes, split: Split, seed: int) -> list[Choice]:
-    """Return what is fitted and scored, fold by fold."""
+    """List the rows to fit and to score, fold by fold."""
     if split.test is None:
         return [
             Choice(features(train), train, _held_out(train, classes, seed), scored, None, GRID)

@@ -164,7 +164,7 @@ def score_collection(
 
 
 def score_words(collection: Collection) -> Baseline:
-    """Return what BM25 scores, and what it counted; a text without a query's word has no rank."""
+    """Score BM25 and name its units; a text without a word of the query has no rank."""
     ranker = Ranker(collection)
 
     def scores() -> Iterator[NDArray[np.floating]]:

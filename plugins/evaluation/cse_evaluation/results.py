@@ -88,7 +88,7 @@ def rounded(value: Any, places: int = 4) -> Any:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse two sets of one name, of which results could show one alone."""
+    """Refuse two sets of one name, of which results could show only one."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         hint = "rename a file, or evaluate them one by one"

@@ -54,7 +54,7 @@ def recall_of(before: NDArray[np.int64]) -> dict[str, float]:
 def titles_before(
     documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return how many titles stand before each document's own, ``[N]``.
+    """Count the titles that rank before the title of each document, ``[N]``.
 
     A title that is as similar as the document's own counts as before it, so a model that gives all
     texts one vector finds nothing.

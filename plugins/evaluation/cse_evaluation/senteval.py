@@ -5,7 +5,7 @@ Conneau and Kiela (2018); their ``tools/classifier.py`` and ``tools/validation.p
 a tenacity of five looks, and weight decays of 10^-5 .. 10^-2: the "full" setting, by which SimCSE
 and the papers after it report transfer tasks. The seed's draws are others than theirs.
 
-Fits that differ in their rows and decay alone are made at once: their weights are one tensor.
+Fits that differ only in their rows and decay are made at once: their weights are one tensor.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _fit_by_steps(
 
 
 def _kept(optimizer: torch.optim.Adam, rows: Sequence[int]) -> torch.optim.Adam:
-    """Return the optimizer of these fits alone: those that have stopped cost nothing more."""
+    """Return the optimizer of only these fits: those that have stopped cost nothing more."""
     chosen = torch.tensor(rows, dtype=torch.long)
     old = optimizer.param_groups[0]["params"]
     kept = torch.optim.Adam([values[chosen] for values in old], fused=True)

@@ -99,11 +99,11 @@ def _metric_numbers(
 
 
 def binary_scores(gold: Sequence[float], values: NDArray[np.float64]) -> dict[str, Any]:
-    """Return how well values ``[P]`` tell pairs labelled 1 from pairs labelled 0.
+    """Score how well values ``[P]`` tell pairs labelled 1 from pairs labelled 0.
 
     ``average_precision`` x100 (a random ranking has about the share of pairs labelled 1),
     ``roc_auc`` x100 (a random ranking has 50) and ``positives``, the number of pairs labelled 1;
-    nothing where the gold scores are not 0 and 1 alone.
+    nothing where the gold scores are not only 0 and 1.
     """
     if not is_binary(gold):
         return {}

@@ -38,7 +38,7 @@ STS_DEVS = ("stsb.dev", "sickr.dev")
 
 
 def locate_files(names: Sequence[str], below: str, folder: Path) -> dict[str, Path | None]:
-    """Return where each named table is in a folder or its subfolder ``below``, None if nowhere.
+    """Locate each named table in a folder or its subfolder ``below``, None if nowhere.
 
     Where a set stands in several formats, the first of ``TABLE_SUFFIXES`` is taken.
     """
@@ -84,7 +84,7 @@ class Graded(Suite):
     below: ClassVar[str]
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where each file is."""
+        """Locate each file."""
         return SuiteFiles(locate_files(self.names, self.below, folder))
 
     def read(self, files: Mapping[str, Path]) -> list[PairSet]:
@@ -140,9 +140,9 @@ class Classify(Labelled):
     option, long_texts = "labelled", "slice"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of labelled texts are: in the folder and its subfolder ``docs``.
+        """Locate the files of labelled texts: in the folder and its subfolder ``docs``.
 
-        If there is a subfolder ``classify``, in that alone.
+        If there is a subfolder ``classify``, only in that.
         """
         inner = folder / "classify"
         places = (inner,) if inner.is_dir() else (folder / DOCS, folder)
@@ -159,7 +159,7 @@ class Transfer(Labelled):
     long_texts = "cut"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of each whole task are; another is None by its name."""
+        """Locate the files of each whole task; an incomplete task is None."""
         files: dict[str, Path | None] = {}
         for task in TRANSFER_TASKS:
             names = (task, *(f"{task}.{part}" for part in PARTS))
@@ -182,7 +182,7 @@ class Retrieval(Suite):
     option = "documents"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of documents are."""
+        """Locate the files of documents."""
         return locate_tables((folder / DOCS, folder), is_document_file, "any documents with titles")
 
     def read(self, files: Mapping[str, Path]) -> list[DocumentSet]:
@@ -204,7 +204,7 @@ class Collections(Suite):
     option = "collections"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the collections are: the folder, or folders in it or in ``retrieval``."""
+        """Locate the collections: the folder, or folders in it or in ``retrieval``."""
         hits = find_collections(folder / "retrieval") | find_collections(folder)
         return SuiteFiles(hits or {"any test collection": None})
 

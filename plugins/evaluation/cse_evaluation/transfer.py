@@ -185,7 +185,7 @@ def _scores(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, f
 
 
 def _facts(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, Any]:
-    """Return what ``--json`` says of a task and its classifiers."""
+    """Return the facts of a task and its classifiers for ``--json``."""
     folds = _accuracies(fits, classes) if task.test is None else []
     return {
         "folds": len(folds) or None,

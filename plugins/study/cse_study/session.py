@@ -66,7 +66,7 @@ class Session:
 
     @cached_property
     def _composer(self) -> Composer:
-        """Return what composes; a plan made again when trials have ended reads nothing twice."""
+        """The composer; a plan made again when trials have ended reads nothing twice."""
         return Composer(self.wish, self.plugins)
 
     @cached_property
@@ -76,7 +76,7 @@ class Session:
 
     @cached_property
     def scoring(self) -> Scoring | None:
-        """Return how runs are scored, None where there are none."""
+        """The scoring of runs, None where there are none."""
         if self.definition.study.kind != "train":
             return None
         trained = roles_of(self.definition, scored=False)
@@ -89,7 +89,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """Return what is there already."""
+        """The state of the jobs: done, begun and new."""
         done = [key for key, job in self.jobs.items() if job.done]
         left = [key for key in self.jobs if key not in done]
         begun = [key for key in left if self.folder.begun(key)]
@@ -198,7 +198,7 @@ class Session:
 
     @property
     def results(self) -> Results:
-        """Return what the runs of this plan's seeds and points say."""
+        """The results of the runs with the seeds and points of this plan."""
         plan = self.plan
         shown = {point.number for point in plan.shown}
         rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]

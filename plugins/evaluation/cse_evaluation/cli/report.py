@@ -172,7 +172,7 @@ def _flat(facts: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def pair_lines(results: Results) -> list[str]:
-    """Return what stands below the scores of graded pairs."""
+    """Build the notes below the scores of graded pairs."""
     lines = ["Spearman x100 of cosines; setting all: the pairs of all subsets of a set together."]
     if any("spearman" not in result.scores for row in results for result in row):
         lines.append("undefined: all cosines are equal, the model has collapsed.")
@@ -182,7 +182,7 @@ def pair_lines(results: Results) -> list[str]:
 
 
 def task_lines(models: Sequence[str], results: Results) -> list[str]:
-    """Return what stands below the scores of labelled texts."""
+    """Build the notes below the scores of labelled texts."""
     classifier = results[0][0].facts["classifier"]
     lines = [
         f"Accuracy x100 of {classifier} on frozen vectors; cross-validation: the mean of folds.",

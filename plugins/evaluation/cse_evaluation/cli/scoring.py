@@ -56,7 +56,7 @@ class Evaluation:
     models: list[Scores] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``cse eval --json`` prints: flat for one model."""
+        """Build the output of ``cse eval --json``: flat for one model."""
         scored = []
         for entry in self.models:
             results = {score.name: score.to_json() for score in entry.all}
@@ -173,7 +173,7 @@ def _score(
 def _task_encoder(
     model: Model, long_texts: LongTexts, request: Request, progress: Progress
 ) -> tuple[Encode, str]:
-    """Return what encodes the texts of tasks, and what becomes of long ones, in words."""
+    """Build the encoder for the texts of tasks, and describe its handling of long ones."""
     longest = None  # a model that slices takes texts of any length
     if long_texts == "cut" and request.max_length is None:
         # Where the encoder ends, whatever length it was trained with: models are compared on the

@@ -49,15 +49,15 @@ class Point:
 
     @property
     def label(self) -> str:
-        """Return what tables call it."""
+        """The label of the point in tables."""
         return ", ".join(self.labels.values()) or "the run"
 
     def label_without(self, axes: Collection[str]) -> str:
-        """Return what tables call it where some axes are left out."""
+        """Return the label of the point in tables that leave out some axes."""
         return ", ".join(label for axis, label in self.labels.items() if axis not in axes)
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return what it has in a column or on an axis."""
+        """Return the value in a column or the label on an axis."""
         return self.columns.get(name, self.labels.get(name, default))
 
     @property
@@ -201,7 +201,7 @@ def _place(details: ErrorDetails) -> str:
 
 
 def _mistake(label: str, details: ErrorDetails) -> CseError:
-    """Return what pydantic says of one place of a file as one line."""
+    """Turn the details of pydantic on one place of a file into an error of one line."""
     path = _place(details)
     if details["type"] == "extra_forbidden":
         model = _TABLES.get(path.split(".")[0], Study) if "." in path else Study

@@ -41,7 +41,7 @@ MISSING = "-"
 
 _OF_KIND = {"command": "command", "call": "function", "values": "command", "after": "train",
             "tune": "train"}  # fmt: skip
-"""Keys of a study that belong to one kind alone."""
+"""Keys of a study that belong to only one kind."""
 Number = float | None
 
 
@@ -109,7 +109,7 @@ class Axis(Table):
         name: What ``--points`` and tables call it; by default the last word of its first path.
         values: A list of values for each setting.
         labels: What tables call each place; by default made of the values.
-        places: Instead of both, a table for each place: its ``label``, and what it alone sets.
+        places: Instead of both, a table for each place: its ``label``, and what only it sets.
         columns: What tables and figures show of each place beside its label, as a distance that
             follows from several values; it sets nothing.
     """
@@ -163,7 +163,7 @@ class Axis(Table):
 
     @property
     def size(self) -> int:
-        """Return how many places it has."""
+        """The number of places."""
         return len(next(iter(self.values.values())))
 
     @property
@@ -231,7 +231,7 @@ class PaperNumbers(Table):
 
     @property
     def entered(self) -> int:
-        """Return how many numbers and deviations are entered."""
+        """Count the numbers and deviations that are entered."""
         lists = (*self.lists("numbers"), *self.lists("deviations"))
         return sum(number is not None for _, numbers in lists for number in numbers)
 
@@ -255,7 +255,7 @@ class After(BaseModel):
     call: str = Field(min_length=1)
 
     def output(self, run: Path, scores: Path) -> dict[str, Any]:
-        """Return what it says of a run with these scores."""
+        """Call the function on a run with these scores and return its output."""
         files = {"run": run, "scores": scores, "pairs": scores.with_suffix(".tsv")}
         given = {**(self.model_extra or {}), **{name: str(path) for name, path in files.items()}}
         result: dict[str, Any] = load_factory(self.call, where="after")(given)

@@ -20,12 +20,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def command(*words: str) -> list[str]:
-    """Return what starts a command of ``cse`` in a process of its own."""
+    """Build the command line that runs a command of ``cse`` in a process of its own."""
     return [sys.executable, "-m", __name__, str(os.getpid()), "cse", *words]
 
 
 def function(call: str, settings: str, output: str) -> list[str]:
-    """Return what calls a function: its settings come from a file and its result goes to one."""
+    """Build the command line that calls a function: settings and result are in files."""
     return [sys.executable, "-m", __name__, str(os.getpid()), "call", call, settings, output]
 
 

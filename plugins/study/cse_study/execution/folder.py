@@ -87,7 +87,7 @@ class StudyFolder:
         return (run / RUN_FILE).is_file() or any(path.name[0] != "." for path in saved)
 
     def warned(self, key: str) -> list[str]:
-        """Return what a run or call warned of; nothing where its log is not here."""
+        """Read the warnings of a run or call from its log; none where the log is not here."""
         with suppress(OSError):
             lines = self.beside(key, "log").read_text("utf-8", "replace").splitlines()
             said = [line.removeprefix(_WARNING) for line in lines if line.startswith(_WARNING)]

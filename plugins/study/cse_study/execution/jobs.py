@@ -362,7 +362,7 @@ def _line(said: bytes, code: int) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a run is made on: the commit of the toolkit, and the machine."""
+    """Describe the commit of the toolkit and the machine that a run is made on."""
     spec = find_spec("cse_core")
     folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
     words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude", "*"]

@@ -60,7 +60,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """Return what a legend calls it."""
+        """The name in a legend."""
         return ", ".join(filter(None, ["paper" if self.paper else "", self.label]))
 
 
@@ -75,7 +75,7 @@ class Picture:
 
 
 def look(number: int) -> dict[str, Any]:
-    """Return how one of several lines is drawn: colour, marker and dashes; 64 of them differ."""
+    """Choose the style of one of several lines: colour, marker and dashes; 64 of them differ."""
     turn, place = divmod(number, len(COLOURS))
     dashes = _DASHES[(place + turn) % len(_DASHES)]
     return {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": dashes}

@@ -104,7 +104,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Return how many steps it has made, over all rounds; of an unfinished one, as logged."""
+        """The number of steps over all rounds; of an unfinished run, as logged."""
         if "steps" in self.result:
             return int(self.result["steps"])
         return self.places[-1][0] if self.lines else 0
@@ -176,7 +176,7 @@ class Run:
         return dev
 
     def about(self) -> dict[str, Any]:
-        """Return what a listing says of it."""
+        """Return the facts of the run for a listing."""
         return {
             "run": str(self.path),
             "name": self.name,

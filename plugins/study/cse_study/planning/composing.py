@@ -68,7 +68,7 @@ class Inputs:
 
     @staticmethod
     def of(models: Sequence[str], data: Sequence[str], dev: Sequence[str]) -> Inputs:
-        """Return what flags name, each ``NAME`` or ``ROLE=NAME``; a role has one model."""
+        """Parse the values of flags, each ``NAME`` or ``ROLE=NAME``; a role has one model."""
         chosen: dict[str, str] = {}
         for role, name in map(_split, models):
             if role in chosen:
@@ -92,7 +92,7 @@ class Inputs:
         )  # fmt: skip
 
     def of_role(self, text: str) -> list[str]:
-        """Return what stands for a role, ``@sentences``."""
+        """Return the values that stand for a role, ``@sentences``."""
         role = text.removeprefix("@")
         if role == "dev":
             return list(self.dev) or [STARTER]

@@ -78,12 +78,12 @@ class Plan:
 
     @property
     def shared(self) -> int:
-        """Return how many cells have the run of an earlier one."""
+        """Count the cells that share the run of an earlier one."""
         return len(self.cells) - len({cell.run.key for cell in self.cells})
 
     @property
     def names(self) -> dict[str, str]:
-        """Return what lines call each run: its first point and its seed."""
+        """The name of each run in lines of output: its first point and its seed."""
         names = {run.key: f"a run to start from, {run.recipe.get('name', '')}"
                  for run in self.starts}  # fmt: skip
         for cell in self.cells:
@@ -209,7 +209,7 @@ def _kept_points(
     study: Study, cells: Sequence[Cell], folder: StudyFolder
 ) -> tuple[frozenset[int], int]:
     """Return the numbers of the points that trials keep, and how many groups are undecided."""
-    # A group is of the points that differ on tuned axes alone.
+    # A group is of the points that differ only on tuned axes.
     groups: dict[str, dict[int, list[str]]] = {}
     for cell in cells:
         group = groups.setdefault(cell.point.label_without(study.tuned), {})

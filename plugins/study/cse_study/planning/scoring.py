@@ -95,10 +95,10 @@ def plan_scoring(
     plugins: Installed,
     trained: Collection[str] = (),
 ) -> Scoring:
-    """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
+    """Plan the scoring of runs: on the sets of the study that are here, else on the starter's.
 
     What was asked for in place of the study's sets has to be here. What was named without a role
-    stands for those in ``trained`` alone: texts that train have seldom the labels or titles that
+    stands only for those in ``trained``: texts that train seldom have the labels or titles that
     scores need.
     """
     folder, origin = data_folder(wish.data_dir)

@@ -121,7 +121,7 @@ def draws_of_run(
 
 
 def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np.float64] | None:
-    """Return what items ``[N]`` have, from 0 to 1, whose mean is a number; None of other numbers.
+    """Return the values ``[N]`` of items, from 0 to 1, that a number is the mean of, else None.
 
     It is a measure of a judged query, or 1 for a hit.
     """
@@ -136,13 +136,13 @@ def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np
 def compared(
     differences: Sequence[float], drawn: Sequence[NDArray[np.float64]], items: int
 ) -> Difference | None:
-    """Return how a point differs from the baseline, by the difference with each seed of both.
+    """Compare a point with the baseline, by the difference with each seed of both.
 
     ``drawn`` has the differences in each draw of so many ``items`` ``[draws]``, of each seed; where
-    it lacks one, whose items are not known, seeds alone tell.
+    it lacks one, whose items are not known, only seeds tell.
 
     Returns:
-        None where nothing can be drawn: no seed that both have, or one alone and no items, or no
+        None where nothing can be drawn: no seed that both have, or only one and no items, or no
         items and seeds that all differ by the same number, which says nothing of its error.
     """
     seeds = len(differences)

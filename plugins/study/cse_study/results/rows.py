@@ -28,7 +28,7 @@ _FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
 """Whole paths less the last part, in warnings: tables do not say where files lay."""
 _MEAN = re.compile(r"mean\((.+)\)")
 MAIN = ("spearman", "accuracy", "ndcg@10", "recall@5", "recall@1", "mean_average_precision")
-"""Numbers that stand for a set, in this order, where the set alone is named."""
+"""Numbers that stand for a set, in this order, where only the set is named."""
 ANY_TEST = "*.test"
 """What a table shows where a study names no score."""
 DEV = "dev"
@@ -136,7 +136,7 @@ def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> dict[str
 
 
 def at(output: Any, path: str) -> Any:
-    """Return what stands at a path such as ``runs.0.seconds``, None where there is nothing.
+    """Look up the value at a path such as ``runs.0.seconds``, None where there is nothing.
 
     A name may hold dots itself: the longest that is there is taken.
     """
@@ -169,14 +169,14 @@ def _failure(folder: StudyFolder, key: str) -> str:
 
 
 def _machine(folder: StudyFolder, key: str) -> dict[str, Any]:
-    """Return what a run or call was made on, and when."""
+    """Read the machine, commit and date of a run or call."""
     facts = read_table(folder.beside(key, "facts.json"))
     return {name: facts.get(name, "")
             for name in ("commit", "date", "machine", "system", "processor")}  # fmt: skip
 
 
 def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
-    """Return what a run was, took and ran on."""
+    """Read the facts of a run: its steps, time, data, machine and versions."""
     result = read_table(folder.run(key) / RESULT)
     facts = read_table(folder.beside(key, "facts.json"))
     record = facts  # of a run that was unpacked
@@ -220,7 +220,7 @@ class Shown:
 
     @property
     def number(self) -> str:
-        """Return what it is of each set, ``spearman`` or ``recall@5``."""
+        """The number that is shown of each set, ``spearman`` or ``recall@5``."""
         return self.name.removesuffix(")").rpartition(".")[2]
 
 
@@ -297,7 +297,7 @@ def find_shown(
 def first_score(
     scores: Mapping[str, float], results: Mapping[str, Any], wanted: str = ""
 ) -> Shown | None:
-    """Return what is shown where a study's own score was not measured.
+    """Find the score to show where the score of the study was not measured.
 
     It is that of the first test set: its number of the name that was wanted, the uniformity in the
     place of ``stsb.dev.uniformity``, else its main one.

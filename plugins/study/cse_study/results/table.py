@@ -199,7 +199,7 @@ class Results:
         return replace(line, difference=delta, words="" if delta else words)
 
     def difference(self, own: Scored, other: Scored) -> Difference | None:
-        """Return how the runs of a point differ from those of another one with the same seeds."""
+        """Compare the runs of a point with those of another one with the same seeds."""
         differences, drawn, items = [], [], 0
         for seed in sorted(own.keys() & other.keys()):
             both = (own[seed], other[seed])
@@ -213,7 +213,7 @@ class Results:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Return what the runs say of each claim of the study.
+        """The verdict of the runs on each claim of the study.
 
         A claim holds, or does not, where its corrected p is below the level of all tables; one seed
         decides nothing, since of other seeds nothing is known. No other score stands in for one
@@ -328,7 +328,7 @@ class Results:
 
     @property
     def ran(self) -> str:
-        """Return what its runs ran on, in a line."""
+        """The models, dates and machines of the runs, in a line."""
         seconds = sum(float(row.facts.get("seconds") or 0) for row in self.done)
         took = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
         names = ("model", "steps", "commit", "date", "processor", "device", "precision", "threads",
@@ -352,7 +352,7 @@ def _distinct(facts: Iterable[Any]) -> list[str]:
 
 
 def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -> Point:
-    """Return what a point is compared with: the named one, or the first of its own place."""
+    """Find the baseline of a point: the named one, or the first of the same place."""
     study = definition.study
     place = point.value(study.within)
     near = [other for other in points if other.value(study.within) == place]
@@ -384,7 +384,7 @@ def _corrected(lines: Sequence[Line]) -> list[Line]:
 
 
 def caption(lines: Sequence[Line], definition: Definition) -> str:
-    """Return what the columns are, in a line or two."""
+    """Describe the columns in a line or two."""
     paper = definition.study.paper
     said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
