@@ -68,7 +68,7 @@ class Collection:
 
     @property
     def split(self) -> str:
-        """Return which judgements these are."""
+        """The split of the judgements."""
         return self.name.rpartition(".")[2]
 
     @cached_property
@@ -83,7 +83,7 @@ class Collection:
 
     @property
     def note(self) -> str:
-        """Return what was left out in one line; empty where nothing was."""
+        """The counts of what was left out, in one line; empty where nothing was."""
         said = [f"{count:,} {what}" for what, count in self.counts.items()]
         return f"{self.name}: {'; '.join(said)}" if said else ""
 
@@ -132,16 +132,16 @@ def _first(folder: Path, stems: Sequence[str]) -> Path | None:
 
 def _qrels_of(folder: Path) -> dict[str, Path]:
     """Return the files of judgements by split: ``qrels/dev.tsv``, ``qrels.txt``, ``a.qrels``."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     inside = sorted((folder / "qrels").iterdir()) if (folder / "qrels").is_dir() else []
     for path in (*inside, *sorted(folder.iterdir())):
         words = _words(path)
         table = path.is_file() and path.name.lower().endswith((*_TEXTS, *_QRELS_ENDS))
         if table and (path.parent != folder or not words.isdisjoint(_QRELS)):
-            found.setdefault(next((each for each in DEV_SPLITS if each in words), ""), path)
-    if unnamed := found.pop("", None):
-        found.setdefault("test", unnamed)
-    return found
+            files.setdefault(next((split for split in DEV_SPLITS if split in words), ""), path)
+    if unnamed := files.pop("", None):
+        files.setdefault("test", unnamed)
+    return files
 
 
 def _words(path: Path) -> set[str]:
@@ -167,7 +167,7 @@ def is_collection(path: str | os.PathLike[str]) -> bool:
         return bool(_first(place, _DOCUMENTS) or _first(place, _QUERIES) or _qrels_of(place))
     above = place.parent.parent if place.parent.name == "qrels" else place.parent
     files = find_files(above) if place.is_file() else None
-    return files is not None and any(each.samefile(place) for each in files.qrels.values())
+    return files is not None and any(file.samefile(place) for file in files.qrels.values())
 
 
 def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS) -> Collection:
@@ -185,9 +185,9 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
     files = find_files(folder)
     if files is None:
         raise no_collection(folder)
-    split = next((each for each in splits if each in files.qrels), next(iter(files.qrels)))
+    split = next((part for part in splits if part in files.qrels), next(iter(files.qrels)))
     if qrels is not None:
-        named = (each for each, file in files.qrels.items() if file.samefile(qrels))
+        named = (part for part, file in files.qrels.items() if file.samefile(qrels))
         split = next(named, "test")
     counts: dict[str, int] = {}
     documents = _texts(files.documents, _DOCUMENT_TEXT, "document", counts)
@@ -200,14 +200,14 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
          len((queries.keys() & judged.keys()) - kept.keys())),
         ("judged queries that are not there", len(judged.keys() - queries.keys())),
         ("judgements of documents that are not there, which count as not found",
-         sum(doc not in documents for own in kept.values() for doc in own)),
+         sum(doc not in documents for row in kept.values() for doc in row)),
     ):  # fmt: skip
         counts |= {what: count} if count else {}
     where = str(qrels or files.qrels[split])
     if not kept:
         hint = "the ids of its first two columns must be those of the queries and documents"
         raise CseError("no query has a relevant document", where=where, hint=hint)
-    if not any(doc in documents for own in kept.values() for doc in own):
+    if not any(doc in documents for row in kept.values() for doc in row):
         what = f"none of its documents is in {files.documents.name}"
         raise CseError(what, where=where, hint="compare the ids of both files")
     blank = next((qid for qid in kept if not queries[qid]), None)
@@ -224,7 +224,7 @@ def no_collection(folder: Path) -> CseError:
         kinds = {"documents (corpus.jsonl)": _first(folder, _DOCUMENTS),
                  "queries (queries.jsonl)": _first(folder, _QUERIES),
                  "judgements (qrels/test.tsv)": _qrels_of(folder)}  # fmt: skip
-        missing = [kind for kind, there in kinds.items() if not there]
+        missing = [kind for kind, known in kinds.items() if not known]
         lacking = f"is not a test collection: it has no {' and no '.join(missing)}"
     hint = "name a folder of BEIR's layout, or of TREC's: documents.tsv, topics.tsv, qrels.txt"
     return CseError(lacking, where=str(folder), hint=hint)
@@ -232,7 +232,7 @@ def no_collection(folder: Path) -> CseError:
 
 def _texts(path: Path, columns: Sequence[str], kind: str, counts: dict[str, int]) -> dict[str, str]:
     """Return texts by id; a document's title stands before its text."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     again = 0
     for place, row in _rows(path, columns):
         key = _id(next((row[name] for name in _IDS if name in row), None), place)
@@ -247,14 +247,14 @@ def _texts(path: Path, columns: Sequence[str], kind: str, counts: dict[str, int]
         if any(part is not None and _HALF.search(part) for part in (key, *parts)):
             hint = "write the character itself, or both of its halves"
             raise CseError("holds half of a surrogate pair", where=place, hint=hint)
-        again += key in found
-        found[key] = " ".join(part.strip() for part in parts if part and part.strip())
-    if not found:
+        again += key in texts
+        texts[key] = " ".join(part.strip() for part in parts if part and part.strip())
+    if not texts:
         raise CseError(f"no {kind} is in it", where=str(path))
     if again:
         plural = "documents" if kind == "document" else "queries"
         counts[f"{plural} whose id stands again further down, where the last counts"] = again
-    return found
+    return texts
 
 
 def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -315,21 +315,21 @@ def _id(value: Any, place: str) -> str:
 
 
 def _judgements(path: Path, counts: dict[str, int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    kept: dict[str, dict[str, int]] = {}
     again = 0
     for place, (query, document, relevance) in _judged(path):
-        own, key = found.setdefault(_id(query, place), {}), _id(document, place)
+        judged, key = kept.setdefault(_id(query, place), {}), _id(document, place)
         try:
             number = float(relevance)
         except (TypeError, ValueError):
             number = 0.5
         if not number.is_integer():
             raise CseError("relevance must be an integer", where=place, value=relevance)
-        again += own.get(key, number) != number
-        own[key] = int(number)
+        again += judged.get(key, number) != number
+        judged[key] = int(number)
     if again:
         counts["judgements that contradict an earlier one, where the last counts"] = again
-    return found
+    return kept
 
 
 def _judged(path: Path) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
@@ -340,12 +340,12 @@ def _judged(path: Path) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
     headed = not {*heads}.isdisjoint(_QRELS_COLUMNS[0])
     if not lines or (headed and {"tsv": "\t", "csv": ","}.get(end, "\0") in lines[0]):
         for place, row in read_table(path)[1]:
-            own = {name.strip().lower(): value for name, value in row.items()}
-            names = [next((n for n in known if n in own), None) for known in _QRELS_COLUMNS]
+            cells = {name.strip().lower(): value for name, value in row.items()}
+            names = [next((n for n in known if n in cells), None) for known in _QRELS_COLUMNS]
             if None in names[:2]:
                 hint = "its columns are query-id, corpus-id, score"
                 raise CseError("names no query or no document", where=place, hint=hint)
-            query, document, score = (None if name is None else own[name] for name in names)
+            query, document, score = (None if name is None else cells[name] for name in names)
             yield place, (query, document, 1 if names[2] is None else score)
         return
     for number, line in enumerate(read_lines(path), 1):

@@ -53,9 +53,9 @@ class DocumentSet:
         while start < len(self):
             end = int(self.offsets[start]) + sentences
             stop = max(int(np.searchsorted(self.offsets, end, side="right")) - 1, start + 1)
-            own = self.rows[self.offsets[start] : self.offsets[stop]]
+            rows = self.rows[self.offsets[start] : self.offsets[stop]]
             lengths = np.diff(self.offsets[start : stop + 1])
-            yield self.sentences.take(own), np.repeat(np.arange(start, stop), lengths)
+            yield self.sentences.take(rows), np.repeat(np.arange(start, stop), lengths)
             start = stop
 
     @cached_property

@@ -67,7 +67,7 @@ class Task:
 
     @property
     def pairs(self) -> bool:
-        """Return whether rows are pairs of sentences."""
+        """Whether rows are pairs of sentences."""
         return self.train.seconds is not None
 
     @cached_property
@@ -102,7 +102,7 @@ def _columns(columns: Sequence[str]) -> tuple[str | None, tuple[str, ...], bool]
     names = {column.lower(): column for column in reversed(columns)}
     label = next((names[name] for name in LABEL_COLUMNS if name in names), None)
     one = ((name,) for name in TEXT_COLUMNS)
-    texts = next((each for each in (*SENTENCE_COLUMNS, *one) if names.keys() >= set(each)), ())
+    texts = next((heads for heads in (*SENTENCE_COLUMNS, *one) if names.keys() >= set(heads)), ())
     articles = any(column in names for column in ARTICLE_COLUMNS)
     return label, tuple(names[name] for name in texts), articles
 
@@ -122,8 +122,8 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     """
     where = os.fspath(path)
     columns, rows = read_table(path)
-    label, own, articles = _columns(columns)
-    if label is None or not (own or articles):
+    label, heads, articles = _columns(columns)
+    if label is None or not (heads or articles):
         shown = ", ".join(repr(column[:40]) for column in columns[:8])
         raise CseError(
             f"no column {'label' if label is None else 'text'}; the columns are {shown}"
@@ -135,11 +135,11 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledSet:
     texts: list[tuple[str, ...]] = []
     for place, row in rows:
         labels.append(_label(row, label, place))
-        article = article_text(row, place) if articles and len(own) < 2 else None
+        article = article_text(row, place) if articles and len(heads) < 2 else None
         if article is not None:
             texts.append((text_of({"text": article}, "text", place),))
-        elif own:
-            texts.append(tuple(text_of(row, column, place) for column in own))
+        elif heads:
+            texts.append(tuple(text_of(row, column, place) for column in heads))
         else:
             raise CseError(f"no text and none of {', '.join(ARTICLE_COLUMNS)}", where=place)
     if not labels:

@@ -1,4 +1,4 @@
-"""Similarity of two sentences by their words alone, shown beside every encoder's score."""
+"""Similarity of two sentences by only their words, shown beside every encoder's score."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _MOST_ITERATIONS = 1000
 Rows = NDArray[np.int64]
 Classes = NDArray[np.int64]
 Features = Callable[[Rows], Any]
-"""Features ``[N, F]`` of all rows, dense or sparse, made by the rows that are trained on alone."""
+"""Features ``[N, F]`` of all rows, dense or sparse, made by only the rows that are trained on."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ def probe(
     The same on any number of cores: each classifier is fitted by one thread.
     """
     choices = _choices(features, classes, split, seed)
-    found: list[Fitted] = []
+    fits: list[Fitted] = []
     for choice in choices:
-        found.append(fit(choice, classes, seed))
+        fits.append(fit(choice, classes, seed))
         if progress is not None:
-            progress(len(found), len(choices), name)
-    return found
+            progress(len(fits), len(choices), name)
+    return fits
 
 
 def _choices(features: Features, classes: Classes, split: Split, seed: int) -> list[Choice]:
-    """Return what is fitted and scored, fold by fold."""
+    """List the rows to fit and to score, fold by fold."""
     if split.test is None:
         return [
             Choice(features(train), train, _held_out(train, classes, seed), scored, None, GRID)
@@ -155,8 +155,8 @@ def _folds(rows: Rows, classes: Classes, seed: int) -> tuple[tuple[Rows, Rows], 
 def logistic_regression(choice: Choice, classes: Classes, seed: int) -> Fitted:
     """Fit logistic regression; it draws nothing."""
     with _one_thread_each(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda rows: _path(choice, classes, *rows), choice.held_out)
-        means = np.mean(list(found), axis=0)
+        scored = pool.map(lambda rows: _path(choice, classes, *rows), choice.held_out)
+        means = np.mean(list(scored), axis=0)
         chosen = choice.grid[int(np.argmax(means))]
         model = _classifier(chosen).fit(choice.features[choice.train], classes[choice.train])
         predicted = model.predict(choice.features[choice.scored])
@@ -164,15 +164,15 @@ def logistic_regression(choice: Choice, classes: Classes, seed: int) -> Fitted:
     return Fitted(choice.scored, predicted, chosen, float(means.max()), converged)
 
 
-def _path(choice: Choice, classes: Classes, fitted: Rows, held: Rows) -> NDArray[np.float64]:
+def _path(choice: Choice, classes: Classes, fitted: Rows, rest: Rows) -> NDArray[np.float64]:
     """Return the accuracy on held-out rows for each C, from the strongest regularisation on."""
-    train, dev = choice.features[fitted], choice.features[held]
+    train, dev = choice.features[fitted], choice.features[rest]
     model = _classifier(choice.grid[0], warm_start=True)
     accuracies = []
     for c in choice.grid:
         model.set_params(C=c)
         model.fit(train, classes[fitted])
-        accuracies.append(float(np.mean(model.predict(dev) == classes[held])))
+        accuracies.append(float(np.mean(model.predict(dev) == classes[rest])))
     return np.array(accuracies)
 
 

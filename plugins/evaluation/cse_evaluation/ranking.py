@@ -40,7 +40,7 @@ class Ranker:
         self._ids = np.array(ids, dtype=object)
         self.texts = collection.texts
         rows = {text: row for row, text in enumerate(self.texts)}
-        self._row = np.array([rows[collection.documents[each]] for each in ids])
+        self._row = np.array([rows[collection.documents[doc]] for doc in ids])
 
     def measure(self, scores: Iterator[NDArray[np.floating]]) -> NDArray[np.float64]:
         """Return ``MEASURES`` of each query ``[Q, 5]``.
@@ -51,22 +51,22 @@ class Ranker:
         from pytrec_eval import RelevanceEvaluator
 
         wanted = {"ndcg_cut.10", "recall.10,100", "map", "recip_rank"}
-        found: list[list[float]] = []
+        rows: list[list[float]] = []
         for block in scores:
-            own = self.queries[len(found) : len(found) + len(block)]
-            judged = {query: dict(self._judgements[query]) for query in own}
-            ranked = {query: self._ranked(row) for query, row in zip(own, block, strict=True)}
+            asked = self.queries[len(rows) : len(rows) + len(block)]
+            judged = {query: dict(self._judgements[query]) for query in asked}
+            ranked = {query: self._ranked(row) for query, row in zip(asked, block, strict=True)}
             measured = RelevanceEvaluator(judged, wanted).evaluate(ranked)
-            for query in own:
+            for query in asked:
                 # A query for which nothing is ranked has no measures.
                 values = measured.get(query, {})
                 first = values.get("recip_rank", 0.0)
-                found.append([
+                rows.append([
                     *(values.get(name, 0.0) for name in ("ndcg_cut_10", "recall_10", "recall_100")),
                     first if first > 1 / 10.5 else 0.0,
                     values.get("map", 0.0),
                 ])  # fmt: skip
-        return np.array(found)
+        return np.array(rows)
 
     def _ranked(self, scores: NDArray[np.floating]) -> dict[str, float]:
         """Return the first documents by id, with numbers that fall from one to the next."""
@@ -109,7 +109,7 @@ def measure_vectors(
     With ``fused`` BM25 of this collection has its share in the ranking.
     """
     if kind == "cosine":
-        kind, asked, read = "dot", *(unit(each).astype(np.float32) for each in (asked, read))
+        kind, asked, read = "dot", *(unit(part).astype(np.float32) for part in (asked, read))
     step = max(1, _CELLS // len(read))
 
     def scores() -> Iterator[NDArray[np.floating]]:
@@ -164,17 +164,17 @@ def score_collection(
 
 
 def score_words(collection: Collection) -> Baseline:
-    """Return what BM25 scores, and what it counted; a text without a query's word has no rank."""
+    """Score BM25 and name its units; a text without a word of the query has no rank."""
     ranker = Ranker(collection)
 
     def scores() -> Iterator[NDArray[np.floating]]:
         for text in collection.queries.values():
-            found = collection.words.scores(text)
-            yield np.where(found > 0, found, -np.inf)[None]
+            values = collection.words.scores(text)
+            yield np.where(values > 0, values, -np.inf)[None]
 
-    found = rounded(mean_scores(ranker.measure(scores())))
+    means = rounded(mean_scores(ranker.measure(scores())))
     units = units_of(collection.queries.values())[1]
-    return {"bm25": found, "lexical": {**Bm25.ABOUT, "units": units}}
+    return {"bm25": means, "lexical": {**Bm25.ABOUT, "units": units}}
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ def file_of(raw: Raw, *endings: str) -> bytes:
         base = name.rpartition("/")[2]
         if base in endings and not name.startswith("__MACOSX"):
             return raw[name]
-    held = ", ".join(sorted(raw)[:4])
-    raise CseError(f"no file {endings[0]} in what was fetched, but {held}")
+    names = ", ".join(sorted(raw)[:4])
+    raise CseError(f"no file {endings[0]} in what was fetched, but {names}")
 
 
 def graded(raw: Raw, *, parts: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
@@ -131,16 +131,16 @@ def paraphrases(raw: Raw) -> Iterator[tuple[str, str, str]]:
 
 def sentences_of(paragraph: str) -> list[str]:
     """Split a paragraph where a full stop, ! or ? is followed by a space and a capital letter."""
-    found: list[str] = []
+    parts: list[str] = []
     start = 0
     for match in _END.finditer(paragraph):
         piece = paragraph[start : match.start()]
         if _SHORT.search(piece):
             continue
-        found.append(paragraph[start : match.end()].strip())
+        parts.append(paragraph[start : match.end()].strip())
         start = match.end()
-    found.append(paragraph[start:].strip())
-    return [sentence for sentence in found if sentence]
+    parts.append(paragraph[start:].strip())
+    return [sentence for sentence in parts if sentence]
 
 
 def stories(raw: Raw) -> Iterator[dict[str, Any]]:
@@ -169,8 +169,8 @@ def articles(raw: Raw) -> Iterator[dict[str, Any]]:
         opening: re.Match[str] | None = None
         lines: list[str] = []
         for line in lines_of(raw[name]):
-            if found := _OPENING.match(line):
-                opening, lines = found, []
+            if match := _OPENING.match(line):
+                opening, lines = match, []
             elif line == "</doc>" and opening is not None:
                 sections = _sections(lines[1:])
                 if sections:

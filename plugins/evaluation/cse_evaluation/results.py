@@ -63,18 +63,18 @@ def mean_of(
     ``mean-of-4`` in its name; ``key`` lists the sets in its JSON; ``about`` is its split and
     setting.
     """
-    found = [each for each in results if each.name in tests]
-    if len(found) < 2:
+    kept = [part for part in results if part.name in tests]
+    if len(kept) < 2:
         return []
     means: dict[str, float | None] = {}
-    undefined = (key for each in found for key, value in each.facts.items() if value is None)
-    for name in dict.fromkeys([*(key for each in found for key in each.scores), *undefined]):
-        known = [each.scores[name] for each in found if name in each.scores]
-        if all(name in each.scores or name in each.facts for each in found):
-            means[name] = fmean(known) if len(known) == len(found) else None
-    facts: dict[str, Any] = {name: sum(each.facts[name] for each in found) for name in sums}
-    facts[key] = [each.name for each in found]
-    name = "mean" if len(found) == len(tests) else f"mean-of-{len(found)}"
+    undefined = (key for part in kept for key, value in part.facts.items() if value is None)
+    for name in dict.fromkeys([*(key for part in kept for key in part.scores), *undefined]):
+        known = [part.scores[name] for part in kept if name in part.scores]
+        if all(name in part.scores or name in part.facts for part in kept):
+            means[name] = fmean(known) if len(known) == len(kept) else None
+    facts: dict[str, Any] = {name: sum(part.facts[name] for part in kept) for name in sums}
+    facts[key] = [part.name for part in kept]
+    name = "mean" if len(kept) == len(tests) else f"mean-of-{len(kept)}"
     return [Result.of(prefix + name, means, facts, **about)]
 
 
@@ -83,12 +83,12 @@ def rounded(value: Any, places: int = 4) -> Any:
     if isinstance(value, float):
         return round(value, places)
     if isinstance(value, Mapping):
-        return {key: rounded(each, places) for key, each in value.items()}
-    return [rounded(each, places) for each in value] if isinstance(value, list) else value
+        return {key: rounded(item, places) for key, item in value.items()}
+    return [rounded(item, places) for item in value] if isinstance(value, list) else value
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse two sets of one name, of which results could show one alone."""
+    """Refuse two sets of one name, of which results could show only one."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         hint = "rename a file, or evaluate them one by one"

@@ -54,7 +54,7 @@ def recall_of(before: NDArray[np.int64]) -> dict[str, float]:
 def titles_before(
     documents: NDArray[np.float64], titles: NDArray[np.float64], gold: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return how many titles stand before each document's own, ``[N]``.
+    """Count the titles that rank before the title of each document, ``[N]``.
 
     A title that is as similar as the document's own counts as before it, so a model that gives all
     texts one vector finds nothing.
@@ -70,8 +70,8 @@ def titles_before(
         rows = slice(start, start + count)
         scores: Any = documents[rows] @ titles.T
         scores = scores if isinstance(scores, np.ndarray) else scores.toarray()
-        own = scores[np.arange(len(scores)), gold[rows]]
-        before[rows] = (scores >= own[:, None]).sum(axis=1) - 1
+        right = scores[np.arange(len(scores)), gold[rows]]
+        before[rows] = (scores >= right[:, None]).sum(axis=1) - 1
     return before
 
 

@@ -5,7 +5,7 @@ Conneau and Kiela (2018); their ``tools/classifier.py`` and ``tools/validation.p
 a tenacity of five looks, and weight decays of 10^-5 .. 10^-2: the "full" setting, by which SimCSE
 and the papers after it report transfer tasks. The seed's draws are others than theirs.
 
-Fits that differ in their rows and decay alone are made at once: their weights are one tensor.
+Fits that differ only in their rows and decay are made at once: their weights are one tensor.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Layer:
 
     def predict(self, features: Tensor) -> NDArray[np.int64]:
         """Return the class of each row of ``[N, F]``."""
-        found: NDArray[np.int64] = (features @ self.weight.T + self.bias).argmax(dim=1).numpy()
-        return found
+        labels: NDArray[np.int64] = (features @ self.weight.T + self.bias).argmax(dim=1).numpy()
+        return labels
 
 
 def senteval_layer(choice: Choice, classes: NDArray[np.int64], seed: int) -> Fitted:
@@ -69,15 +69,15 @@ def senteval_layer(choice: Choice, classes: NDArray[np.int64], seed: int) -> Fit
     given = torch.from_numpy(np.ascontiguousarray(choice.features, dtype=np.float32))
     tried = [Fit(*rows, decay) for decay in GRID for rows in choice.held_out]
     with _one_thread():
-        found = fit_all(given, target, tried, seed)
-        means = np.reshape([each.accuracy for each in found], (len(GRID), -1)).mean(axis=1)
+        layers = fit_all(given, target, tried, seed)
+        means = np.reshape([layer.accuracy for layer in layers], (len(GRID), -1)).mean(axis=1)
         chosen = GRID[int(means.argmax())]
-        train, held = choice.train, choice.dev
-        if held is None:
+        train, dev = choice.train, choice.dev
+        if dev is None:
             drawn = np.random.default_rng(seed).permutation(choice.train)
             few = max(1, int(HELD_OUT * len(drawn)))
-            train, held = drawn[few:], drawn[:few]
-        (final,) = fit_all(given, target, [Fit(train, held, chosen)], seed)
+            train, dev = drawn[few:], drawn[:few]
+        (final,) = fit_all(given, target, [Fit(train, dev, chosen)], seed)
         predicted = final.predict(given[choice.scored])
         return Fitted(choice.scored, predicted, chosen, float(means.max()))
 
@@ -91,22 +91,22 @@ def fit_all(features: Tensor, classes: Tensor, fits: Sequence[Fit], seed: int) -
     by_steps: dict[int, list[int]] = defaultdict(list)
     for place, fit in enumerate(fits):
         by_steps[math.ceil(len(fit.train) / BATCH)].append(place)
-    found: dict[int, Layer] = {}
+    layers: dict[int, Layer] = {}
     for steps, places in by_steps.items():
         made = _fit_by_steps(features, classes, [fits[place] for place in places], steps, seed)
-        found.update(zip(places, made, strict=True))
-    return [found[place] for place in range(len(fits))]
+        layers.update(zip(places, made, strict=True))
+    return [layers[place] for place in range(len(fits))]
 
 
 def _fit_by_steps(
     features: Tensor, classes: Tensor, fits: Sequence[Fit], steps: int, seed: int
 ) -> list[Layer]:
     """Train K fits whose epochs have the same number of batches."""
-    held = [torch.from_numpy(fit.held) for fit in fits]
+    dev = [torch.from_numpy(fit.held) for fit in fits]
     draws = [torch.Generator().manual_seed(seed) for _ in fits]
     count, size = int(classes.max()) + 1, features.shape[1]
     bound = 1 / math.sqrt(size)  # torch's own start of a linear layer
-    drawn = torch.stack([torch.rand(size + 1, count, generator=own) for own in draws])
+    drawn = torch.stack([torch.rand(size + 1, count, generator=rng) for rng in draws])
     start = ((drawn * 2 - 1) * bound).transpose(1, 2)  # [K, C, F + 1]
     layers = [start[..., :size].contiguous(), start[..., size:].contiguous()]
     optimizer = torch.optim.Adam(layers, fused=True)
@@ -126,7 +126,7 @@ def _fit_by_steps(
         right = (weight @ features.T + bias).argmax(dim=1) == classes  # [K, N]
         going = []
         for row, place in enumerate(running):
-            accuracy = float(right[row, held[place]].double().mean())
+            accuracy = float(right[row, dev[place]].double().mean())
             if accuracy > best[place].accuracy:
                 best[place] = Layer(weight[row].clone(), bias[row, :, 0].clone(), accuracy)
             else:
@@ -140,7 +140,7 @@ def _fit_by_steps(
 
 
 def _kept(optimizer: torch.optim.Adam, rows: Sequence[int]) -> torch.optim.Adam:
-    """Return the optimizer of these fits alone: those that have stopped cost nothing more."""
+    """Return the optimizer of only these fits: those that have stopped cost nothing more."""
     chosen = torch.tensor(rows, dtype=torch.long)
     old = optimizer.param_groups[0]["params"]
     kept = torch.optim.Adam([values[chosen] for values in old], fused=True)

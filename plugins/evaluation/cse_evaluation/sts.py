@@ -94,16 +94,16 @@ def _score_set(
 def _metric_numbers(
     metrics: Mapping[str, Metric], encoded: EncodedTexts, pairs: PairSet
 ) -> dict[str, float]:
-    found = {name: metric.compute(encoded, pairs) for name, metric in metrics.items()}
-    return {f"{name}.{key}": value for name, own in found.items() for key, value in own.items()}
+    results = {name: metric.compute(encoded, pairs) for name, metric in metrics.items()}
+    return {f"{name}.{key}": value for name, part in results.items() for key, value in part.items()}
 
 
 def binary_scores(gold: Sequence[float], values: NDArray[np.float64]) -> dict[str, Any]:
-    """Return how well values ``[P]`` tell pairs labelled 1 from pairs labelled 0.
+    """Score how well values ``[P]`` tell pairs labelled 1 from pairs labelled 0.
 
     ``average_precision`` x100 (a random ranking has about the share of pairs labelled 1),
     ``roc_auc`` x100 (a random ranking has 50) and ``positives``, the number of pairs labelled 1;
-    nothing where the gold scores are not 0 and 1 alone.
+    nothing where the gold scores are not only 0 and 1.
     """
     if not is_binary(gold):
         return {}
@@ -119,11 +119,11 @@ def binary_scores(gold: Sequence[float], values: NDArray[np.float64]) -> dict[st
 def score_words(pairs: PairSet) -> Baseline:
     """Score TF-IDF and Jaccard on the pairs of a set, in the setting "all"."""
     values = {"tfidf": tfidf(pairs), "jaccard": jaccard(pairs)}
-    found: dict[str, Any] = {name: spearman(pairs.gold, own) for name, own in values.items()}
-    found["lexical"] = {"idf": f"the sentences of {pairs.file}", "units": units_of(pairs.texts)[1]}
+    facts: dict[str, Any] = {name: spearman(pairs.gold, row) for name, row in values.items()}
+    facts["lexical"] = {"idf": f"the sentences of {pairs.file}", "units": units_of(pairs.texts)[1]}
     if is_binary(pairs.gold):
-        found["binary"] = {name: binary_scores(pairs.gold, own) for name, own in values.items()}
-    return found
+        facts["binary"] = {name: binary_scores(pairs.gold, row) for name, row in values.items()}
+    return facts
 
 
 @dataclass(frozen=True)

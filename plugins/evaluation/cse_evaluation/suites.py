@@ -38,17 +38,17 @@ STS_DEVS = ("stsb.dev", "sickr.dev")
 
 
 def locate_files(names: Sequence[str], below: str, folder: Path) -> dict[str, Path | None]:
-    """Return where each named table is in a folder or its subfolder ``below``, None if nowhere.
+    """Locate each named table in a folder or its subfolder ``below``, None if nowhere.
 
     Where a set stands in several formats, the first of ``TABLE_SUFFIXES`` is taken.
     """
-    found: dict[str, Path | None] = {}
+    files: dict[str, Path | None] = {}
     for name in names:
         paths = (
             place / (name + end) for place in (folder, folder / below) for end in TABLE_SUFFIXES
         )
-        found[name] = next((path for path in paths if path.is_file()), None)
-    return found
+        files[name] = next((path for path in paths if path.is_file()), None)
+    return files
 
 
 def locate_tables(places: Sequence[Path], fits: Callable[[Path], bool], nothing: str) -> SuiteFiles:
@@ -84,7 +84,7 @@ class Graded(Suite):
     below: ClassVar[str]
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where each file is."""
+        """Locate each file."""
         return SuiteFiles(locate_files(self.names, self.below, folder))
 
     def read(self, files: Mapping[str, Path]) -> list[PairSet]:
@@ -140,12 +140,12 @@ class Classify(Labelled):
     option, long_texts = "labelled", "slice"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of labelled texts are: in the folder and its subfolder ``docs``.
+        """Locate the files of labelled texts: in the folder and its subfolder ``docs``.
 
-        If there is a subfolder ``classify``, in that alone.
+        If there is a subfolder ``classify``, only in that.
         """
-        own = folder / "classify"
-        places = (own,) if own.is_dir() else (folder / DOCS, folder)
+        inner = folder / "classify"
+        places = (inner,) if inner.is_dir() else (folder / DOCS, folder)
         return locate_tables(places, is_labelled_file, "any labelled texts")
 
 
@@ -159,13 +159,13 @@ class Transfer(Labelled):
     long_texts = "cut"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of each whole task are; another is None by its name."""
+        """Locate the files of each whole task; an incomplete task is None."""
         files: dict[str, Path | None] = {}
         for task in TRANSFER_TASKS:
             names = (task, *(f"{task}.{part}" for part in PARTS))
-            found = locate_files(names, "transfer", folder)
-            whole = found.pop(task)
-            parts = {name: path for name, path in found.items() if path is not None}
+            tables = locate_files(names, "transfer", folder)
+            whole = tables.pop(task)
+            parts = {name: path for name, path in tables.items() if path is not None}
             lacking = [name for name in (f"{task}.train", f"{task}.test") if name not in parts]
             if not lacking:
                 files.update(parts)
@@ -182,7 +182,7 @@ class Retrieval(Suite):
     option = "documents"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the files of documents are."""
+        """Locate the files of documents."""
         return locate_tables((folder / DOCS, folder), is_document_file, "any documents with titles")
 
     def read(self, files: Mapping[str, Path]) -> list[DocumentSet]:
@@ -191,7 +191,7 @@ class Retrieval(Suite):
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return the recall of titles on each set."""
-        return [score_documents(encode, each, progress=progress) for each in read]
+        return [score_documents(encode, part, progress=progress) for part in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a file of documents as a dev set."""
@@ -204,9 +204,9 @@ class Collections(Suite):
     option = "collections"
 
     def locate(self, folder: Path) -> SuiteFiles:
-        """Return where the collections are: the folder, or folders in it or in ``retrieval``."""
-        found = find_collections(folder / "retrieval") | find_collections(folder)
-        return SuiteFiles(found or {"any test collection": None})
+        """Locate the collections: the folder, or folders in it or in ``retrieval``."""
+        hits = find_collections(folder / "retrieval") | find_collections(folder)
+        return SuiteFiles(hits or {"any test collection": None})
 
     def read(self, files: Mapping[str, Path]) -> list[Collection]:
         """Return the collections."""
@@ -214,7 +214,7 @@ class Collections(Suite):
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return nDCG@10, recall, MRR@10 and MAP of each collection."""
-        return [score_collection(encode, each, progress=progress) for each in read]
+        return [score_collection(encode, part, progress=progress) for part in read]
 
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet | None:
         """Return a collection's folder, or a file of judgements in one, as a dev set."""

@@ -141,10 +141,10 @@ def _word_features(task: Task, units: Units) -> Features:
     counts = [every[:count], every[count:]] if task.pairs else [every]
 
     def features(train: Rows) -> Any:
-        known = vstack([own[train] for own in counts], format="csr")
-        there = np.flatnonzero(np.asarray(known.sum(axis=0)).ravel())
-        weigh = TfidfTransformer().fit(known[:, there])
-        first, *seconds = (weigh.transform(own[:, there]) for own in counts)
+        known = vstack([part[train] for part in counts], format="csr")
+        used = np.flatnonzero(np.asarray(known.sum(axis=0)).ravel())
+        weigh = TfidfTransformer().fit(known[:, used])
+        first, *seconds = (weigh.transform(part[:, used]) for part in counts)
         for second in seconds:
             first = hstack([abs(first - second), first.multiply(second)], format="csr")
         return first
@@ -170,7 +170,7 @@ def _predicted(fits: Sequence[Fitted]) -> tuple[Rows, Classes]:
 
 def _accuracies(fits: Sequence[Fitted], classes: Classes) -> list[float]:
     """Return the accuracy x100 of each fold, or the only one."""
-    return [100 * float((each.predicted == classes[each.rows]).mean()) for each in fits]
+    return [100 * float((fit.predicted == classes[fit.rows]).mean()) for fit in fits]
 
 
 def _scores(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, float]:
@@ -185,7 +185,7 @@ def _scores(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, f
 
 
 def _facts(task: Task, fits: Sequence[Fitted], classes: Classes) -> dict[str, Any]:
-    """Return what ``--json`` says of a task and its classifiers."""
+    """Return the facts of a task and its classifiers for ``--json``."""
     folds = _accuracies(fits, classes) if task.test is None else []
     return {
         "folds": len(folds) or None,

@@ -48,10 +48,10 @@ def read_items(file: Path) -> dict[str, dict[str, NDArray[np.float64]]]:
             for name, value in row.items():
                 if value and name not in ("set", "item"):
                     columns.setdefault((row["set"], name), []).append(float(value))
-    found: dict[str, dict[str, NDArray[np.float64]]] = {}
+    grouped: dict[str, dict[str, NDArray[np.float64]]] = {}
     for (set_, name), values in columns.items():
-        found.setdefault(set_, {})[name] = np.array(values)
-    return found
+        grouped.setdefault(set_, {})[name] = np.array(values)
+    return grouped
 
 
 def by_gold(point: Mapping[str, Any]) -> dict[str, float]:
@@ -67,16 +67,16 @@ def by_gold(point: Mapping[str, Any]) -> dict[str, float]:
     sets = read_cosines(Path(point["pairs"])) if point.get("pairs") else {}
     if not sets:
         return {}
-    golds, cosines = (np.concatenate(each) for each in zip(*sets.values(), strict=True))
-    found = {"range of cosines": float(np.ptp(cosines))}
+    golds, cosines = (np.concatenate(part) for part in zip(*sets.values(), strict=True))
+    facts = {"range of cosines": float(np.ptp(cosines))}
     count, lowest = int(point.get("groups", 5)), golds.min()
     width = (golds.max() - lowest) or 1
     places = np.minimum((count * (golds - lowest) / width).astype(int), count - 1)
     for place in np.unique(places):
-        held = cosines[places == place]
-        found[f"group {place + 1}: mean"] = float(held.mean())
-        found[f"group {place + 1}: variance"] = float(held.var())
-    return found
+        chosen = cosines[places == place]
+        facts[f"group {place + 1}: mean"] = float(chosen.mean())
+        facts[f"group {place + 1}: variance"] = float(chosen.var())
+    return facts
 
 
 def settings(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,24 +106,24 @@ def settings(point: Mapping[str, Any]) -> dict[str, Any]:
     }
     with TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text(json.dumps(configuration), encoding="utf-8")
-        found = plan(point["recipe"], model=folder, dev="none").to_dict()["settings"]
+        planned = plan(point["recipe"], model=folder, dev="none").to_dict()["settings"]
     known: dict[str, Any] = {
-        f"{table}.{name}": None for table, own in CORE_OPTIONS.items() for name in own.model_fields
+        f"{table}.{name}": None for table, cls in CORE_OPTIONS.items() for name in cls.model_fields
     }
-    known |= flat_options(found)
+    known |= flat_options(planned)
     for path in point["options"]:
         if path not in known:
             what = "the recipe has no such setting"
             raise CseError(what, where="options", value=path, hint=did_you_mean(path, known))
     numbers = (_numbers(path, known[path]) for path in point["options"])
-    return {name: value for each in numbers for name, value in each}
+    return {name: value for part in numbers for name, value in part}
 
 
 def _numbers(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the values of an option that has several, a number with its unit as a number."""
     if isinstance(value, list | tuple):
-        yield from ((f"{path}.{at}", each) for at, each in enumerate(value, 1))
-    elif isinstance(value, str) and (found := re.fullmatch(r"(\d+) (\w+)", value)):
-        yield f"{path}, {found[2]}", int(found[1])
+        yield from ((f"{path}.{at}", item) for at, item in enumerate(value, 1))
+    elif isinstance(value, str) and (match := re.fullmatch(r"(\d+) (\w+)", value)):
+        yield f"{path}, {match[2]}", int(match[1])
     else:
         yield path, value

@@ -66,7 +66,7 @@ class Session:
 
     @cached_property
     def _composer(self) -> Composer:
-        """Return what composes; a plan made again when trials have ended reads nothing twice."""
+        """The composer; a plan made again when trials have ended reads nothing twice."""
         return Composer(self.wish, self.plugins)
 
     @cached_property
@@ -76,7 +76,7 @@ class Session:
 
     @cached_property
     def scoring(self) -> Scoring | None:
-        """Return how runs are scored, None where there are none."""
+        """The scoring of runs, None where there are none."""
         if self.definition.study.kind != "train":
             return None
         trained = roles_of(self.definition, scored=False)
@@ -89,7 +89,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """Return what is there already."""
+        """The state of the jobs: done, begun and new."""
         done = [key for key, job in self.jobs.items() if job.done]
         left = [key for key in self.jobs if key not in done]
         begun = [key for key in left if self.folder.begun(key)]
@@ -172,10 +172,10 @@ class Session:
                 echo_err(f"{next(numbers)} of {left}: {names.get(done.key, done.key)}: {what}")
 
         try:
-            found = carry_out(self.jobs, self.workers, ended, failed)
+            states = carry_out(self.jobs, self.workers, ended, failed)
         finally:
             self.write()
-        return {key: done for key, done in found.items() if done.status != "done"}
+        return {key: done for key, done in states.items() if done.status != "done"}
 
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""
@@ -188,17 +188,17 @@ class Session:
             return
         name, numbers = self.definition.name, self.definition.study.paper.numbers
         several = numbers if isinstance(numbers, Mapping) else {}
-        found = []
+        table = []
         for row in rows:
             place = self.definition.place(row.point.label_without(self.definition.study.tuned))
-            paper = {f"paper:{each}": paper_number(several, each, 0, place) for each in several}
+            paper = {f"paper:{score}": paper_number(several, score, 0, place) for score in several}
             paper = paper or {"paper": paper_number(numbers, "", 0, place)}
-            found.append({**row.as_dict(name), **paper})
-        write_rows(found, self.folder.study(name))
+            table.append({**row.as_dict(name), **paper})
+        write_rows(table, self.folder.study(name))
 
     @property
     def results(self) -> Results:
-        """Return what the runs of this plan's seeds and points say."""
+        """The results of the runs with the seeds and points of this plan."""
         plan = self.plan
         shown = {point.number for point in plan.shown}
         rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
@@ -211,8 +211,8 @@ class Session:
         folder = self.folder.study(self.definition.name)
         if json:
             tables = {name: list(map(asdict, lines)) for name, lines in results.tables.items()}
-            claims = [{**asdict(each), "claim": each.claim.model_dump()}
-                      for each in results.verdicts]  # fmt: skip
+            claims = [{**asdict(verdict), "claim": verdict.claim.model_dump()}
+                      for verdict in results.verdicts]  # fmt: skip
             about = [{"point": row.point.label, "number": row.point.number, **row.facts,
                       **{name: getattr(row, name) for name in ("seed", "key", "status", "scores")}}
                      for row in rows]  # fmt: skip

@@ -149,8 +149,8 @@ def evaluate(
         show_sources(read_sources(request, installed(context)), json=json)
         return
     with progress(json=json) as reporter:
-        found = score_models(request, installed(context), reporter.progress)
+        result = score_models(request, installed(context), reporter.progress)
     if json:
-        say_json(found.to_dict())
+        say_json(result.to_dict())
     else:
-        show(found)
+        show(result)

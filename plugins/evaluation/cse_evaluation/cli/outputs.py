@@ -51,12 +51,12 @@ def write_items_out(
     for task in tasks:
         rows += [{"set": task.name, "item": str(number), "right": str(int(item))}
                  for number, item in enumerate(_items(task), start=1)]  # fmt: skip
-    for found in documents:
-        rows += [{"set": found.name, "item": str(number), "rank": str(int(before) + 1)}
-                 for number, before in enumerate(_items(found), start=1)]  # fmt: skip
-    for collection, found in judged:
-        for query, own in zip(collection.queries, _items(found), strict=True):
-            measures = {name: repr(float(x)) for name, x in zip(MEASURES, own, strict=True)}
+    for result in documents:
+        rows += [{"set": result.name, "item": str(number), "rank": str(int(before) + 1)}
+                 for number, before in enumerate(_items(result), start=1)]  # fmt: skip
+    for collection, result in judged:
+        for query, values in zip(collection.queries, _items(result), strict=True):
+            measures = {name: repr(float(x)) for name, x in zip(MEASURES, values, strict=True)}
             rows.append({"set": collection.name, "item": query, **measures})
     columns = (*ITEM_COLUMNS, *(MEASURES if judged else ()))
     _write(path, "--items-out", columns, ([row.get(name, "") for name in columns] for row in rows))

@@ -51,28 +51,28 @@ _GEOMETRY = (
 
 def show(found: Evaluation) -> None:
     """Print the scores of all models."""
-    models = [each.model for each in found.models]
-    for each in found.models:
-        echo_err(f"{each.model}: {each.encoder}")
-    if (pairs := [each.pairs for each in found.models])[0]:
+    models = [entry.model for entry in found.models]
+    for entry in found.models:
+        echo_err(f"{entry.model}: {entry.encoder}")
+    if (pairs := [entry.pairs for entry in found.models])[0]:
         say_table(table(models, pairs, PAIRS, ("pairs",), pair_lines(pairs)))
         say_table(table(models, pairs, GEOMETRY, (), [_GEOMETRY], places=3))
-    if (tasks := [each.tasks for each in found.models])[0]:
+    if (tasks := [entry.tasks for entry in found.models])[0]:
         lines = task_lines(models, tasks)
         say_table(table(models, tasks, TASKS, ("train", "test"), lines))
-    if (documents := [each.documents for each in found.models])[0]:
+    if (documents := [entry.documents for entry in found.models])[0]:
         say_table(table(models, documents, DOCUMENTS, ("documents", "titles"), [_RECALL]))
-    if (judged := [each.collections for each in found.models])[0]:
+    if (judged := [entry.collections for entry in found.models])[0]:
         say_table(table(models, judged, QUERIES, ("queries", "documents"), [_JUDGED]))
     for place, suite in enumerate(found.sources.others):
-        scores = [each.others[place] for each in found.models]
+        scores = [entry.others[place] for entry in found.models]
         caption = f"{suite.spec.name}: {suite.spec.summary}"
         say_table(table(models, scores, {}, (), [caption]))
-    for each in found.models:
-        for result in each.all:
+    for entry in found.models:
+        for result in entry.all:
             for key, value in result.facts.get("metrics", {}).items():
                 count = result.facts["pairs"]
-                echo_err(f"{each.model}, {result.name}: {key} {value:.4f} over {count} pairs")
+                echo_err(f"{entry.model}, {result.name}: {key} {value:.4f} over {count} pairs")
     for result in found.models[0].documents:
         if untitled := result.facts["untitled"]:
             echo_err(f"{result.name}: {untitled} documents without a title are left out")
@@ -100,9 +100,9 @@ def table(
     from rich.table import Table
 
     first = results[0]
-    shown = [[_numbers(rows, result) for result in own] for own in zip(*results, strict=True)]
-    scores = list(dict.fromkeys(name for own in shown for name in own[0]))
-    columns = dict.fromkeys(name for own in shown for each in own[0].values() for name in each)
+    shown = [[_numbers(rows, result) for result in group] for group in zip(*results, strict=True)]
+    scores = list(dict.fromkeys(name for group in shown for name in group[0]))
+    columns = dict.fromkeys(name for group in shown for part in group[0].values() for name in part)
     baselines = [name for name in columns if name]
     shared = {head: {getattr(result, head) for result in first} for head in _HEADS}
     heads = [head for head in _HEADS if len(shared[head]) > 1]
@@ -126,7 +126,7 @@ def table(
         cells = [result.name, *(getattr(result, head) for head in heads)]
         cells += [f"{result.facts[size]:,}" for size in sizes]
         for score in numbers[0]:
-            values = [each[score][""] for each in numbers]
+            values = [part[score][""] for part in numbers]
             row = _cells(values, places)
             row += [_cell(numbers[0][score].get(name, ""), places) for name in baselines]
             made.add_row(*cells, *([score] if len(scores) > 1 else []), *row,
@@ -156,25 +156,25 @@ def _numbers(rows: Rows, result: SuiteScore) -> dict[str, dict[str, float | None
     """Return the numbers of a result by score and column; None for an undefined one."""
     known = {**_flat(result.facts), **result.scores}
     rows = rows or {name: {"": name} for name in result.scores}
-    found = {
+    tables = {
         score: {column: known[name] for column, name in names.items() if name in known}
         for score, names in rows.items()
     }
-    return {score: numbers for score, numbers in found.items() if "" in numbers}
+    return {score: numbers for score, numbers in tables.items() if "" in numbers}
 
 
 def _flat(facts: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for key, value in facts.items():
         below = isinstance(value, Mapping)
-        found |= _flat(value, f"{above}{key}/") if below else {above + key: value}
-    return found
+        merged |= _flat(value, f"{above}{key}/") if below else {above + key: value}
+    return merged
 
 
 def pair_lines(results: Results) -> list[str]:
-    """Return what stands below the scores of graded pairs."""
+    """Build the notes below the scores of graded pairs."""
     lines = ["Spearman x100 of cosines; setting all: the pairs of all subsets of a set together."]
-    if any("spearman" not in result.scores for own in results for result in own):
+    if any("spearman" not in result.scores for row in results for result in row):
         lines.append("undefined: all cosines are equal, the model has collapsed.")
     if any("binary" in result.facts for result in results[0]):
         lines.append("Of labels 0 and 1, ties keep Spearman below 100.")
@@ -182,16 +182,16 @@ def pair_lines(results: Results) -> list[str]:
 
 
 def task_lines(models: Sequence[str], results: Results) -> list[str]:
-    """Return what stands below the scores of labelled texts."""
+    """Build the notes below the scores of labelled texts."""
     classifier = results[0][0].facts["classifier"]
     lines = [
         f"Accuracy x100 of {classifier} on frozen vectors; cross-validation: the mean of folds.",
         "Majority: always the most frequent label of the training part.",
     ]
-    for name, own in zip(models, results, strict=True):
-        ways = dict.fromkeys(result.facts["texts"] for result in own if "texts" in result.facts)
+    for name, row in zip(models, results, strict=True):
+        ways = dict.fromkeys(result.facts["texts"] for result in row if "texts" in result.facts)
         lines.append(f"Texts of {name}: {'; '.join(ways)}.")
-    lazy = {each.name for own in results for each in own if each.facts.get("converged") is False}
+    lazy = {part.name for row in results for part in row if part.facts.get("converged") is False}
     if lazy:
         lines.append(f"The classifier did not converge: {', '.join(sorted(lazy))}.")
     return lines

@@ -44,8 +44,8 @@ class Scores:
     @property
     def all(self) -> list[SuiteScore]:
         """Return them all."""
-        own = (self.pairs, self.tasks, self.documents, self.collections)
-        return [*chain.from_iterable(own), *chain.from_iterable(self.others)]
+        lists = (self.pairs, self.tasks, self.documents, self.collections)
+        return [*chain.from_iterable(lists), *chain.from_iterable(self.others)]
 
 
 @dataclass
@@ -56,13 +56,13 @@ class Evaluation:
     models: list[Scores] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``cse eval --json`` prints: flat for one model."""
+        """Build the output of ``cse eval --json``: flat for one model."""
         scored = []
-        for each in self.models:
-            results = {score.name: score.to_json() for score in each.all}
+        for entry in self.models:
+            results = {score.name: score.to_json() for score in entry.all}
             for name in self.sources.synthetic:
                 results[name]["synthetic"] = True
-            scored.append({"model": each.model, "encoder": each.encoder, "results": results})
+            scored.append({"model": entry.model, "encoder": entry.encoder, "results": results})
         rest: dict[str, Any] = {"missing": self.sources.missing}
         if self.sources.folder is not None:
             rest["folder"] = str(self.sources.folder)
@@ -80,7 +80,7 @@ def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[
 def score_models(request: Request, plugins: Installed, progress: Progress) -> Evaluation:
     """Score models on everything that is asked for; what is not there is reported on stderr."""
     sources = read_sources(request, plugins)
-    found = Evaluation(sources)
+    result = Evaluation(sources)
     lengths: dict[str, int] = {}
     cuts: list[str] = []
     words: dict[str, Baseline] = {}
@@ -98,9 +98,9 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         if not words and not request.no_baselines:  # now that the model is known to load
             words = _score_words(sources, request, progress)
         scores, cut = _score(model, sources, words, request, progress)
-        found.models.append(scores)
+        result.models.append(scores)
         cuts += [f"{name}: {cut}"] if cut else []
-    check_names([score.name for score in found.models[0].all])
+    check_names([score.name for score in result.models[0].all])
     for note in sources.notes:
         echo_err(note)
     for cut in cuts:
@@ -110,16 +110,16 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         warn(f"the models cut the texts of pairs at different lengths ({shown} tokens); "
              "--max-length N is for all")  # fmt: skip
     if request.pairs_out is not None:
-        write_pairs_out(request.pairs_out, sources.pairs, found.models[0].pairs)
+        write_pairs_out(request.pairs_out, sources.pairs, result.models[0].pairs)
         echo_err(f"pairs with their cosines are in {request.pairs_out}")
     if request.items_out is not None:
-        first = found.models[0]
+        first = result.models[0]
         judged = list(zip(sources.collections, first.collections, strict=True))
         write_items_out(request.items_out, first.tasks, first.documents, judged)
         what = "ranks of documents' titles, measures of judged queries and labels that were right"
         echo_err(f"{what} are in {request.items_out}")
-    keep(request.models, request.changed(), found.to_dict())
-    return found
+    keep(request.models, request.changed(), result.to_dict())
+    return result
 
 
 def _score_words(sources: Sources, request: Request, progress: Progress) -> dict[str, Baseline]:
@@ -127,10 +127,10 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
     tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
     seed = request.seed
     return {
-        **{each.name: sts.score_words(each) for each in sources.pairs},
-        **{each.name: transfer.score_words(each, seed=seed, progress=progress) for each in tasks},
-        **{each.name: retrieval.score_words(each) for each in sources.documents},
-        **{each.name: ranking.score_words(each) for each in sources.collections},
+        **{part.name: sts.score_words(part) for part in sources.pairs},
+        **{part.name: transfer.score_words(part, seed=seed, progress=progress) for part in tasks},
+        **{part.name: retrieval.score_words(part) for part in sources.documents},
+        **{part.name: ranking.score_words(part) for part in sources.collections},
     }
 
 
@@ -144,7 +144,7 @@ def _score(
     """Return the scores of a model, and what to say of texts that were cut."""
     scores = Scores(model.name, f"{model.description}, at most {model.max_length} tokens")
     encoder = TextEncoder(model.loaded, request.batch_tokens)
-    encode = EncodedTexts(encoder, chain(*(each.texts for each in sources.pairs)))
+    encode = EncodedTexts(encoder, chain(*(part.texts for part in sources.pairs)))
     metrics = {name: model.metric(name) for name in request.metric}
     scores.pairs = sts.score_pairs(encode, sources.pairs, words, metrics)
     for long_texts, tasks in sources.tasks:
@@ -158,14 +158,14 @@ def _score(
             seed=request.seed,
             progress=progress,
         )
-    for each in sources.documents:
-        found = retrieval.score_documents(encode, each, words.get(each.name), progress)
-        scores.documents.append(found)
+    for part in sources.documents:
+        result = retrieval.score_documents(encode, part, words.get(part.name), progress)
+        scores.documents.append(result)
     for judged in sources.collections:
-        found = ranking.score_collection(encoder, judged, words.get(judged.name), progress)
-        scores.collections.append(found)
+        result = ranking.score_collection(encoder, judged, words.get(judged.name), progress)
+        scores.collections.append(result)
     scores.others = [
-        list(each.suite.score(encoder, each.read, progress)) for each in sources.others
+        list(other.suite.score(encoder, other.read, progress)) for other in sources.others
     ]
     return scores, encoder.note
 
@@ -173,7 +173,7 @@ def _score(
 def _task_encoder(
     model: Model, long_texts: LongTexts, request: Request, progress: Progress
 ) -> tuple[Encode, str]:
-    """Return what encodes the texts of tasks, and what becomes of long ones, in words."""
+    """Build the encoder for the texts of tasks, and describe its handling of long ones."""
     longest = None  # a model that slices takes texts of any length
     if long_texts == "cut" and request.max_length is None:
         # Where the encoder ends, whatever length it was trained with: models are compared on the
@@ -189,9 +189,9 @@ def _task_encoder(
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         blocks: list[NDArray[np.float32]] = []
         done = 0
-        for held, vectors in encoder.blocks(texts, _BLOCK):
+        for block, vectors in encoder.blocks(texts, _BLOCK):
             blocks.append(vectors)
-            done += len(held)
+            done += len(block)
             progress(done, len(texts), f"texts of {model.name}")
         return np.concatenate(blocks)
 

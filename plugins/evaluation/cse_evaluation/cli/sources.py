@@ -70,7 +70,7 @@ class Request:
     @classmethod
     def of(cls, models: Sequence[str], options: Mapping[str, Any]) -> Request:
         """Return a request; in Python one name stands for a list of one."""
-        known = {each.name: each for each in fields(cls) if each.name != "models"}
+        known = {item.name: item for item in fields(cls) if item.name != "models"}
         values: dict[str, Any] = {}
         for name, value in options.items():
             if name not in known:
@@ -93,19 +93,19 @@ class Request:
 
     def changed(self) -> dict[str, Any]:
         """Return the options that are not the defaults, files by their whole paths."""
-        found: dict[str, Any] = {}
-        for each in fields(self)[1:]:
-            value = getattr(self, each.name)
+        given: dict[str, Any] = {}
+        for item in fields(self)[1:]:
+            value = getattr(self, item.name)
             if isinstance(value, tuple) and value:
-                found[each.name] = [_whole(one) for one in value]
-            elif value != each.default:
-                found[each.name] = _whole(value)
-        return found
+                given[item.name] = [_whole(one) for one in value]
+            elif value != item.default:
+                given[item.name] = _whole(value)
+        return given
 
 
 def _whole(value: Any) -> Any:
-    there = isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
-    return os.path.abspath(value) if there else value
+    is_file = isinstance(value, Path) or (isinstance(value, str) and os.path.isfile(value))
+    return os.path.abspath(value) if is_file else value
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class Sources:
         """Return a row for each set: its name, kind and size; a suite's sets are its own matter."""
         tasks = chain.from_iterable(tasks for _, tasks in self.tasks)
         sizes: list[tuple[str, str, int | None]] = [
-            *((each.name, "graded pairs", len(each.pairs)) for each in self.pairs),
-            *((each.name, "labelled texts", len(each.texts)) for each in tasks),
-            *((each.name, "documents", len(each)) for each in self.documents),
-            *((each.name, "judged queries", len(each.queries)) for each in self.collections),
-            *((each.spec.name, "suite", None) for each in self.others),
+            *((part.name, "graded pairs", len(part.pairs)) for part in self.pairs),
+            *((part.name, "labelled texts", len(part.texts)) for part in tasks),
+            *((part.name, "documents", len(part)) for part in self.documents),
+            *((part.name, "judged queries", len(part.queries)) for part in self.collections),
+            *((part.spec.name, "suite", None) for part in self.others),
         ]
         return [{"name": name, "kind": kind, "size": size} for name, kind, size in sizes]
 
@@ -158,34 +158,34 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     """Read what a request is scored on, and check the rest of it."""
     specs = {name: plugins.registry.suite(name).spec for name in request.suite}
     _check_options(request, plugins)
-    found = Sources()
-    data = _implied(request, plugins, specs, found)
+    sources = Sources()
+    data = _implied(request, plugins, specs, sources)
     for spec in specs.values():
-        _add_suite(found, spec, request)
+        _add_suite(sources, spec, request)
     pairs = [known_set(file, plugins, "--pairs") for file in request.pairs]
-    found.files += pairs
-    found.pairs += map(find_pairs, pairs)
+    sources.files += pairs
+    sources.pairs += map(find_pairs, pairs)
     for name in data:
         dataset = plugins.registry.source(name, where="--data").spec
         rows = load_factory(dataset.factory)().pairs("test")
-        found.pairs.append(pairs_from_rows(f"{name}.test", rows))
+        sources.pairs.append(pairs_from_rows(f"{name}.test", rows))
         if plugins.datasets[name].synthetic:
-            found.synthetic.append(f"{name}.test")
+            sources.synthetic.append(f"{name}.test")
     if request.labelled:
-        found.tasks.append((request.long_texts or "slice", read_tasks(request.labelled)))
+        sources.tasks.append((request.long_texts or "slice", read_tasks(request.labelled)))
     for file in request.documents:
-        found.documents.append(read_documents(file, plugins))
+        sources.documents.append(read_documents(file, plugins))
         if file in plugins.datasets and plugins.datasets[file].synthetic:
-            found.synthetic.append(found.documents[-1].name)
+            sources.synthetic.append(sources.documents[-1].name)
     for folder in request.collections:
         path = Path(folder).expanduser()
         inside = find_collections(path).values()
-        found.files += [folder, *map(str, chain.from_iterable(map(files_in, inside)))]
-        found.collections += map(read_collection, inside or [folder])
-    found.notes += [each.note for each in found.collections if each.note]
-    check_names([row["name"] for row in found.rows() if row["size"] is not None])
-    _check_outs(request, found)
-    return found
+        sources.files += [folder, *map(str, chain.from_iterable(map(files_in, inside)))]
+        sources.collections += map(read_collection, inside or [folder])
+    sources.notes += [part.note for part in sources.collections if part.note]
+    check_names([row["name"] for row in sources.rows() if row["size"] is not None])
+    _check_outs(request, sources)
+    return sources
 
 
 def _check_options(request: Request, plugins: Installed) -> None:
@@ -203,24 +203,24 @@ def _check_options(request: Request, plugins: Installed) -> None:
         plugins.registry.find("metric", metric, where="--metric")
 
 
-def _check_outs(request: Request, found: Sources) -> None:
-    items = bool(found.tasks or found.documents or found.collections)
+def _check_outs(request: Request, sources: Sources) -> None:
+    items = bool(sources.tasks or sources.documents or sources.collections)
     others = (*request.labelled, *request.documents)
-    for flag, there, what, more in (
-        ("--pairs-out", bool(found.pairs), "graded pairs", "--pairs FILE or --suite sts"),
+    for flag, known, what, more in (
+        ("--pairs-out", bool(sources.pairs), "graded pairs", "--pairs FILE or --suite sts"),
         ("--items-out", items, "documents, judged queries or labelled texts",
          "--documents FILE, --collections FOLDER or --labelled FILE"),
     ):  # fmt: skip
         file = request.outs[flag]
-        if file is not None and not there:
+        if file is not None and not known:
             hint = f"name some with {more}"
             raise CseError(f"there are no {what} to write", where=flag, hint=hint)
         if file is not None:
-            check_out_file(file, flag, inputs=[*found.files, *others])
+            check_out_file(file, flag, inputs=[*sources.files, *others])
 
 
 def _implied(
-    request: Request, plugins: Installed, specs: dict[str, SuiteSpec], found: Sources
+    request: Request, plugins: Installed, specs: dict[str, SuiteSpec], sources: Sources
 ) -> Sequence[str]:
     """Return the data sets to score on, where no suite is named; add the STS suite if it is."""
     if request.labelled or request.documents or request.collections or specs:
@@ -241,11 +241,11 @@ def _implied(
             "nothing to score on: no data set is installed and no STS file is found",
             hint="name pairs with --pairs FILE, or --suite sts --data-dir DIR",
         )
-    found.notes.append(f"no --suite, --pairs or --data: scored on {what}")
+    sources.notes.append(f"no --suite, --pairs or --data: scored on {what}")
     return names
 
 
-def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
+def _add_suite(sources: Sources, spec: SuiteSpec, request: Request) -> None:
     """Read the files of a suite."""
     suite: Suite = load_factory(spec.factory, where=f"suite {spec.name}")()
     # Those of all files of a folder have an option that names single ones.
@@ -268,25 +268,25 @@ def _add_suite(found: Sources, spec: SuiteSpec, request: Request) -> None:
     if not files.there:
         what = f"no file of the suite {spec.name} is here ({', '.join(files.missing)})"
         raise CseError(what, where=str(folder), hint=hint)
-    found.files += files.there.values()
+    sources.files += files.there.values()
     read = suite.read(files.there)
     if isinstance(suite, Graded):
-        found.pairs += read
+        sources.pairs += read
     elif isinstance(suite, Labelled):
-        found.tasks.append((request.long_texts or suite.long_texts, read))
+        sources.tasks.append((request.long_texts or suite.long_texts, read))
     elif isinstance(suite, Retrieval):
-        found.documents += read
+        sources.documents += read
     elif isinstance(suite, Collections):
-        found.collections += read
+        sources.collections += read
     else:
-        found.others.append(OtherSuite(spec, suite, read))
+        sources.others.append(OtherSuite(spec, suite, read))
     if isinstance(suite, Graded | Labelled) and not option:
         folder = next(iter(files.there.values())).parent
-    found.folder = found.folder or folder
+    sources.folder = sources.folder or folder
     missing = [name for name in files.missing if name not in STS_DEVS]
-    found.missing += missing
+    sources.missing += missing
     if missing:
-        found.notes.append(f"not there, looked for in {folder}: {', '.join(missing)}")
+        sources.notes.append(f"not there, looked for in {folder}: {', '.join(missing)}")
 
 
 def show_sources(sources: Sources, *, json: bool) -> None:

@@ -34,16 +34,16 @@ def runs(
     """
     from cse_study.pages.runs import find_runs
 
-    found = find_runs(folders or [Path("runs")], lambda error: warn(str(error)))
-    rows = [(run, _row(run)) for run in found]
+    loaded = find_runs(folders or [Path("runs")], lambda error: warn(str(error)))
+    rows = [(run, _row(run)) for run in loaded]
     if sort != "time":
         if sort not in _COLUMNS:
             hint = did_you_mean(sort, ["time", *_COLUMNS])
             raise CseError("is not a column", where="--sort", value=sort, hint=hint)
-        there = [pair for pair in rows if pair[1][sort] is not None]
+        known = [pair for pair in rows if pair[1][sort] is not None]
         without = [pair for pair in rows if pair[1][sort] is None]
         numbers = sort in ("steps", "dev", "test")
-        rows = sorted(there, key=lambda pair: pair[1][sort], reverse=numbers) + without
+        rows = sorted(known, key=lambda pair: pair[1][sort], reverse=numbers) + without
     if json:
         about = [{**run.about(), "scores": list(map(asdict, run.scores))} for run, _ in rows]
         say_json({"runs": about})
@@ -102,11 +102,11 @@ def compare(
         what = "names one run" if len(runs) == 1 else "names a run twice"
         hint = "name two runs or more; cse runs lists them"
         raise CseError(what, where="cse compare", value=" ".join(map(str, runs)), hint=hint)
-    found = [Run(path) for path in runs]
-    names = called(found)
-    settings, scores = different_settings(found), scores_beside(found)
+    loaded = [Run(path) for path in runs]
+    names = called(loaded)
+    settings, scores = different_settings(loaded), scores_beside(loaded)
     if json:
-        about = [{**run.about(), "called": name} for run, name in zip(found, names, strict=True)]
+        about = [{**run.about(), "called": name} for run, name in zip(loaded, names, strict=True)]
         say_json({"runs": about, "settings": settings, "scores": scores})
         return
     if settings:
@@ -150,17 +150,17 @@ def plot(
     from cse_study.pages.run_page import run_page
     from cse_study.pages.runs import find_runs
 
-    found = find_runs(runs, lambda error: warn(str(error)))
-    if not found:
+    loaded = find_runs(runs, lambda error: warn(str(error)))
+    if not loaded:
         raise CseError("there are no runs", where="cse plot", value=", ".join(map(str, runs)),
                        hint="name folders that `cse train` made, or one above them")  # fmt: skip
     check_page(out, "--out")
-    page = run_page(found)
+    page = run_page(loaded)
     page.write(out)
     pictures = [picture.title for picture in page.pictures]
     if json:
-        say_json({"page": str(out), "runs": [str(run.path) for run in found],
+        say_json({"page": str(out), "runs": [str(run.path) for run in loaded],
                   "pictures": pictures})  # fmt: skip
         return
-    echo(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(found)} "
-        f"run{'s' * (len(found) != 1)}")  # fmt: skip
+    echo(f"page: {out}, {len(pictures)} picture{'s' * (len(pictures) != 1)} of {len(loaded)} "
+        f"run{'s' * (len(loaded) != 1)}")  # fmt: skip

@@ -138,8 +138,8 @@ def study(
     session = Session(definition, wish, plugins, out, workers)
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
-        taken, held = folder.unpack(session.folder, packed)
-        echo_err(f"{taken} of {held} runs of {packed} are new here")
+        taken, total = folder.unpack(session.folder, packed)
+        echo_err(f"{taken} of {total} runs of {packed} are new here")
     if pack is not None and definition.study.kind != "train":
         what = "is for runs, and this study calls commands or functions"
         raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
@@ -175,7 +175,7 @@ def _seeds(text: str | None) -> int | tuple[int, ...] | None:
     if text is None:
         return None
     try:
-        named = (int(each) for each in text.split(",") if each.strip())
+        named = (int(part) for part in text.split(",") if part.strip())
         numbers = tuple(dict.fromkeys(named))
     except ValueError:
         numbers = ()
@@ -193,31 +193,31 @@ def _list(plugins: Installed, json: bool) -> None:
     """Print the installed studies, those with mistakes in their files too."""
     from cse_study.definition.reading import find_study
 
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for name, (spec, info) in plugins.studies.items():
         about: dict[str, Any] = {"name": name, "paper": spec.paper, "summary": spec.summary,
                  "distribution": info.distribution, "file": spec.path}  # fmt: skip
         try:
             definition = find_study(name, plugins)
         except CseError as error:
-            found.append({**about, "runs": None, "error": str(error)})
+            rows.append({**about, "runs": None, "error": str(error)})
             continue
         study = definition.study
         count = len(definition.points) * len(study.seeds) if study.kind == "train" else 0
         facts = {"runs": count, "points": len(definition.points), "seeds": len(study.seeds),
                  "numbers": study.paper.entered, "missing": study.paper.missing}  # fmt: skip
-        found.append({**about, "kind": study.kind, "source": study.source, **facts, "error": None})
+        rows.append({**about, "kind": study.kind, "source": study.source, **facts, "error": None})
     if json:
-        say_json({"studies": found})
+        say_json({"studies": rows})
         return
-    if not found:
+    if not rows:
         echo("no study is installed; cse study FILE runs one of your own")
         return
     table = plain_table("", ("study", "runs", "of the paper", "what it asks"))
-    for each in found:
-        runs = "?" if each["runs"] is None else str(each["runs"])
-        said = [f"numbers: {each['numbers']}"] if each.get("numbers") else []
-        said += [f"missing: {each['missing']}"] if each.get("missing") else []
-        what = str(each["error"] or each["summary"])
-        table.add_row(str(each["name"]), runs, "; ".join(said), what)
+    for row in rows:
+        runs = "?" if row["runs"] is None else str(row["runs"])
+        said = [f"numbers: {row['numbers']}"] if row.get("numbers") else []
+        said += [f"missing: {row['missing']}"] if row.get("missing") else []
+        what = str(row["error"] or row["summary"])
+        table.add_row(str(row["name"]), runs, "; ".join(said), what)
     say_table(table)

@@ -49,15 +49,15 @@ class Point:
 
     @property
     def label(self) -> str:
-        """Return what tables call it."""
+        """The label of the point in tables."""
         return ", ".join(self.labels.values()) or "the run"
 
     def label_without(self, axes: Collection[str]) -> str:
-        """Return what tables call it where some axes are left out."""
+        """Return the label of the point in tables that leave out some axes."""
         return ", ".join(label for axis, label in self.labels.items() if axis not in axes)
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return what it has in a column or on an axis."""
+        """Return the value in a column or the label on an axis."""
         return self.columns.get(name, self.labels.get(name, default))
 
     @property
@@ -82,7 +82,7 @@ class Definition:
     def place(self, label: str) -> int:
         """Return the place of the paper's numbers of a label, which names no tuned axes."""
         tuned = self.study.tuned
-        return list(dict.fromkeys(each.label_without(tuned) for each in self.points)).index(label)
+        return list(dict.fromkeys(point.label_without(tuned) for point in self.points)).index(label)
 
 
 def find_study(name: str, plugins: Installed) -> Definition:
@@ -112,7 +112,7 @@ def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
     try:
         study = Study.model_validate(table)
     except ValidationError as error:
-        raise_all([_mistake(label, each) for each in _of_one_place(error)])
+        raise_all([_mistake(label, part) for part in _of_one_place(error)])
         raise
     points = points_of(study)
     _check(study, points, label)
@@ -122,19 +122,19 @@ def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
 def _with_files(value: Any, file: Path, label: str) -> Any:
     """Return a value of a study file with the paths of files that lie beside it."""
 
-    def path(found: re.Match[str]) -> str:
-        beside = file.parent / found[1]
+    def path(match: re.Match[str]) -> str:
+        beside = file.parent / match[1]
         if not beside.is_file():
             hint = f"it is looked for in {file.parent}"
-            raise CseError("no such file", where=label, value=found[0], hint=hint)
+            raise CseError("no such file", where=label, value=match[0], hint=hint)
         return str(beside)
 
     if isinstance(value, str):
         return re.sub(rf"{FILE}(\S+)", path, value)
     if isinstance(value, Mapping):
-        return {key: _with_files(each, file, label) for key, each in value.items()}
+        return {key: _with_files(item, file, label) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_files(each, file, label) for each in value]
+        return [_with_files(item, file, label) for item in value]
     return value
 
 
@@ -179,18 +179,18 @@ def texts_of(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from texts_of(each)
+        for item in value.values():
+            yield from texts_of(item)
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from texts_of(each)
+        for item in value:
+            yield from texts_of(item)
 
 
 def _of_one_place(error: ValidationError) -> Iterator[ErrorDetails]:
     """Yield one mistake of each place: of several allowed forms that which comes furthest."""
-    found = {_place(details): details for details in reversed(error.errors(include_url=False))}
-    for place, details in reversed(found.items()):
-        if not any(other.startswith(f"{place}.") for other in found):
+    kept = {_place(details): details for details in reversed(error.errors(include_url=False))}
+    for place, details in reversed(kept.items()):
+        if not any(other.startswith(f"{place}.") for other in kept):
             yield details
 
 
@@ -201,7 +201,7 @@ def _place(details: ErrorDetails) -> str:
 
 
 def _mistake(label: str, details: ErrorDetails) -> CseError:
-    """Return what pydantic says of one place of a file as one line."""
+    """Turn the details of pydantic on one place of a file into an error of one line."""
     path = _place(details)
     if details["type"] == "extra_forbidden":
         model = _TABLES.get(path.split(".")[0], Study) if "." in path else Study
@@ -219,18 +219,18 @@ def points_of(study: Study) -> tuple[Point, ...]:
     check_count("points", prod(axis.size for axis in study.axes), "shorten its axes")
     places = [range(axis.size) for axis in study.axes]
     names = [labels_of(axis) for axis in study.axes]
-    found = []
+    points = []
     for number, place in enumerate(product(*places), 1):
         labels: dict[str, str] = {}
         settings: dict[str, Any] = {}
         columns: dict[str, Any] = {}
         for axis, of_axis, at in zip(study.axes, names, place, strict=True):
             labels[axis.called] = of_axis[at]
-            values = {path: each[at] for path, each in axis.values.items()}
+            values = {path: column[at] for path, column in axis.values.items()}
             settings |= {path: value for path, value in values.items() if value != DEFAULT}
-            columns |= {name: each[at] for name, each in axis.columns.items()}
-        found.append(Point(number, labels, settings, columns))
-    return tuple(found)
+            columns |= {name: column[at] for name, column in axis.columns.items()}
+        points.append(Point(number, labels, settings, columns))
+    return tuple(points)
 
 
 def check_count(what: str, count: int, hint: str) -> None:
@@ -287,19 +287,19 @@ def _labels(text: str, known: set[str]) -> list[str]:
     """Return the labels that a text names: one, in which commas may stand, or several."""
     if text.strip() in known:
         return [text.strip()]
-    found = [label.strip() for label in text.split(",")]
-    for label in found:
+    labels = [label.strip() for label in text.split(",")]
+    for label in labels:
         if label not in known:
             hint = did_you_mean(label, known)
             if not hint.startswith("did"):
                 hint = f"known: {'; '.join(sorted(known))}"
             what = "the axis has no such place"
             raise CseError(what, where="--points", value=label, hint=hint)
-    return found
+    return labels
 
 
 def _numbers(text: str, count: int) -> set[int]:
-    found: set[int] = set()
+    chosen: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         try:
@@ -311,5 +311,5 @@ def _numbers(text: str, count: int) -> set[int]:
             what = f"there are points 1 to {count}"
             hint = "write the lower number first" if not numbers else "see them with --dry-run"
             raise CseError(what, where="--points", value=part, hint=hint)
-        found |= set(numbers)
-    return found
+        chosen |= set(numbers)
+    return chosen

@@ -41,7 +41,7 @@ MISSING = "-"
 
 _OF_KIND = {"command": "command", "call": "function", "values": "command", "after": "train",
             "tune": "train"}  # fmt: skip
-"""Keys of a study that belong to one kind alone."""
+"""Keys of a study that belong to only one kind."""
 Number = float | None
 
 
@@ -53,14 +53,14 @@ class Table(BaseModel):
 
 def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Return settings by the whole paths of options: ``{"train": {"lr": 1}}`` is ``train.lr``."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in settings.items():
         path = f"{above}{name}"
         if isinstance(value, Mapping):
-            found |= flat(value, f"{path}.")
+            values |= flat(value, f"{path}.")
         else:
-            found[path] = value
-    return found
+            values[path] = value
+    return values
 
 
 def _unknown(paths: Iterable[str]) -> Iterator[str]:
@@ -83,8 +83,8 @@ def _settings(given: object) -> object:
 
 def _numbers(given: object) -> object:
     if isinstance(given, list):
-        return [None if each == MISSING else float(each) if type(each) is int else each
-                for each in given]  # fmt: skip
+        return [None if item == MISSING else float(item) if type(item) is int else item
+                for item in given]  # fmt: skip
     return given
 
 
@@ -109,7 +109,7 @@ class Axis(Table):
         name: What ``--points`` and tables call it; by default the last word of its first path.
         values: A list of values for each setting.
         labels: What tables call each place; by default made of the values.
-        places: Instead of both, a table for each place: its ``label``, and what it alone sets.
+        places: Instead of both, a table for each place: its ``label``, and what only it sets.
         columns: What tables and figures show of each place beside its label, as a distance that
             follows from several values; it sets nothing.
     """
@@ -125,25 +125,25 @@ class Axis(Table):
         if not isinstance(given, Mapping) or "places" not in given:
             return given
         places = given["places"]
-        if not isinstance(places, list) or not all(isinstance(each, Mapping) for each in places):
+        if not isinstance(places, list) or not all(isinstance(place, Mapping) for place in places):
             raise ValueError("places: is not a list of tables; write [[axes.places]]")
         if "values" in given or "labels" in given:
             raise ValueError("places stand instead of values and labels")
-        if missing := [str(at) for at, each in enumerate(places, 1) if "label" not in each]:
+        if missing := [str(at) for at, place in enumerate(places, 1) if "label" not in place]:
             raise ValueError(f"places: {', '.join(missing)} without a label")
         sets = [flat({k: v for k, v in place.items() if k != "label"}) for place in places]
-        paths = dict.fromkeys(path for each in sets for path in each)
-        values = {path: [each.get(path, DEFAULT) for each in sets] for path in paths}
+        paths = dict.fromkeys(path for part in sets for path in part)
+        values = {path: [part.get(path, DEFAULT) for part in sets] for path in paths}
         rest = {name: value for name, value in given.items() if name != "places"}
-        return {**rest, "values": values, "labels": [each["label"] for each in places]}
+        return {**rest, "values": values, "labels": [place["label"] for place in places]}
 
     @field_validator("values")
     @classmethod
     def _of_settings(cls, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        for path, each in values.items():
-            if not each:
+        for path, items in values.items():
+            if not items:
                 raise ValueError(f"{path} has no value")
-        lengths = {path: len(each) for path, each in values.items()}
+        lengths = {path: len(items) for path, items in values.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{path} {count}" for path, count in lengths.items())
             raise ValueError(
@@ -163,7 +163,7 @@ class Axis(Table):
 
     @property
     def size(self) -> int:
-        """Return how many places it has."""
+        """The number of places."""
         return len(next(iter(self.values.values())))
 
     @property
@@ -231,15 +231,15 @@ class PaperNumbers(Table):
 
     @property
     def entered(self) -> int:
-        """Return how many numbers and deviations are entered."""
+        """Count the numbers and deviations that are entered."""
         lists = (*self.lists("numbers"), *self.lists("deviations"))
         return sum(number is not None for _, numbers in lists for number in numbers)
 
     def lists(self, key: str = "numbers") -> Iterator[tuple[str, list[Number]]]:
         """Yield each list of numbers, or of deviations, with the names that lead to it."""
-        for name, each in [("", self), *self.variants.items()]:
-            held = getattr(each, key)
-            for score, numbers in held.items() if isinstance(held, Mapping) else [("", held)]:
+        for name, part in [("", self), *self.variants.items()]:
+            given = getattr(part, key)
+            for score, numbers in given.items() if isinstance(given, Mapping) else [("", given)]:
                 yield ".".join(filter(None, (name, score))), numbers
 
 
@@ -255,11 +255,11 @@ class After(BaseModel):
     call: str = Field(min_length=1)
 
     def output(self, run: Path, scores: Path) -> dict[str, Any]:
-        """Return what it says of a run with these scores."""
+        """Call the function on a run with these scores and return its output."""
         files = {"run": run, "scores": scores, "pairs": scores.with_suffix(".tsv")}
         given = {**(self.model_extra or {}), **{name: str(path) for name, path in files.items()}}
-        found: dict[str, Any] = load_factory(self.call, where="after")(given)
-        return found
+        result: dict[str, Any] = load_factory(self.call, where="after")(given)
+        return result
 
 
 class Claim(Table):

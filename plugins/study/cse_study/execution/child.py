@@ -20,12 +20,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def command(*words: str) -> list[str]:
-    """Return what starts a command of ``cse`` in a process of its own."""
+    """Build the command line that runs a command of ``cse`` in a process of its own."""
     return [sys.executable, "-m", __name__, str(os.getpid()), "cse", *words]
 
 
 def function(call: str, settings: str, output: str) -> list[str]:
-    """Return what calls a function: its settings come from a file and its result goes to one."""
+    """Build the command line that calls a function: settings and result are in files."""
     return [sys.executable, "-m", __name__, str(os.getpid()), "call", call, settings, output]
 
 
@@ -55,8 +55,8 @@ def _call(call: str, settings: str, output: str) -> None:
     from cse_core.loading import load_factory
 
     given: dict[str, Any] = json.loads(Path(settings).read_text(encoding="utf-8"))
-    found = load_factory(call, where="call")(given)
-    atomic_write(Path(output), json.dumps(found, ensure_ascii=False, default=_plain) + "\n")
+    result = load_factory(call, where="call")(given)
+    atomic_write(Path(output), json.dumps(result, ensure_ascii=False, default=_plain) + "\n")
 
 
 def _plain(value: Any) -> Any:

@@ -87,7 +87,7 @@ class StudyFolder:
         return (run / RUN_FILE).is_file() or any(path.name[0] != "." for path in saved)
 
     def warned(self, key: str) -> list[str]:
-        """Return what a run or call warned of; nothing where its log is not here."""
+        """Read the warnings of a run or call from its log; none where the log is not here."""
         with suppress(OSError):
             lines = self.beside(key, "log").read_text("utf-8", "replace").splitlines()
             said = [line.removeprefix(_WARNING) for line in lines if line.startswith(_WARNING)]
@@ -121,17 +121,17 @@ class StudyFolder:
 def parsed(text: str) -> dict[str, Any]:
     """Return a JSON object, an empty one where a text is none."""
     try:
-        found = json.loads(text)
+        table = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return table if isinstance(table, dict) else {}
 
 
 def read_table(path: Path) -> dict[str, Any]:
     """Return the JSON object of a file, an empty one of a missing file."""
     hint = "remove it, and start the study again"
-    found: dict[str, Any] | None = read_json(path, {}, hint)
-    return found or {}
+    table: dict[str, Any] | None = read_json(path, {}, hint)
+    return table or {}
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -155,11 +155,11 @@ def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
     A line has ``key``, ``result``, ``facts`` and ``scores`` by the key of their setting. Vectors,
     models, test sentences and names of folders are left out.
     """
-    found = [line for key in dict.fromkeys(keys) if (line := _packed(folder, key))]
-    text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in found)
+    lines = [line for key in dict.fromkeys(keys) if (line := _packed(folder, key))]
+    text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in lines)
     with disk_errors(file), atomic_file(file) as beside:
         beside.write_bytes(gzip.compress(text.encode(), mtime=0))
-    return len(found)
+    return len(lines)
 
 
 def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
@@ -180,7 +180,7 @@ def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
 def _without_places(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: _without_places(each) for name, each in value.items() if name not in _LEFT_OUT
+            name: _without_places(item) for name, item in value.items() if name not in _LEFT_OUT
         }
     return value
 

@@ -188,9 +188,9 @@ _children: set[subprocess.Popen[bytes]] = set()
 def stop_children() -> None:
     """Ask every process that this one has started to stop, and let no other begin."""
     stopping.set()
-    for each in tuple(_children):
+    for process in tuple(_children):
         with suppress(OSError):
-            each.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
 
 
 def make(job: Job) -> Done:
@@ -239,7 +239,7 @@ def _make(job: Job, lock: int) -> None:
         return
     if job.run.call:
         given = output.with_suffix(".settings")
-        write_json(given, {name: _placed(job, each) for name, each in job.run.settings.items()})
+        write_json(given, {name: _placed(job, value) for name, value in job.run.settings.items()})
         _run(job, lock, child.function(job.run.call, str(given), str(output)))
         return
     if place.without_model(key):  # asked for more than it says
@@ -362,14 +362,14 @@ def _line(said: bytes, code: int) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a run is made on: the commit of the toolkit, and the machine."""
+    """Describe the commit of the toolkit and the machine that a run is made on."""
     spec = find_spec("cse_core")
     folder = Path(spec.origin).parent if spec is not None and spec.origin else Path()
     words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude", "*"]
     commit = ""  # outside of a checkout
     with suppress(OSError, subprocess.SubprocessError):
-        found = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
-        commit = found.stdout.strip()
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=True)
+        commit = done.stdout.strip()
     return {
         "commit": commit,
         "date": date.today().isoformat(),

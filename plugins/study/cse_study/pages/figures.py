@@ -60,7 +60,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """Return what a legend calls it."""
+        """The name in a legend."""
         return ", ".join(filter(None, ["paper" if self.paper else "", self.label]))
 
 
@@ -75,7 +75,7 @@ class Picture:
 
 
 def look(number: int) -> dict[str, Any]:
-    """Return how one of several lines is drawn: colour, marker and dashes; 64 of them differ."""
+    """Choose the style of one of several lines: colour, marker and dashes; 64 of them differ."""
     turn, place = divmod(number, len(COLOURS))
     dashes = _DASHES[(place + turn) % len(_DASHES)]
     return {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": dashes}
@@ -104,11 +104,11 @@ def draw(
         axes = list(figure.subplots(panels, squeeze=False)[:, 0])
         paint(axes)
         handles: dict[Any, Any] = {}
-        for each in axes:
-            handles |= {label: handle for handle, label in zip(*each.get_legend_handles_labels(),
+        for ax in axes:
+            handles |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels(),
                                                                strict=True)}  # fmt: skip
-        ends = [f"{each.get_ylabel()} from {each.dataLim.y0:.4g} to {each.dataLim.y1:.4g}"
-                for each in axes]  # fmt: skip
+        ends = [f"{ax.get_ylabel()} from {ax.dataLim.y0:.4g} to {ax.dataLim.y1:.4g}"
+                for ax in axes]  # fmt: skip
         alt = f"{title}: {'; '.join(ends)} by {axes[-1].get_xlabel()}"
         alt += f", {', '.join(handles)}" if handles else ""
         if len(handles) > 1:
@@ -136,12 +136,12 @@ def lines_picture(
     """
     panels = {
         name: known
-        for name, each in panels.items()
-        if (known := [series for series in each if any(y is not None for y in series.y)])
+        for name, lines in panels.items()
+        if (known := [series for series in lines if any(y is not None for y in series.y)])
     }
     if not panels:
         return None
-    every = [series for each in panels.values() for series in each]
+    every = [series for lines in panels.values() for series in lines]
     # A paper's numbers have the look of those beside them, with dots and hollow marks.
     looks = {label: look(n) for n, label in enumerate(dict.fromkeys(s.label for s in every))}
     places = list(dict.fromkeys(x for series in every for x in series.x))
@@ -150,10 +150,10 @@ def lines_picture(
         places.sort()
 
     def paint(axes: list[Axes]) -> None:
-        for here, (name, each) in zip(axes, panels.items(), strict=True):
+        for here, (name, lines) in zip(axes, panels.items(), strict=True):
             if not numeric:  # the categories in one order, whichever a line has
                 here.plot(list(map(str, places)), [float("nan")] * len(places))
-            for series in each:
+            for series in lines:
                 _line(here, series, looks[series.label], numeric)
             here.set(ylabel=fill(name, _LABEL_WIDTH, break_long_words=False), yscale=yscale)
             if numeric:
@@ -199,16 +199,16 @@ def scatter_picture(
     caption: str = "",
 ) -> Picture | None:
     """Draw points, each an x, a y and a name, by group; a few have their names beside them."""
-    groups = {name: each for name, each in groups.items() if each}
+    groups = {name: points for name, points in groups.items() if points}
     if not groups:
         return None
     named = sum(map(len, groups.values())) <= _MAX_NAMED_POINTS
 
     def paint(axes: list[Axes]) -> None:
         (here,) = axes
-        for number, (name, each) in enumerate(groups.items()):
+        for number, (name, points) in enumerate(groups.items()):
             style = {**look(number), "linestyle": "none"}
-            x, y, names = zip(*each, strict=True)
+            x, y, names = zip(*points, strict=True)
             here.plot(x, y, label=_label(name), markersize=7 if named else 4,
                       markerfacecolor=style["color"] if named else "none", **style)  # fmt: skip
             for at, word in enumerate(names if named else ()):
@@ -224,20 +224,20 @@ def box_picture(
     title: str, groups: Mapping[str, Sequence[float]], xlabel: str, ylabel: str
 ) -> Picture | None:
     """Draw a box for each group of numbers, one number a seed, and the numbers themselves."""
-    groups = {name: list(each) for name, each in groups.items() if each}
+    groups = {name: list(values) for name, values in groups.items() if values}
     if not groups:
         return None
 
     def paint(axes: list[Axes]) -> None:
         (here,) = axes
-        names = [f"{name}, n = {len(each)}" for name, each in groups.items()]
+        names = [f"{name}, n = {len(values)}" for name, values in groups.items()]
         ink = {"color": INK}
         here.boxplot(
             list(groups.values()), tick_labels=names, orientation="horizontal", showfliers=False,
             boxprops=ink, medianprops=ink, whiskerprops=ink, capprops=ink,
         )  # fmt: skip
-        for number, each in enumerate(groups.values()):
-            here.plot(each, [number + 1] * len(each), color=COLOURS[0], marker="o",
+        for number, values in enumerate(groups.values()):
+            here.plot(values, [number + 1] * len(values), color=COLOURS[0], marker="o",
                       linestyle="none", markerfacecolor="none")  # fmt: skip
         here.invert_yaxis()  # the first one above
         here.set(xlabel=ylabel, ylabel=xlabel)
@@ -258,7 +258,7 @@ def graph_picture(
     ``weights`` has that of each edge of the whole graph, by its two nodes. The nodes of a cluster
     have one look.
     """
-    nodes = [node for each in clusters for node in each]  # kept edges cross no other cluster
+    nodes = [node for cluster in clusters for node in cluster]  # kept edges cross no other cluster
     if not nodes:
         return None
     turns = [2 * math.pi * at / len(nodes) for at in range(len(nodes))]
@@ -280,8 +280,8 @@ def graph_picture(
                 )
                 if edges is kept:
                     here.annotate(f"{weights[edge]:.3g}", (sum(x) / 2, sum(y) / 2), fontsize=8)
-            for number, each in enumerate(clusters):
-                x, y = zip(*(places[node] for node in each), strict=True)
+            for number, cluster in enumerate(clusters):
+                x, y = zip(*(places[node] for node in cluster), strict=True)
                 style = {**look(number), "linestyle": "none"}
                 here.plot(x, y, label=f"cluster {number + 1}", markersize=9, **style)
             for node, place in places.items():

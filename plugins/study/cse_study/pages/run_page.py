@@ -20,7 +20,7 @@ def run_page(runs: Sequence[Run]) -> Page:
     page.title += f" and {len(groups) - 6} more" if len(groups) > 6 else ""
     page.lead = ["Runs that differ only in their seed are drawn as one: mean and standard "
                  "deviation over seeds."] if len(groups) < len(runs) else []  # fmt: skip
-    spectra = [(group.label, each) for group in groups for each in group.runs[0].evaluations]
+    spectra = [(group.label, entry) for group in groups for entry in group.runs[0].evaluations]
     losses = over_steps(groups, "loss")
     values = [y for series in losses for y in series.y if y is not None]
     wide = bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_RATIO
@@ -39,7 +39,7 @@ def run_page(runs: Sequence[Run]) -> Page:
 
 def alignment_picture(groups: Sequence[Group]) -> Picture | None:
     """Draw alignment against uniformity of finished runs, on each set where both are known."""
-    found: dict[str, list[tuple[float, float, str]]] = {}
+    points: dict[str, list[tuple[float, float, str]]] = {}
     for group in groups:
         for run in group.runs:
             numbers = dict(run.result.get("scores", {}))
@@ -48,9 +48,9 @@ def alignment_picture(groups: Sequence[Group]) -> Picture | None:
                 x, y = numbers.get(f"{set_}.alignment"), numbers.get(f"{set_}.uniformity")
                 if x is not None and y is not None:
                     word = set_ if len(group.runs) == 1 else f"{set_}, seed {run.seed}"
-                    found.setdefault(group.label, []).append((float(x), float(y), word))
+                    points.setdefault(group.label, []).append((float(x), float(y), word))
     return scatter_picture(
-        "Alignment against uniformity", found, "alignment (lower: pairs are closer)",
+        "Alignment against uniformity", points, "alignment (lower: pairs are closer)",
         "uniformity (lower: more even)", "A mark for each set that was measured.",
     )  # fmt: skip
 
@@ -64,8 +64,8 @@ def spectrum_picture(found: Iterable[tuple[str, Mapping[str, Any]]]) -> Picture 
             if isinstance(values, Mapping) and values.get("values"):
                 spectra.setdefault(name, {})[label] = values["values"]
     # Of the sets that most runs were scored on, two: several hardly differ.
-    most = max((len(each) for each in spectra.values()), default=0)
-    common = [name for name, each in spectra.items() if len(each) == most]
+    most = max((len(part) for part in spectra.values()), default=0)
+    common = [name for name, part in spectra.items() if len(part) == most]
     panels = {
         name: [Series(label, range(1, len(values) + 1), [value or None for value in values])
                for label, values in spectra[name].items()]

@@ -96,15 +96,15 @@ class Run:
     @property
     def places(self) -> list[tuple[int, Mapping[str, float]]]:
         """Return its lines with their steps, counted over all rounds."""
-        found: list[tuple[int, Mapping[str, float]]] = []
+        logged: list[tuple[int, Mapping[str, float]]] = []
         for _, lines in groupby(self.lines, key=lambda line: line.get("round", 0)):
-            before = found[-1][0] if found else 0
-            found += [(before + int(line["step"]), line) for line in lines]
-        return found
+            before = logged[-1][0] if logged else 0
+            logged += [(before + int(line["step"]), line) for line in lines]
+        return logged
 
     @property
     def steps(self) -> int:
-        """Return how many steps it has made, over all rounds; of an unfinished one, as logged."""
+        """The number of steps over all rounds; of an unfinished run, as logged."""
         if "steps" in self.result:
             return int(self.result["steps"])
         return self.places[-1][0] if self.lines else 0
@@ -142,25 +142,25 @@ class Run:
         if name == "dev":
             return next(iter(self.dev_names), None)
         sets = [key.rpartition(".")[0] for key in self.dev_names]
-        wanted = [name, *(f"{each}.{name}" for each in [*sets, "batch"])]
+        wanted = [name, *(f"{part}.{name}" for part in [*sets, "batch"])]
         wanted += [key for key in self.keys if key.endswith(f".{name}")]
         return next((key for key in wanted if key in self.keys), None)
 
     @property
     def options(self) -> dict[str, Any]:
         """Return its settings by path; a part's begins with its kind and name."""
-        own = {name: table for name, table in self.settings.items() if name not in _OWN}
-        return flat_options(own)
+        kept = {name: table for name, table in self.settings.items() if name not in _OWN}
+        return flat_options(kept)
 
     @property
     def scores(self) -> list[Score]:
         """Return the newest score of each set, number, setting and texts, the newest at the end."""
-        found: dict[tuple[str, ...], Score] = {}
-        for score in (score for each in self.evaluations for score in scores_of(each)):
+        kept: dict[tuple[str, ...], Score] = {}
+        for score in (score for part in self.evaluations for score in scores_of(part)):
             key = score.set, score.number, score.setting, score.texts
-            found.pop(key, None)
-            found[key] = score
-        return list(found.values())
+            kept.pop(key, None)
+            kept[key] = score
+        return list(kept.values())
 
     @property
     def test(self) -> Score | None:
@@ -176,13 +176,13 @@ class Run:
         return dev
 
     def about(self) -> dict[str, Any]:
-        """Return what a listing says of it."""
+        """Return the facts of the run for a listing."""
         return {
             "run": str(self.path),
             "name": self.name,
             "recipe": str(self.settings.get("name") or "-"),
             "model": str(self.settings.get("model", {}).get("name", "")),
-            "data": [str(each) for each in self.settings.get("data", {}).get("path", [])],
+            "data": [str(path) for path in self.settings.get("data", {}).get("path", [])],
             "rows": self.settings.get("run", {}).get("data", {}).get("rows"),
             "steps": self.steps,
             "seed": self.seed,
@@ -210,14 +210,14 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
     ``failed`` is given the error of each run that cannot be read, if others can be; else all
     are raised.
     """
-    found: dict[Path, Path] = {}
+    paths: dict[Path, Path] = {}
     for folder in folders:
         if not folder.is_dir():
             raise CseError("no such folder", where="run", value=str(folder))
-        found |= {path.resolve(): path for path in _below(folder, MAX_DEPTH)}
+        paths |= {path.resolve(): path for path in _below(folder, MAX_DEPTH)}
     runs: list[tuple[float, Run]] = []
     errors: list[CseError] = []
-    for path in found.values():
+    for path in paths.values():
         # One may be removed while the others are read.
         with suppress(FileNotFoundError), collect_errors(errors):
             runs.append(((path / RUN_FILE).stat().st_mtime, Run(path)))
@@ -225,16 +225,16 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
         raise_all(errors)
     for error in errors:
         failed(error)
-    return [run for _, run in sorted(runs, key=lambda each: each[0])]
+    return [run for _, run in sorted(runs, key=lambda pair: pair[0])]
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:
     if (folder / RUN_FILE).is_file():
         yield folder
     elif depth:
-        for each in sorted(folder.iterdir()):
-            if each.is_dir() and not each.is_symlink() and each.name not in FOLDERS:
-                yield from _below(each, depth - 1)
+        for path in sorted(folder.iterdir()):
+            if path.is_dir() and not path.is_symlink() and path.name not in FOLDERS:
+                yield from _below(path, depth - 1)
 
 
 def _is_locked(path: Path) -> bool:
@@ -269,20 +269,20 @@ def different_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
     one setting, ``aug.fgsm``.
     """
     options = [run.options for run in runs]
-    found: dict[str, list[Any]] = {}
-    paths = dict.fromkeys(path for each in options for path in each)
+    rows: dict[str, list[Any]] = {}
+    paths = dict.fromkeys(path for table in options for path in table)
     parts = {path.removesuffix(".use") for path in paths if path.endswith(".use")}
     for path in paths:
         part = next((part for part in parts if path.startswith(f"{part}.")), None)
         if part is not None and path == f"{part}.name":
             continue
-        if part is not None and any(f"{part}.use" not in each for each in options):
-            found[part] = [each.get(f"{part}.use", UNSET) for each in options]
+        if part is not None and any(f"{part}.use" not in table for table in options):
+            rows[part] = [table.get(f"{part}.use", UNSET) for table in options]
         else:
-            found[path] = [each.get(path, UNSET) for each in options]
-    found["contents of the texts"] = [run.texts for run in runs]
-    found["state"] = [run.state for run in runs]
-    return {path: values for path, values in found.items()
+            rows[path] = [table.get(path, UNSET) for table in options]
+    rows["contents of the texts"] = [run.texts for run in runs]
+    rows["state"] = [run.state for run in runs]
+    return {path: values for path, values in rows.items()
             if any(value != values[0] for value in values)}  # fmt: skip
 
 
@@ -305,11 +305,11 @@ def scores_beside(runs: Sequence[Run]) -> dict[str, list[float | None]]:
     settings: dict[str, set[str]] = {}
     for name, setting, _ in rows:
         settings.setdefault(name, set()).add(setting)
-    found: dict[str, list[float | None]] = {}
+    table: dict[str, list[float | None]] = {}
     for (name, setting, texts), cells in rows.items():
         label = f"{name} ({setting})" if len(settings[name]) > 1 else name
-        found[f"{label} [texts {texts[:30]}]" if label in found else label] = cells
-    return found
+        table[f"{label} [texts {texts[:30]}]" if label in table else label] = cells
+    return table
 
 
 @dataclass(frozen=True)
@@ -323,20 +323,20 @@ class Group:
 def groups_of(runs: Sequence[Run]) -> list[Group]:
     """Return runs by their settings without the seed, in the order of the first of each."""
     names = dict(zip(map(id, runs), called(runs), strict=True))
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
         options = {path: value for path, value in run.options.items() if path not in _MAY_DIFFER}
         key = json.dumps([options, run.texts], sort_keys=True, default=str)
-        while any(each.seed == run.seed for each in found.get(key, [])):
+        while any(other.seed == run.seed for other in groups.get(key, [])):
             key += "'"  # runs with one seed twice are not draws of one thing
-        found.setdefault(key, []).append(run)
+        groups.setdefault(key, []).append(run)
     labels = []
-    for each in found.values():
-        common = os.path.commonprefix([names[id(run)] for run in each]).rstrip("-_/. ")
-        labels.append(names[id(each[0])] if len(each) == 1 else common or each[0].name)
+    for group in groups.values():
+        common = os.path.commonprefix([names[id(run)] for run in group]).rstrip("-_/. ")
+        labels.append(names[id(group[0])] if len(group) == 1 else common or group[0].name)
     return [
-        Group(label if labels.count(label) == 1 else names[id(each[0])], tuple(each))
-        for label, each in zip(labels, found.values(), strict=True)
+        Group(label if labels.count(label) == 1 else names[id(group[0])], tuple(group))
+        for label, group in zip(labels, groups.values(), strict=True)
     ]
 
 
@@ -355,8 +355,8 @@ def over_steps(groups: Sequence[Group], name: str) -> list[Series]:
                 if value is not None and abs(value) < MAX_DRAWN:  # and so a number
                     values.setdefault(step, []).append(float(value))
         if values:
-            found = [values[step] for step in sorted(values)]
-            spread = [statistics.stdev(each) if len(each) > 1 else None for each in found]
-            means = [statistics.fmean(each) for each in found]
-            series.append(Series(group.label, sorted(values), means, spread, list(map(len, found))))
+            lists = [values[step] for step in sorted(values)]
+            spread = [statistics.stdev(cells) if len(cells) > 1 else None for cells in lists]
+            means = [statistics.fmean(cells) for cells in lists]
+            series.append(Series(group.label, sorted(values), means, spread, list(map(len, lists))))
     return series

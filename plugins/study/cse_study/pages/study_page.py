@@ -64,7 +64,7 @@ def study_page(results: Results, command: str) -> Page:
 
 def _groups(results: Results, figure: Figure) -> list[Group]:
     """Return the runs of each point that has some here, by its label in a figure."""
-    found = []
+    groups = []
     for point in results.points:
         runs = []
         for row in results.of_point(point):
@@ -73,8 +73,8 @@ def _groups(results: Results, figure: Figure) -> list[Group]:
             except CseError:  # untrained, or made elsewhere
                 continue
         if runs:
-            found.append(Group(_label(results, point, figure), tuple(runs)))
-    return found
+            groups.append(Group(_label(results, point, figure), tuple(runs)))
+    return groups
 
 
 def text_tables(results: Results, figure: Figure) -> list[Table]:
@@ -83,7 +83,7 @@ def text_tables(results: Results, figure: Figure) -> list[Table]:
     Its key ``show`` has the lists' paths in the output, with dots; one that an output does not
     have is left out.
     """
-    found = []
+    shown = []
     for point, row in _first_rows(results):
         for path in figure.show:
             values = at(row.results, path)
@@ -91,19 +91,19 @@ def text_tables(results: Results, figure: Figure) -> list[Table]:
                 words = f"{point.label}: {path}" if point.labels else path
                 if len(values) > _MAX_ROWS:
                     words += f", {_MAX_ROWS} of {len(values)}"
-                tables = [each if isinstance(each, Mapping) else {"": each}
-                          for each in values[:_MAX_ROWS]]  # fmt: skip
-                heads = list(dict.fromkeys(name for each in tables for name in each))
-                rows = [[str(number), *(_cell(each.get(name)) for name in heads)]
-                        for number, each in enumerate(tables)]  # fmt: skip
-                found.append(Table(["", *heads], rows, title=words))
-    return found
+                tables = [item if isinstance(item, Mapping) else {"": item}
+                          for item in values[:_MAX_ROWS]]  # fmt: skip
+                heads = list(dict.fromkeys(name for item in tables for name in item))
+                rows = [[str(number), *(_cell(item.get(name)) for name in heads)]
+                        for number, item in enumerate(tables)]  # fmt: skip
+                shown.append(Table(["", *heads], rows, title=words))
+    return shown
 
 
 def _cell(value: Any, inner: bool = False) -> str:
     """Return a value as a text; items of a list are separated, those of lists in it by commas."""
     if isinstance(value, list):
-        return (", " if inner else "; ").join(_cell(each, inner=True) for each in value)
+        return (", " if inner else "; ").join(_cell(item, inner=True) for item in value)
     return plain_number(value)
 
 
@@ -124,9 +124,9 @@ def _label(results: Results, point: Point, figure: Figure) -> str:
     """Return the name of a point in a figure: its place on the figure's axis, if that is enough."""
     if not figure.lines:
         return point.label
-    places = [str(each.value(figure.lines, "")) for each in results.points]
-    own = plain_number(point.value(figure.lines, ""))
-    return own if places.count(str(point.value(figure.lines, ""))) == 1 else point.label
+    places = [str(other.value(figure.lines, "")) for other in results.points]
+    place = plain_number(point.value(figure.lines, ""))
+    return place if places.count(str(point.value(figure.lines, ""))) == 1 else point.label
 
 
 def _first_rows(results: Results) -> Iterator[tuple[Point, Row]]:
@@ -173,7 +173,7 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
                                  [line.paper_deviation for line in lines], paper=True))  # fmt: skip
         score = next((line.score for line in results.tables[name] if line.seeds), name)
         panels[score] = series
-    places = [x for each in panels.values() for series in each for x in series.x]
+    places = [x for part in panels.values() for series in part for x in series.x]
     log = not any(isinstance(x, str) for x in places) and min(places, default=0) > 0
     log = log and max(places) / min(places) >= _LOG_PLACES
     title = figure.title or f"{', '.join(panels)} by {x or 'point'}"
@@ -181,7 +181,7 @@ def _curve(results: Results, figure: Figure) -> list[Picture | None]:
 
 
 def _box(results: Results, figure: Figure) -> list[Picture | None]:
-    found = []
+    boxes = []
     for name, lines in results.tables.items():
         groups: dict[str, list[float]] = {}
         for line in lines:
@@ -192,8 +192,8 @@ def _box(results: Results, figure: Figure) -> list[Picture | None]:
                     groups.setdefault(place, []).append(row.scores[line.score])
         title = figure.title or f"{name}: seeds of each {figure.x or 'point'}"
         score = next((line.score for line in lines if line.seeds), name)
-        found.append(box_picture(title, groups, figure.x or "point", score))
-    return found
+        boxes.append(box_picture(title, groups, figure.x or "point", score))
+    return boxes
 
 
 def _trace(results: Results, figure: Figure) -> list[Picture | None]:
@@ -263,21 +263,21 @@ def _gold_scatters(results: Results, figure: Figure) -> list[Picture | None]:
 
 
 def _spectrum(results: Results, figure: Figure) -> list[Picture | None]:
-    found = [(_label(results, point, figure), {"results": row.results})
+    spectra = [(_label(results, point, figure), {"results": row.results})
              for point, row in _first_rows(results)]  # fmt: skip
-    return [spectrum_picture(found)]
+    return [spectrum_picture(spectra)]
 
 
 def _graph(results: Results, figure: Figure) -> list[Picture | None]:
     """Draw the lists ``similarities``, ``edges`` and ``clusters`` of each point's output."""
-    found = []
+    graphs = []
     for point, row in _first_rows(results):
         said = row.results
         weights = {(a, b): weight for a, b, weight in said.get("similarities", ())}
         kept = [(a, b) for a, b in said.get("edges", ())]
         title = figure.title or ", ".join(filter(None, ("Graph", *point.labels.values())))
-        found.append(graph_picture(title, weights, kept, said.get("clusters", ())))
-    return found
+        graphs.append(graph_picture(title, weights, kept, said.get("clusters", ())))
+    return graphs
 
 
 FIGURES: Mapping[str, Callable[[Results, Figure], list[Picture | None]]] = {

@@ -68,7 +68,7 @@ class Inputs:
 
     @staticmethod
     def of(models: Sequence[str], data: Sequence[str], dev: Sequence[str]) -> Inputs:
-        """Return what flags name, each ``NAME`` or ``ROLE=NAME``; a role has one model."""
+        """Parse the values of flags, each ``NAME`` or ``ROLE=NAME``; a role has one model."""
         chosen: dict[str, str] = {}
         for role, name in map(_split, models):
             if role in chosen:
@@ -92,7 +92,7 @@ class Inputs:
         )  # fmt: skip
 
     def of_role(self, text: str) -> list[str]:
-        """Return what stands for a role, ``@sentences``."""
+        """Return the values that stand for a role, ``@sentences``."""
         role = text.removeprefix("@")
         if role == "dev":
             return list(self.dev) or [STARTER]
@@ -172,13 +172,13 @@ def filled(value: Any, inputs: Inputs) -> Any:
         names = inputs.of_role(value)
         return names if len(names) > 1 else names[0]
     if isinstance(value, list):
-        found: list[Any] = []
-        for each in value:
-            name = filled(each, inputs)
-            found += name if isinstance(name, list) and is_role(each) else [name]
-        return found
+        result: list[Any] = []
+        for item in value:
+            name = filled(item, inputs)
+            result += name if isinstance(name, list) and is_role(item) else [name]
+        return result
     if isinstance(value, Mapping):
-        return {key: filled(each, inputs) for key, each in value.items()}
+        return {key: filled(item, inputs) for key, item in value.items()}
     return value
 
 
@@ -223,14 +223,14 @@ class PlannedRun:
 
 def flat_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return every setting of a resolved recipe by its path, ``loss.infonce.temperature``."""
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for table, content in recipe.items():
         if isinstance(content, list):
             for part in content:
-                found |= flat(part, f"{table}.{part.get('name', part.get('use'))}.")
+                merged |= flat(part, f"{table}.{part.get('name', part.get('use'))}.")
         else:
-            found |= flat({table: content})
-    return found
+            merged |= flat({table: content})
+    return merged
 
 
 @dataclass
@@ -265,8 +265,8 @@ class Composer:
                 what = "runs start from each other"
                 raise CseError(what, where="runs", value=" -> ".join((*above, name)))
             shared = {key: settings[key] for key in ("data", "dev") if key in settings}
-            own = {"model": "@model", **shared, **runs[name]}
-            before = self.run(own, seed, runs, (*above, name))
+            recipe = {"model": "@model", **shared, **runs[name]}
+            before = self.run(recipe, seed, runs, (*above, name))
             # Facts of the encoder are those of the model at the beginning of the chain.
             first = before[0].composition
             assert first is not None
@@ -314,8 +314,8 @@ class Composer:
         key = json.dumps(settings, sort_keys=True, default=str)
         if key not in self._composed:
             self._composed[key] = composition_of(self._choice(settings), self.plugins)
-        found = self._composed[key]
-        return replace(found, train=found.train.model_copy(update={"seed": seed}))
+        run = self._composed[key]
+        return replace(run, train=run.train.model_copy(update={"seed": seed}))
 
     def _choice(self, settings: Mapping[str, Any]) -> Choice:
         arguments = {name: value for name, value in settings.items() if "." not in name}
@@ -338,7 +338,7 @@ class Composer:
 def _names(given: Any) -> list[str]:
     if given is None:
         return []
-    return [str(each) for each in given] if isinstance(given, list) else [str(given)]
+    return [str(item) for item in given] if isinstance(given, list) else [str(given)]
 
 
 def _typed(value: Any) -> str:
@@ -366,7 +366,7 @@ def key_of(
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
     content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
-    content |= {kind: [_as_before(each) for each in content[kind]] for kind in ("pool", "loss")}
+    content |= {kind: [_as_before(part) for part in content[kind]] for kind in ("pool", "loss")}
     content |= {n: _as_before(content[n]) for n in ("inference", "data", "train", "model")}
     # Views that follow from the rest, which the recipe of a run names too, identify nothing.
     del content["views"]
@@ -408,9 +408,9 @@ def _data(
 
 def _by_content(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _by_content(each) for name, each in value.items()}
+        return {name: _by_content(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_by_content(each) for each in value]
+        return [_by_content(item) for item in value]
     if isinstance(value, str) and value.startswith((".", "/", "~")):
         path = os.path.expanduser(value)
         if os.path.isfile(path):
@@ -423,11 +423,11 @@ def _by_content(value: Any) -> Any:
 def _folder(path: str) -> str:
     """Return a digest of the files that a model consists of."""
     files = [
-        each
-        for each in sorted(Path(path).rglob("*"))
-        if each.is_file() and each.suffix in (".json", ".safetensors", ".txt", ".model")
+        entry
+        for entry in sorted(Path(path).rglob("*"))
+        if entry.is_file() and entry.suffix in (".json", ".safetensors", ".txt", ".model")
     ]
-    parts = [f"{each.relative_to(path)} {_file(str(each), *_state(each))}" for each in files]
+    parts = [f"{entry.relative_to(path)} {_file(str(entry), *_state(entry))}" for entry in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -78,18 +78,18 @@ class Plan:
 
     @property
     def shared(self) -> int:
-        """Return how many cells have the run of an earlier one."""
+        """Count the cells that share the run of an earlier one."""
         return len(self.cells) - len({cell.run.key for cell in self.cells})
 
     @property
     def names(self) -> dict[str, str]:
-        """Return what lines call each run: its first point and its seed."""
-        found = {run.key: f"a run to start from, {run.recipe.get('name', '')}"
+        """The name of each run in lines of output: its first point and its seed."""
+        names = {run.key: f"a run to start from, {run.recipe.get('name', '')}"
                  for run in self.starts}  # fmt: skip
         for cell in self.cells:
             seed = f", seed {cell.seed}" if len(self.seeds) > 1 else ""
-            found.setdefault(cell.run.key, f"{cell.point.label}{seed}")
-        return found
+            names.setdefault(cell.run.key, f"{cell.point.label}{seed}")
+        return names
 
     def to_json(self) -> dict[str, Any]:
         """Return it as data that JSON can hold."""
@@ -209,7 +209,7 @@ def _kept_points(
     study: Study, cells: Sequence[Cell], folder: StudyFolder
 ) -> tuple[frozenset[int], int]:
     """Return the numbers of the points that trials keep, and how many groups are undecided."""
-    # A group is of the points that differ on tuned axes alone.
+    # A group is of the points that differ only on tuned axes.
     groups: dict[str, dict[int, list[str]]] = {}
     for cell in cells:
         group = groups.setdefault(cell.point.label_without(study.tuned), {})
@@ -251,7 +251,7 @@ def _call(
     before: list[PlannedRun] = []
     for path, value in given.items():
         if isinstance(value, str) and value.startswith(RUN):
-            texts = {name: each for name, each in settings.items() if name in ("data", "dev")}
+            texts = {name: item for name, item in settings.items() if name in ("data", "dev")}
             needed = composer.run({**texts, "model": value, "recipe": "none"}, seed, study.runs)
             before += needed[:-1]  # the last is what would start from it
             given[path] = needed[-1].recipe["model"]["name"]
@@ -288,24 +288,24 @@ def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ..
     for word in command:
         alone = _BRACES.fullmatch(word)
         if alone is None:
-            words.append(_BRACES.sub(lambda found: format_value(value_of(found[1])), word))
+            words.append(_BRACES.sub(lambda match: format_value(value_of(match[1])), word))
             continue
         value = value_of(alone[1])
         values = value if isinstance(value, list) else [] if value is None else [value]
         # The flag before a list is repeated, and left out before an empty one.
         flag = [words.pop()] if words and words[-1].startswith("-") else []
-        for each in values:
-            words += [*flag, format_value(each)]
+        for item in values:
+            words += [*flag, format_value(item)]
     return tuple(words)
 
 
 def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator[CseError]:
-    for each in error.errors if isinstance(error, CseErrors) else (error,):
+    for fault in error.errors if isinstance(error, CseErrors) else (error,):
         where = f"{definition.name}, point {point.number} ({point.name})"
-        where += f": {each.where}" if each.where else ""
+        where += f": {fault.where}" if fault.where else ""
         # Settings of a study stand in its file: it has no --set.
-        hint = each.hint and _SET.sub(r'in its file: "\1" = "\2"', each.hint)
-        yield CseError(each.what, where=where, value=each.value, hint=hint)
+        hint = fault.hint and _SET.sub(r'in its file: "\1" = "\2"', fault.hint)
+        yield CseError(fault.what, where=where, value=fault.value, hint=hint)
 
 
 def roles_of(definition: Definition, *, scored: bool = True) -> list[str]:
@@ -317,5 +317,5 @@ def roles_of(definition: Definition, *, scored: bool = True) -> list[str]:
     settings: list[Mapping[str, Any]] = [study.settings, *study.runs.values()]
     settings += [study.scores.options] if scored else []
     settings += [point.settings for point in definition.points]
-    found = [text for text in texts_of(settings) if is_role(text) and not text.startswith(RUN)]
-    return list(dict.fromkeys(found))
+    roles = [text for text in texts_of(settings) if is_role(text) and not text.startswith(RUN)]
+    return list(dict.fromkeys(roles))

@@ -40,8 +40,8 @@ class _Words:
     def add(self, name: str, value: Any, *, of: str = "", content: Any = None) -> None:
         """Add an option; ``of`` names the suite or option whose texts it brings."""
         flag = f"--{name.replace('_', '-')}"
-        for each in value if isinstance(value, list) else [value]:
-            self.words += [flag] if each is True else [flag, str(each)]
+        for item in value if isinstance(value, list) else [value]:
+            self.words += [flag] if item is True else [flag, str(item)]
         self.content.append([flag, value if content is None else content])
         self.named |= {of} - {""}
 
@@ -49,10 +49,10 @@ class _Words:
         """Add suites as far as their files are here; one that was asked for has to be."""
         for name in names:
             self.plugins.registry.suite(name)
-            there = self.plugins.locate(name, self.folder).there
+            files = self.plugins.locate(name, self.folder).there
             hint = "--data-dir names another"
-            if there:
-                content = {file: str(path.resolve()) for file, path in there.items()}
+            if files:
+                content = {file: str(path.resolve()) for file, path in files.items()}
                 self.add("suite", name, of=name, content=content)
             elif asked:
                 what = f"no file of it is in {self.folder}"
@@ -65,11 +65,11 @@ class _Words:
     def add_option(self, name: str, value: Any) -> None:
         """Add an option with whole paths of files, as far as they are here."""
         kept: list[Any] = []
-        for each in value if isinstance(value, list) else [value]:
-            found = self._file(name, each) if isinstance(each, str) else each
-            kept += [] if found is None else [found]
-            if found is None:
-                what = f"no {each} here, so it is left out; see --data-dir, --data"
+        for item in value if isinstance(value, list) else [value]:
+            path = self._file(name, item) if isinstance(item, str) else item
+            kept += [] if path is None else [path]
+            if path is None:
+                what = f"no {item} here, so it is left out; see --data-dir, --data"
                 self.notes.append(f"{name}: {what}")
         if kept:
             self.add(name, kept, of=name if name in _TEXTS else "")
@@ -83,9 +83,9 @@ class _Words:
         if name not in _FILES or hub_name(value) is not None:
             return value
         for suite in self.plugins.suites:
-            there = self.plugins.locate(suite, self.folder).there
-            if value in there:
-                return str(there[value].resolve())
+            files = self.plugins.locate(suite, self.folder).there
+            if value in files:
+                return str(files[value].resolve())
         return None
 
 
@@ -95,10 +95,10 @@ def plan_scoring(
     plugins: Installed,
     trained: Collection[str] = (),
 ) -> Scoring:
-    """Return how runs are scored: on the study's sets as far as they are here, else the starter's.
+    """Plan the scoring of runs: on the sets of the study that are here, else on the starter's.
 
     What was asked for in place of the study's sets has to be here. What was named without a role
-    stands for those in ``trained`` alone: texts that train have seldom the labels or titles that
+    stands only for those in ``trained``: texts that train seldom have the labels or titles that
     scores need.
     """
     folder, origin = data_folder(wish.data_dir)
@@ -134,8 +134,8 @@ def plan_scoring(
 def showing(definition: Definition, inputs: Inputs) -> Definition:
     """Return a study that shows the sets of the files that were named, in the places of roles."""
     scores, shown = definition.study.scores, list[str]()
-    for each in scores.shown:
-        files = inputs.data.get(each.removeprefix("@"), ())
-        shown += map(table_name, files) if is_role(each) else [each]
+    for text in scores.shown:
+        files = inputs.data.get(text.removeprefix("@"), ())
+        shown += map(table_name, files) if is_role(text) else [text]
     scores = scores.model_copy(update={"shown": shown})
     return replace(definition, study=definition.study.model_copy(update={"scores": scores}))

@@ -81,7 +81,7 @@ def spearman(
     """Return Spearman along an axis, with mean ranks of ties; 0 where a side does not vary."""
     from scipy.stats import rankdata
 
-    left, right = (rankdata(each, axis=axis) for each in (gold, cosine))
+    left, right = (rankdata(values, axis=axis) for values in (gold, cosine))
     left -= left.mean(axis=axis, keepdims=True)
     right -= right.mean(axis=axis, keepdims=True)
     product = np.asarray((left * right).sum(axis=axis))
@@ -107,9 +107,9 @@ def draws_of_run(
         sets: list[Any] = [cosines[name] for name in shown.sets]
     else:
         items = file.with_suffix(".items.tsv")
-        found = read_items(items) if items.is_file() else {}
-        known = [hits_of(found.get(name, {}), shown.number) for name in shown.sets]
-        sets = [(each,) for each in known if each is not None]
+        stored = read_items(items) if items.is_file() else {}
+        known = [hits_of(stored.get(name, {}), shown.number) for name in shown.sets]
+        sets = [(hits,) for hits in known if hits is not None]
         if len(sets) < len(known):
             return None
     kept = folder.scores(row.key, f"{scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy")
@@ -121,7 +121,7 @@ def draws_of_run(
 
 
 def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np.float64] | None:
-    """Return what items ``[N]`` have, from 0 to 1, whose mean is a number; None of other numbers.
+    """Return the values ``[N]`` of items, from 0 to 1, that a number is the mean of, else None.
 
     It is a measure of a judged query, or 1 for a hit.
     """
@@ -136,13 +136,13 @@ def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np
 def compared(
     differences: Sequence[float], drawn: Sequence[NDArray[np.float64]], items: int
 ) -> Difference | None:
-    """Return how a point differs from the baseline, by the difference with each seed of both.
+    """Compare a point with the baseline, by the difference with each seed of both.
 
     ``drawn`` has the differences in each draw of so many ``items`` ``[draws]``, of each seed; where
-    it lacks one, whose items are not known, seeds alone tell.
+    it lacks one, whose items are not known, only seeds tell.
 
     Returns:
-        None where nothing can be drawn: no seed that both have, or one alone and no items, or no
+        None where nothing can be drawn: no seed that both have, or only one and no items, or no
         items and seeds that all differ by the same number, which says nothing of its error.
     """
     seeds = len(differences)
@@ -171,9 +171,9 @@ def _of_seeds(differences: Sequence[float]) -> Difference | None:
     # Counts of a small set are often the same for all seeds: their error is unknown, not zero.
     if np.ptp(differences) < _EQUAL:
         return Difference(0.0, 0.0, 0.0, 1.0, count, 0) if abs(value) < _EQUAL else None
-    found = ttest_1samp(differences, 0.0)
-    low, high = found.confidence_interval(0.95)
-    return Difference(value, float(low), float(high), float(found.pvalue), count, 0)
+    test = ttest_1samp(differences, 0.0)
+    low, high = test.confidence_interval(0.95)
+    return Difference(value, float(low), float(high), float(test.pvalue), count, 0)
 
 
 def holm(values: Sequence[float]) -> list[float]:

@@ -28,7 +28,7 @@ _FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
 """Whole paths less the last part, in warnings: tables do not say where files lay."""
 _MEAN = re.compile(r"mean\((.+)\)")
 MAIN = ("spearman", "accuracy", "ndcg@10", "recall@5", "recall@1", "mean_average_precision")
-"""Numbers that stand for a set, in this order, where the set alone is named."""
+"""Numbers that stand for a set, in this order, where only the set is named."""
 ANY_TEST = "*.test"
 """What a table shows where a study names no score."""
 DEV = "dev"
@@ -87,11 +87,11 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
     rows = []
     for cell in plan.cells:
         key, run = cell.run.key, cell.run
-        needed = [plan.runs[each] for each in run.needs]
+        needed = [plan.runs[need] for need in run.needs]
         first = needed[0] if needed else run
         model = {"model": first.options.get("model.name") or first.options.get("model", "")}
-        said = dict.fromkeys(_FOLDERS.sub("", line) for each in [*needed, run]
-                             for line in (*each.warnings, *folder.warned(each.key)))  # fmt: skip
+        said = dict.fromkeys(_FOLDERS.sub("", line) for part in [*needed, run]
+                             for line in (*part.warnings, *folder.warned(part.key)))  # fmt: skip
         if not run.recipe:
             file = folder.beside(key, "output.json")
             output = read_table(file)
@@ -127,8 +127,8 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
 
 def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, float]:
     """Return the numbers of an output: those at the paths of a study, else those at its top."""
-    found = {name: at(output, path) for name, path in values.items()} if values else dict(output)
-    numbers = {name: float(value) for name, value in found.items()
+    picked = {name: at(output, path) for name, path in values.items()} if values else dict(output)
+    numbers = {name: float(value) for name, value in picked.items()
                if isinstance(value, int | float) and not isinstance(value, bool)}  # fmt: skip
     if not values and isinstance(output.get("results"), Mapping):
         numbers |= flat_scores(output["results"])
@@ -136,7 +136,7 @@ def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> dict[str
 
 
 def at(output: Any, path: str) -> Any:
-    """Return what stands at a path such as ``runs.0.seconds``, None where there is nothing.
+    """Look up the value at a path such as ``runs.0.seconds``, None where there is nothing.
 
     A name may hold dots itself: the longest that is there is taken.
     """
@@ -169,14 +169,14 @@ def _failure(folder: StudyFolder, key: str) -> str:
 
 
 def _machine(folder: StudyFolder, key: str) -> dict[str, Any]:
-    """Return what a run or call was made on, and when."""
+    """Read the machine, commit and date of a run or call."""
     facts = read_table(folder.beside(key, "facts.json"))
     return {name: facts.get(name, "")
             for name in ("commit", "date", "machine", "system", "processor")}  # fmt: skip
 
 
 def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
-    """Return what a run was, took and ran on."""
+    """Read the facts of a run: its steps, time, data, machine and versions."""
     result = read_table(folder.run(key) / RESULT)
     facts = read_table(folder.beside(key, "facts.json"))
     record = facts  # of a run that was unpacked
@@ -220,35 +220,35 @@ class Shown:
 
     @property
     def number(self) -> str:
-        """Return what it is of each set, ``spearman`` or ``recall@5``."""
+        """The number that is shown of each set, ``spearman`` or ``recall@5``."""
         return self.name.removesuffix(")").rpartition(".")[2]
 
 
 def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, float]:
     """Return every number of a run: its dev scores, and what ``cse eval`` said of it."""
     result = read_table(folder.run(key) / RESULT)
-    found = {name: float(value) for name, value in result.get("scores", {}).items()
+    scores = {name: float(value) for name, value in result.get("scores", {}).items()
              if isinstance(value, int | float)}  # fmt: skip
     if isinstance(result.get("step"), int):
-        found["chosen_step"] = float(result["step"])
+        scores["chosen_step"] = float(result["step"])
     if isinstance(chosen := result.get("score"), int | float):
-        found.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
+        scores.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:
         said = read_table(folder.scores(key, f"{scoring}.json"))
-        found |= flat_scores(said.get("results", {}))
-    return found
+        scores |= flat_scores(said.get("results", {}))
+    return scores
 
 
 def flat_scores(results: Mapping[str, Any]) -> dict[str, float]:
     """Return the numbers of ``cse eval --json`` by ``SET.NUMBER``."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for name, content in results.items():
         for number, value in content.items() if isinstance(content, Mapping) else ():
             if isinstance(value, Mapping):
                 value = value.get("value")
             if isinstance(value, float):
-                found[f"{name}.{number}"] = value
-    return found
+                scores[f"{name}.{number}"] = value
+    return scores
 
 
 def find_shown(
@@ -264,8 +264,8 @@ def find_shown(
     score that chose the checkpoint.
     """
     wanted = wanted.strip()
-    if found := _MEAN.fullmatch(wanted):
-        parts = [find_shown(each, scores, results, chosen_by) for each in found[1].split(",")]
+    if match := _MEAN.fullmatch(wanted):
+        parts = [find_shown(item, scores, results, chosen_by) for item in match[1].split(",")]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
@@ -297,14 +297,14 @@ def find_shown(
 def first_score(
     scores: Mapping[str, float], results: Mapping[str, Any], wanted: str = ""
 ) -> Shown | None:
-    """Return what is shown where a study's own score was not measured.
+    """Find the score to show where the score of the study was not measured.
 
     It is that of the first test set: its number of the name that was wanted, the uniformity in the
     place of ``stsb.dev.uniformity``, else its main one.
     """
-    own = wanted.rpartition(".")[2]
+    last = wanted.rpartition(".")[2]
     for name, content in results.items():
-        for number in (own, *MAIN):
+        for number in (last, *MAIN):
             full = f"{name}.{number}"
             if full in scores and isinstance(content, Mapping):
                 return Shown(full, scores[full], _sets(full, results))
@@ -320,4 +320,4 @@ def _sets(name: str, results: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     content = results[head] if isinstance(results[head], Mapping) else {}
     lists = (content.get(key) for key in ("sets", "tasks"))
-    return tuple(next((each for each in lists if isinstance(each, list)), (head,)))
+    return tuple(next((item for item in lists if isinstance(item, list)), (head,)))

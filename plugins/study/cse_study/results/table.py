@@ -133,18 +133,18 @@ class Results:
         if study.kind != "train":
             names = dict.fromkeys(name for row in self.rows for name in row.scores)
             wanted = study.scores.shown or list(study.values) or list(names)
-        there = {name for name in wanted if any(row.shown(name) for row in self.done)}
+        known = {name for name in wanted if any(row.shown(name) for row in self.done)}
         if study.kind != "train" and isinstance(study.paper.numbers, Mapping):
-            there |= {*study.paper.numbers} & {*wanted}  # what is not measured has the paper's
+            known |= {*study.paper.numbers} & {*wanted}  # what is not measured has the paper's
         tables: dict[str, list[Line]] = {}
         for number, name in enumerate(wanted):
             # Another score stands in where none was measured, beside one that was it says nothing.
-            if name in there or not there:
-                lines = _corrected(self._lines(name, number, stand_in=not there))
-                shown = {line.score for each in tables.values() for line in each}
-                if not there and {line.score for line in lines} <= shown:
+            if name in known or not known:
+                lines = _corrected(self._lines(name, number, stand_in=not known))
+                shown = {line.score for part in tables.values() for line in part}
+                if not known and {line.score for line in lines} <= shown:
                     continue  # it stands in already
-                tables[name] = [replace(each, stands_for="" if there else name) for each in lines]
+                tables[name] = [replace(line, stands_for="" if known else name) for line in lines]
         return tables
 
     def scored_points(self, name: str, *, stand_in: bool = False) -> dict[int, Scored]:
@@ -152,14 +152,14 @@ class Results:
 
         With ``stand_in`` another score is taken of a run that does not have this one.
         """
-        found: dict[int, dict[int, tuple[Row, Shown]]] = {}
+        scored: dict[int, dict[int, tuple[Row, Shown]]] = {}
         for row in self.done:
             shown = row.shown(name)
             if shown is None and stand_in:
                 shown = first_score(row.scores, row.results, name)
             if shown is not None:
-                found.setdefault(row.point.number, {})[row.seed] = (row, shown)
-        return dict(found)
+                scored.setdefault(row.point.number, {})[row.seed] = (row, shown)
+        return dict(scored)
 
     def _lines(self, name: str, column: int, *, stand_in: bool) -> list[Line]:
         study, scored = self.definition.study, self.scored_points(name, stand_in=stand_in)
@@ -168,14 +168,14 @@ class Results:
         lines: list[Line] = []
         for point in self.points:
             place = self.definition.place(point.label_without(study.tuned))
-            own = scored.get(point.number, {})
-            values = list({row.key: found.value for row, found in own.values()}.values())
+            runs = scored.get(point.number, {})
+            values = list({row.key: shown.value for row, shown in runs.values()}.values())
             line = Line(
                 point=point,
                 label=point.label_without(study.tuned)
                 if point.number in untrained
                 else point.label,
-                score=next((found.name for _, found in own.values()), name),
+                score=next((shown.name for _, shown in runs.values()), name),
                 mean=float(np.mean(values)) if values else None,
                 deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
                 seeds=len(values),
@@ -186,34 +186,34 @@ class Results:
             if point is base:
                 line = replace(line, words="baseline" if len(self.points) > 1 else "")
             elif values and base.number in scored and study.kind == "train":
-                line = self._compared(line, own, scored[base.number])
+                line = self._compared(line, runs, scored[base.number])
             lines.append(line)
         return lines
 
-    def _compared(self, line: Line, own: Scored, base: Scored) -> Line:
+    def _compared(self, line: Line, runs: Scored, base: Scored) -> Line:
         """Return a line with its difference to the baseline."""
-        if {row.key for row, _ in own.values()} == {row.key for row, _ in base.values()}:
+        if {row.key for row, _ in runs.values()} == {row.key for row, _ in base.values()}:
             return replace(line, words="the same runs as the baseline")
-        found = self.difference(own, base)
-        words = ONE_SEED if len(own.keys() & base.keys()) < 2 else SAME_OF_ALL
-        return replace(line, difference=found, words="" if found else words)
+        delta = self.difference(runs, base)
+        words = ONE_SEED if len(runs.keys() & base.keys()) < 2 else SAME_OF_ALL
+        return replace(line, difference=delta, words="" if delta else words)
 
     def difference(self, own: Scored, other: Scored) -> Difference | None:
-        """Return how the runs of a point differ from those of another one with the same seeds."""
+        """Compare the runs of a point with those of another one with the same seeds."""
         differences, drawn, items = [], [], 0
         for seed in sorted(own.keys() & other.keys()):
             both = (own[seed], other[seed])
-            here, there = (draws_of_run(self.folder, self.scoring, *each) for each in both)
+            here, base = (draws_of_run(self.folder, self.scoring, *pair) for pair in both)
             (_, shown), (_, beside) = both
             differences.append(shown.value - beside.value)
-            if here and there and shown.sets == beside.sets:
-                drawn.append(here[0] - there[0])
+            if here and base and shown.sets == beside.sets:
+                drawn.append(here[0] - base[0])
                 items = here[1]
         return compared(differences, drawn, items)
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Return what the runs say of each claim of the study.
+        """The verdict of the runs on each claim of the study.
 
         A claim holds, or does not, where its corrected p is below the level of all tables; one seed
         decides nothing, since of other seeds nothing is known. No other score stands in for one
@@ -229,14 +229,14 @@ class Results:
             better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
             names.append(next((shown.name for _, shown in better.values()), ""))
             differences.append(self.difference(better, than) if better and than else None)
-        corrected = holm([1.0 if found is None else found.p for found in differences])
+        corrected = holm([1.0 if delta is None else delta.p for delta in differences])
         verdicts = []
-        for claim, name, found, p in zip(study.claims, names, differences, corrected, strict=True):
+        for claim, name, delta, p in zip(study.claims, names, differences, corrected, strict=True):
             words = OPEN
-            if found is not None and found.seeds > 1 and p < LEVEL:
-                words = HOLDS if (found.value > 0) != claim.lower else CONTRADICTED
-            p_ = None if found is None else p
-            verdicts.append(Verdict(claim, name, found, p_, words, self._in_paper(claim)))
+            if delta is not None and delta.seeds > 1 and p < LEVEL:
+                words = HOLDS if (delta.value > 0) != claim.lower else CONTRADICTED
+            p_ = None if delta is None else p
+            verdicts.append(Verdict(claim, name, delta, p_, words, self._in_paper(claim)))
         return verdicts
 
     def _in_paper(self, claim: Claim) -> float | None:
@@ -253,13 +253,13 @@ class Results:
 
     def layout(self, *, page: bool = False) -> list[Table]:
         """Return a table for each shown score, or one on a page and where none are compared."""
-        lines = [line for each in self.tables.values() for line in each]
+        lines = [line for part in self.tables.values() for line in part]
         compared_ = any(line.difference is not None for line in lines)
         together = self.definition.study.kind != "train" or (len(self.tables) > 1 and not compared_)
         if (together or (page and len(self.tables) > 1)) and self.tables:
             tables = [self._together()]
         else:
-            tables = [self._alone(wanted, each) for wanted, each in self.tables.items()]
+            tables = [self._alone(wanted, part) for wanted, part in self.tables.items()]
         return [*tables, *self._claims()]
 
     def _alone(self, wanted: str, lines: Sequence[Line]) -> Table:
@@ -305,7 +305,7 @@ class Results:
             heads, *rows = map(list, zip(heads, *rows, strict=True))
         tables = [caption(lines, self.definition) for lines in self.tables.values()]
         words = "; ".join(
-            dict.fromkeys(part for each in tables if each for part in each.split("; "))
+            dict.fromkeys(part for text in tables if text for part in text.split("; "))
         )
         words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
         return Table(heads, rows, words, self.definition.name)
@@ -315,11 +315,11 @@ class Results:
         rows = []
         paper = any(verdict.paper is not None for verdict in self.verdicts)
         for verdict in self.verdicts:
-            claim, found = verdict.claim, verdict.difference
+            claim, delta = verdict.claim, verdict.difference
             rows.append([
                 f"{claim.says} ({claim.source})" if claim.source else claim.says, verdict.score,
                 *([f"{verdict.paper:+.2f}" if verdict.paper is not None else ""] if paper else []),
-                _interval(found), _p(verdict.p), str(found.seeds) if found else "", verdict.words,
+                _interval(delta), _p(verdict.p), str(delta.seeds) if delta else "", verdict.words,
             ])  # fmt: skip
         heads = ["claim", "score", *(["paper"] if paper else []), "difference", "p", "seeds",
                  "in words"]  # fmt: skip
@@ -328,14 +328,14 @@ class Results:
 
     @property
     def ran(self) -> str:
-        """Return what its runs ran on, in a line."""
+        """The models, dates and machines of the runs, in a line."""
         seconds = sum(float(row.facts.get("seconds") or 0) for row in self.done)
         took = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
         names = ("model", "steps", "commit", "date", "processor", "device", "precision", "threads",
                  "scored_by", "setting")  # fmt: skip
         facts = {name: _distinct(row.facts.get(name) for row in self.done) for name in names}
-        words = [f"{name.replace('_', ' ')}: {', '.join(each)}"
-                 for name, each in facts.items() if each]  # fmt: skip
+        words = [f"{name.replace('_', ' ')}: {', '.join(values)}"
+                 for name, values in facts.items() if values]  # fmt: skip
         many = "s" * (len(self.done) != 1)
         what = "runs" if self.definition.study.kind == "train" else "calls"
         runs = f"{len(self.done)} row{many} of finished {what}"
@@ -352,24 +352,24 @@ def _distinct(facts: Iterable[Any]) -> list[str]:
 
 
 def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -> Point:
-    """Return what a point is compared with: the named one, or the first of its own place."""
+    """Find the baseline of a point: the named one, or the first of the same place."""
     study = definition.study
     place = point.value(study.within)
-    near = [each for each in points if each.value(study.within) == place]
-    named = (each for each in near if each.label_without(study.tuned) == study.baseline)
+    near = [other for other in points if other.value(study.within) == place]
+    named = (other for other in near if other.label_without(study.tuned) == study.baseline)
     return next(named, near[0])
 
 
 def paper_number(numbers: Any, name: str, column: int, place: int) -> float | None:
     """Return the paper's number at a place; a plain list is of the first shown score."""
-    held = numbers.get(name, []) if isinstance(numbers, Mapping) else numbers if not column else []
-    return held[place] if place < len(held) else None
+    cells = numbers.get(name, []) if isinstance(numbers, Mapping) else numbers if not column else []
+    return cells[place] if place < len(cells) else None
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:
     """Return the lines with p corrected for their number, and what can be said in words."""
     values = iter(holm([line.difference.p for line in lines if line.difference is not None]))
-    found = []
+    rows = []
     for line in lines:
         if line.difference is not None:
             words = "higher" if line.difference.value > 0 else "lower"
@@ -379,12 +379,12 @@ def _corrected(lines: Sequence[Line]) -> list[Line]:
             elif line.difference.seeds == 1:
                 words = WITH_ONE_SEED.format(words)
             line = replace(line, p=p, words=words)
-        found.append(line)
-    return found
+        rows.append(line)
+    return rows
 
 
 def caption(lines: Sequence[Line], definition: Definition) -> str:
-    """Return what the columns are, in a line or two."""
+    """Describe the columns in a line or two."""
     paper = definition.study.paper
     said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
@@ -406,11 +406,11 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
 
 def _cell(line: Line) -> str:
     """Return mean, deviation and difference, bold where it is shown."""
-    found = number(line.mean, line.deviation)
+    text = number(line.mean, line.deviation)
     if line.difference is None:
-        return found
+        return text
     shown = "**" if line.words.startswith(("higher", "lower")) else ""
-    return f"{found}; {shown}{_interval(line.difference)}{shown}"
+    return f"{text}; {shown}{_interval(line.difference)}{shown}"
 
 
 def number(value: float | None, deviation: float | None = None) -> str:
@@ -428,8 +428,8 @@ def _fact(value: float | None) -> str:
     return plain_number(int(value) if float(value).is_integer() else value)
 
 
-def _interval(found: Difference | None) -> str:
-    return f"{found.value:+.2f} [{found.low:+.2f}, {found.high:+.2f}]" if found else ""
+def _interval(delta: Difference | None) -> str:
+    return f"{delta.value:+.2f} [{delta.low:+.2f}, {delta.high:+.2f}]" if delta else ""
 
 
 def _p(value: float | None) -> str:
