@@ -75,7 +75,7 @@ class Backend(Protocol):
         """Find a model that was fetched before; nothing is fetched."""
 
     def takes(self, folder: Path) -> bool:
-        """Tell whether a folder holds a model of this library."""
+        """Check whether a folder holds a model of this library."""
 
     def facts(self, folder: Path, name: str) -> RunInfo:
         """Read sizes and special tokens from a folder's small files; ``name`` is for messages."""
@@ -94,7 +94,7 @@ class Backend(Protocol):
         """
 
     def problems(self, options: Any, facts: RunInfo) -> Iterator[CseError | str]:
-        """Yield what is wrong with options ``model.*`` for a model of these facts."""
+        """Yield the errors in the ``model.*`` options for a model with these facts."""
 
     def load(
         self, folder: Path, options: Any, card: Declared, *, seed: int = 0
