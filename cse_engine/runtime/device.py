@@ -58,7 +58,7 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
 
 
 def fast_bf16(device: torch.device) -> str | None:
-    """Return what makes bf16 fast on the device, None if nothing does."""
+    """Return the chip or feature that makes bf16 fast on the device, None if nothing does."""
     if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0):
         return torch.cuda.get_device_name(device)
     # In order of the alphabet, which is that of their speed.

@@ -217,18 +217,18 @@ class Passes:
         return encoded
 
     def _transformed(self, encoded: Encoded) -> Levels:
-        found = encoded.vectors
+        vectors = encoded.vectors
         with torch.autocast(self.device.type, enabled=False):
             for planned in self.assembly.composition.of("transform"):
                 level = cast(TransformOptions, planned.options).level
-                views = {view: levels[level] for view, levels in found.items() if level in levels}
+                views = {view: levels[level] for view, levels in vectors.items() if level in levels}
                 part = self.assembly.parts[planned.path]
                 changed = self.assembly.calls(part, "__call__", views, encoded.ctx)
-                found = {
+                vectors = {
                     view: {**levels, level: changed[view]} if view in changed else levels
-                    for view, levels in found.items()
+                    for view, levels in vectors.items()
                 }
-        return found
+        return vectors
 
     def _own_passes(self, encoded: Encoded) -> Iterator[tuple[PlannedPass, list[str]]]:
         """Yield one pass of each branch, and which of the branch's own views are there."""
