@@ -60,7 +60,7 @@ class Backend(Protocol):
     """
 
     def find(self, name: str, installed: Sequence[str], *, weights: bool) -> Path | None:
-        """Fetch a model that is no folder here, or its small files alone.
+        """Fetch a model that is no folder here, or only its small files.
 
         Args:
             name: Name of a model, such as one on a hub.
@@ -109,7 +109,7 @@ class Backend(Protocol):
         """
 
     def load_tokenizer(self, folder: Path, card: Declared) -> Tokenizer:
-        """Load a tokenizer alone, without a prompt."""
+        """Load only a tokenizer, without a prompt."""
 
     def load_masked_lm(
         self, folder: Path, card: Declared, *, seed: int = 0, from_scratch: bool = False

@@ -279,7 +279,7 @@ def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]
 
 
 def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse what the model's backend does, and a first token that sees itself alone."""
+    """Refuse what the model's backend does, and a first token that sees only itself."""
     problems = list(Models(registry).problems(run.model, run.facts))
     yield from problems
     if run.facts.causal and not problems:

@@ -244,7 +244,7 @@ def _place(part: PlannedPart) -> tuple[int, int]:
 
 
 def _with_prompt(options: OptionsT, table: str, draft: Draft, known: Known) -> OptionsT:
-    """Replace the name of a prompt by its text; the model's own is that of ``model`` alone."""
+    """Replace the name of a prompt by its text; only ``model`` has the model's own."""
     path, given, says = f"{table}.prompt", options.prompt, known.says
     if given is None and table != "model":
         return options

@@ -130,7 +130,7 @@ class Models:
         return folder
 
     def look(self, name: str) -> tuple[RunInfo, Declared]:
-        """Read what is known of a model and how it encodes, from its small files alone.
+        """Read what is known of a model and how it encodes, from only its small files.
 
         Where the hub cannot be reached and has nothing cached, all facts but the name are None.
         """
@@ -173,7 +173,7 @@ class Models:
         return self.backend(folder).load(folder, options, self.card(folder, name), seed=seed)
 
     def tokenizer(self, name: str) -> Tokenizer:
-        """Load a model's tokenizer alone (see ``Backend.load_tokenizer``)."""
+        """Load only a model's tokenizer (see ``Backend.load_tokenizer``)."""
         folder = self.weights(name)
         return self.backend(folder).load_tokenizer(folder, self.card(folder, name))
 

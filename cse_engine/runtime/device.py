@@ -37,7 +37,7 @@ class Precision:
 def resolve_precision(name: str, device: torch.device) -> Precision:
     """Return the number format called ``name``, or for ``auto`` the fastest safe one.
 
-    ``auto`` goes by the hardware alone: bf16 on a GPU that computes in it and on a CPU with bf16
+    ``auto`` goes only by the hardware: bf16 on a GPU that computes in it and on a CPU with bf16
     instructions (AVX512-BF16 or AMX), else fp32.
 
     Raises:

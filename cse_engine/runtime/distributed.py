@@ -1,7 +1,7 @@
 """Many processes: every process sees the whole batch, and the parts never know.
 
 Vectors are gathered in rank order, every process computes the whole loss, and the gradients of the
-encoder, which each process has for its own rows alone, are summed (:func:`sum_gradients`).
+encoder, which each process has only for its own rows, are summed (:func:`sum_gradients`).
 """
 
 from __future__ import annotations

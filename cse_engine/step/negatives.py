@@ -27,7 +27,7 @@ def no_negatives(batch: Batch) -> Negatives:
 def most_negatives(batch: Batch, group: str) -> int:
     """Return a number that the negatives of a loss of this group do not pass, in either direction.
 
-    It is of shapes alone, so no device is waited for.
+    It depends only on shapes, so no device is waited for.
     """
     given = sum(len(levels.get(batch.level, ())) for levels in batch.views.values())
     rows = batch.targets[group].vectors.shape[:2].numel() if group in batch.targets else 0

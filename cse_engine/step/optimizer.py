@@ -18,7 +18,7 @@ from cse_engine.step.assembly import Assembly
 class Optimizer:
     """AdamW with the run's learning-rate schedule and clipping.
 
-    The learning rate depends on the step alone, so nothing but the moments is state.
+    The learning rate depends only on the step, so nothing but the moments is state.
     """
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:

@@ -72,7 +72,7 @@ class Encoded:
         logged: Takes the scalars that parts log.
         capture: Takes the gradients of the inputs.
         gradients: Those that augmenters ask for, by ``fresh`` and ``previous``.
-        off: Paths of augmenters that are off: the pass is for gradients of the inputs alone.
+        off: Paths of augmenters that are off: the pass is only for gradients of the inputs.
         local: Vectors of this process by view and level.
         vectors: The same over all processes, with gradient.
         levels: The same as transforms leave them.
@@ -372,7 +372,7 @@ class Passes:
     def backward(self, encoded: Encoded, objective: Objective) -> None:
         """Send the gradient back; chunk by chunk where the vectors are leaves.
 
-        A probe takes the gradient for the inputs alone, and no weight of the model gets one.
+        A probe takes the gradient only for the inputs, and no weight of the model gets one.
         """
         value, inputs_only = objective.value, bool(encoded.off)
         if value is None:
