@@ -60,7 +60,7 @@ class Backend(Protocol):
     """
 
     def find(self, name: str, installed: Sequence[str], *, weights: bool) -> Path | None:
-        """Fetch a model that is no folder here, or its small files alone.
+        """Fetch a model that is no folder here, or only its small files.
 
         Args:
             name: Name of a model, such as one on a hub.
@@ -75,7 +75,7 @@ class Backend(Protocol):
         """Find a model that was fetched before; nothing is fetched."""
 
     def takes(self, folder: Path) -> bool:
-        """Tell whether a folder holds a model of this library."""
+        """Check whether a folder holds a model of this library."""
 
     def facts(self, folder: Path, name: str) -> RunInfo:
         """Read sizes and special tokens from a folder's small files; ``name`` is for messages."""
@@ -94,7 +94,7 @@ class Backend(Protocol):
         """
 
     def problems(self, options: Any, facts: RunInfo) -> Iterator[CseError | str]:
-        """Yield what is wrong with options ``model.*`` for a model of these facts."""
+        """Yield the errors in the ``model.*`` options for a model with these facts."""
 
     def load(
         self, folder: Path, options: Any, card: Declared, *, seed: int = 0
@@ -109,7 +109,7 @@ class Backend(Protocol):
         """
 
     def load_tokenizer(self, folder: Path, card: Declared) -> Tokenizer:
-        """Load a tokenizer alone, without a prompt."""
+        """Load only a tokenizer, without a prompt."""
 
     def load_masked_lm(
         self, folder: Path, card: Declared, *, seed: int = 0, from_scratch: bool = False

@@ -30,7 +30,7 @@ def truncate_repr(value: object, longest: int = 150) -> str:
 
 def visible(text: str) -> str:
     """Return a text in one line, with an escape in place of each character that cannot be seen."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def describe(error: BaseException) -> str:
@@ -74,7 +74,7 @@ class CseError(Exception):
         return " ".join(text.split())
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a notebook shows in place of frames: the line."""
+        """Return the line that a notebook shows in place of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 

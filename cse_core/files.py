@@ -91,7 +91,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def verify_checksums(folder: Path, *needed: str) -> str | None:
-    """Return what is wrong with a whole folder, None where every file is what was written.
+    """Verify the checksums of a folder: return the first fault, None if it is intact.
 
     Args:
         folder: What :func:`atomic_folder` wrote.
@@ -129,17 +129,17 @@ def remove_stale_files(folder: Path) -> None:
     A folder that was being replaced is put back first. Links are not followed. The caller knows
     that no living process writes there.
     """
-    for found in () if folder.is_symlink() or not folder.is_dir() else sorted(folder.iterdir()):
-        match = _TEMPORARY.fullmatch(found.name)
+    for entry in () if folder.is_symlink() or not folder.is_dir() else sorted(folder.iterdir()):
+        match = _TEMPORARY.fullmatch(entry.name)
         if match is None:
             continue
         with suppress(OSError):
             if match["old"] and not (folder / match["name"]).exists():
-                os.replace(found, folder / match["name"])
-            elif found.is_dir() and not found.is_symlink():
-                shutil.rmtree(found)
+                os.replace(entry, folder / match["name"])
+            elif entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
             else:
-                found.unlink()
+                entry.unlink()
 
 
 @contextmanager
@@ -153,8 +153,8 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        if found := re.search(r"os error (\d+)", reason):  # of safetensors
-            reason = os.strerror(int(found[1]))
+        if match := re.search(r"os error (\d+)", reason):  # of safetensors
+            reason = os.strerror(int(match[1]))
         full = reason in map(os.strerror, (errno.ENOSPC, errno.EDQUOT))
         raise CseError(
             f"cannot be written: {reason}",

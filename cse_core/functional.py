@@ -80,8 +80,8 @@ class _Denominators(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, anchors: Tensor, others: Tensor, tiles: Tiles, temperature: float) -> Any:
         logits = (_logits(anchors, others, tiles, some, temperature) for some in tiles.own)
-        found = [anchors.new_empty(0), *map(log_sum_exp, logits)]
-        denominators = tiles.gathered(torch.cat(found))
+        parts = [anchors.new_empty(0), *map(log_sum_exp, logits)]
+        denominators = tiles.gathered(torch.cat(parts))
         ctx.save_for_backward(anchors, others, denominators)
         ctx.tiles, ctx.temperature = tiles, temperature
         return denominators
@@ -184,13 +184,13 @@ def owner_means(rows: Embeddings, weights: Tensor | None = None) -> Embeddings:
 
 def draw_like_bert(module: nn.Module) -> None:
     """Draw weights of linear layers as in BERT, biases zero; norms start at one and zero."""
-    for each in module.modules():
-        if isinstance(each, nn.LayerNorm):
-            each.reset_parameters()
-        elif isinstance(each, nn.Linear):
-            nn.init.normal_(each.weight, std=0.02)
-            if each.bias is not None:
-                nn.init.zeros_(each.bias)
+    for layer in module.modules():
+        if isinstance(layer, nn.LayerNorm):
+            layer.reset_parameters()
+        elif isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=0.02)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def first_of_word(tokens: TokenBatch) -> Tensor:

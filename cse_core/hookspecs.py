@@ -81,7 +81,7 @@ RECORD_KINDS = (
 )
 """All kinds of records: of parts, in the order in which recipes list them, then of data."""
 COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
-    each.record.kind: each.record for each in RECORD_KINDS if issubclass(each.record, ComponentSpec)
+    kind.record.kind: kind.record for kind in RECORD_KINDS if issubclass(kind.record, ComponentSpec)
 }
 """The record of each kind of parts."""
 CORE_VIEWS = (

@@ -83,7 +83,7 @@ def records_of_files(
     Raises:
         CseError: If the folder or a file is missing, or a file begins otherwise.
     """
-    found, named = [], [package_path(f"{folder}/{name}.toml") for name in names]
+    records, named = [], [package_path(f"{folder}/{name}.toml") for name in names]
     for path in named or sorted(package_path(folder).glob("*.toml"), key=_by_number):
         with path.open(encoding="utf-8") as file:
             first = next((line for line in file if not line.startswith("#")), "")
@@ -93,17 +93,17 @@ def records_of_files(
             hint = 'begin it with summary = "..."'
             raise CseError("does not say what it is", where=str(path), hint=hint) from None
         about = {"name": f"{prefix}{path.stem}", "path": f"{folder}/{path.name}"}
-        found.append(record(**about, summary=summary, **fields))
-    return found
+        records.append(record(**about, summary=summary, **fields))
+    return records
 
 
 def _by_number(path: Path) -> list[str | int]:
-    """Return what sorts ``table-2`` before ``table-10``."""
-    return [int(each) if each.isdigit() else each for each in re.split(r"(\d+)", path.stem)]
+    """Return a sort key that puts ``table-2`` before ``table-10``."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
 def is_hub_reachable() -> bool:
-    """Tell whether the Hugging Face hub answers, not as patiently as its client."""
+    """Check whether the Hugging Face hub answers, with a shorter timeout than its client's."""
     from huggingface_hub import constants, get_session
 
     if constants.is_offline_mode():

@@ -72,7 +72,7 @@ class Fifo:
         self.held: Held | None = None
 
     def __len__(self) -> int:
-        """Return how many vectors are held."""
+        """Return the number of stored vectors."""
         return 0 if self.held is None else len(self.held)
 
     def push(self, vectors: Tensor, row: Tensor, size: int, beside: Beside | None = None) -> Held:
@@ -81,7 +81,7 @@ class Fifo:
         return self.held
 
     def after(self, vectors: Tensor, row: Tensor, size: int, beside: Beside | None = None) -> Held:
-        """Return what would be held after a push."""
+        """Return the contents that a push would leave."""
         new = Held(vectors.detach(), row, torch.ones_like(row), beside or {})
         old = self.held or new.part(0, 0)
         old = replace(old, vectors=old.vectors.to(new.vectors.dtype), age=old.age + 1)
@@ -115,10 +115,10 @@ def _joined(first: Held, second: Held) -> Held:
         assert like is not None
         empty = float("nan") if like.is_floating_point() else -1
         parts = [
-            each.beside[name]
-            if name in each.beside
-            else like.new_full((len(each), *like.shape[1:]), empty)
-            for each in (first, second)
+            part.beside[name]
+            if name in part.beside
+            else like.new_full((len(part), *like.shape[1:]), empty)
+            for part in (first, second)
         ]
         beside[name] = torch.cat(parts)
     return Held(

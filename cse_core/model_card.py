@@ -91,7 +91,7 @@ class Declared(BaseModel):
 
     @property
     def similarity(self) -> SimilarityName:
-        """Return what its vectors are compared by."""
+        """The similarity by which its vectors are compared."""
         return self.similarity_fn_name or "cosine"
 
     def role_prompts(self) -> dict[Role, str]:
@@ -100,10 +100,10 @@ class Declared(BaseModel):
         return {role: self.prompt(name) for role, name in named if name in self.prompts}
 
     def inference(self) -> dict[str, Any]:
-        """Return what it says of the vectors after training, as options of a recipe."""
-        found = self.model_dump(include={"max_length", "normalize", "truncate_dim"})
-        found["slice"] = self.slice is not None
-        return {name: value for name, value in found.items() if value}
+        """Return its settings for the vectors after training, as options of a recipe."""
+        options = self.model_dump(include={"max_length", "normalize", "truncate_dim"})
+        options["slice"] = self.slice is not None
+        return {name: value for name, value in options.items() if value}
 
     def poolers(self) -> list[dict[str, Any]]:
         """Return its row pooler, heads and slicer as items of a recipe, with its own weights."""

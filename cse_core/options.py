@@ -38,26 +38,26 @@ class Options(BaseModel):
     @classmethod
     def _of_a_size_that_makes_sense(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse numbers beyond ``LARGEST`` where the field has no upper bound of its own."""
-        own = cls.model_fields[str(info.field_name)].metadata
-        if not any(isinstance(bound, Le | Lt) for bound in own):
-            for each in value if isinstance(value, tuple) else (value,):
-                ends = each.bounds if isinstance(each, Schedule) else (each,)
+        bounds = cls.model_fields[str(info.field_name)].metadata
+        if not any(isinstance(bound, Le | Lt) for bound in bounds):
+            for item in value if isinstance(value, tuple) else (value,):
+                ends = item.bounds if isinstance(item, Schedule) else (item,)
                 if any(isinstance(end, int | float) and not abs(end) <= LARGEST for end in ends):
                     raise ValueError(f"must be a number of at most {LARGEST:,}")
         return value
 
 
 def is_location(info: FieldInfo, what: str = _LOCATION) -> bool:
-    """Tell whether an option is a :data:`Location`, or holds some."""
-    beside = (getattr(each, "__metadata__", ()) for each in get_args(info.annotation))
+    """Check whether an option is a :data:`Location`, or holds some."""
+    beside = (getattr(part, "__metadata__", ()) for part in get_args(info.annotation))
     return any(what in metadata for metadata in (info.metadata, *beside))
 
 
 def models_named(options: Options) -> dict[str, str]:
     """Return the models that options name, by the names of the options."""
-    found = {name: getattr(options, name) for name, info in type(options).model_fields.items()
+    named = {name: getattr(options, name) for name, info in type(options).model_fields.items()
              if is_location(info, _MODEL)}  # fmt: skip
-    return {name: value for name, value in found.items() if value not in (None, "self")}
+    return {name: value for name, value in named.items() if value not in (None, "self")}
 
 
 class AugmenterOptions(Options):

@@ -153,14 +153,14 @@ class Part:
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return tensors and JSON values: what it ``remembers``."""
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         for name in self.remembers:
             value = getattr(self, name)
             if hasattr(value, "state_dict"):
-                found |= value.state_dict()
+                state |= value.state_dict()
             elif value is not None:
-                found[name] = value
-        return found
+                state[name] = value
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Restore what ``state_dict`` returned."""
@@ -347,7 +347,7 @@ class TokenLoss(Part):
     """
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
-        """Return what the rows at hand add: some rows of the batch, of this process, or none.
+        """Return the sums over the given rows: some rows of the batch, of this process, or none.
 
         It is pure, and a row does not depend on others.
         """

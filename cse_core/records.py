@@ -78,11 +78,11 @@ class ConfiguredSpec(NamedSpec):
     def options_class(self) -> type[Options]:
         """Return the class of ``options``; a ``CseError`` if it is missing or of another kind."""
         where, base = f"{self.kind}.{self.name}", load_factory(type(self).options)
-        found = load_factory(self.options, where=where)
-        if not (isinstance(found, type) and issubclass(found, base)):
+        loaded = load_factory(self.options, where=where)
+        if not (isinstance(loaded, type) and issubclass(loaded, base)):
             what = f"its options are not a subclass of cse_core.options.{base.__name__}"
             raise CseError(what, where=where, value=self.options, hint="correct its plugin")
-        return found
+        return loaded
 
 
 @dataclass(frozen=True, kw_only=True)

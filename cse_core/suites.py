@@ -36,7 +36,7 @@ def in_role(encode: Encode, role: Role) -> Encode:
 
 
 def similarity_of(encode: Encode) -> str:
-    """Return what a model's vectors are compared by: cosine, dot, euclidean or manhattan."""
+    """Return the similarity of a model's vectors: cosine, dot, euclidean or manhattan."""
     return str(getattr(encode, "similarity", "cosine"))
 
 
@@ -139,7 +139,7 @@ class DevSet:
         return None
 
     def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
-        """Return what the answers of the start and of the end say, both ``[Q]``."""
+        """Compare the answers at the start and at the end, both ``[Q]``."""
         raise TypeError(f"{type(self).__name__} has no verdict")
 
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:

@@ -51,7 +51,7 @@ class NeededColumns(NamedTuple):
         required: All of them.
         encoded: Those whose texts views encode, which have no blank cell.
         types: What those hold that a part's record names with a type.
-        partial: Those that losses of some rows alone read: a file may lack one.
+        partial: Those that only losses of some rows read: a file may lack one.
     """
 
     required: tuple[str, ...] = ()

@@ -76,8 +76,8 @@ class TokenBatch:
             for name in (*_OF_TOKENS, *_OF_ROWS)
         }
         labels = self.labels
-        there = None if labels is None else labels.to(device, non_blocking=True)
-        return replace(self, **moved, labels=there)
+        labels = None if labels is None else labels.to(device, non_blocking=True)
+        return replace(self, **moved, labels=labels)
 
     def take_tokens(self, index: Tensor, lengths: Tensor) -> TokenBatch:
         """Return the tokens at ``index`` as rows of ``lengths``; positions start again at 0.

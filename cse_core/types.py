@@ -409,7 +409,7 @@ class StepContext:
         raise NotImplementedError("this context has no vectors")
 
     def beside(self, view: str, rows: Embeddings) -> Mapping[str, Tensor]:
-        """Give what a memory keeps beside a view's Embeddings.
+        """Give the tensors that a memory keeps beside a view's Embeddings.
 
         These are their ``slot``, and their vectors from each branch of ``StoreSpec.side``.
         """

@@ -48,7 +48,7 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
 
 @lru_cache
 def _metadata(dist: Distribution) -> PackageMetadata:
-    """Return what a distribution says of itself, parsed once: it holds a whole readme."""
+    """Return the metadata of a distribution, parsed once: it includes the whole readme."""
     return dist.metadata
 
 
@@ -56,12 +56,12 @@ class _Unreadable(EntryPoint):
     """Stands for the entry points of a distribution whose file of them is malformed."""
 
     def load(self) -> NoReturn:
-        """Say what is wrong, as a plugin that cannot be imported does."""
+        """Raise an error, as a plugin that cannot be imported does."""
         raise ValueError("its entry_points.txt has a line that is not NAME = MODULE")
 
 
 def describe(point: EntryPoint) -> PluginInfo:
-    """Return what the metadata of its distribution says about an entry point."""
+    """Describe an entry point from the metadata of its distribution."""
     assert point.dist is not None, "entry points are those of distributions"
     metadata = _metadata(point.dist)
     name = canonical(metadata["Name"])
@@ -78,16 +78,16 @@ def describe(point: EntryPoint) -> PluginInfo:
 def left_out_by(
     names: Iterable[str] = (), environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return what leaves plugins out, by their names: ``--no-plugin NAME`` or the variable."""
+    """Map each plugin left out to the cause: ``--no-plugin NAME`` or the variable."""
     variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
-    found = {name.strip(): f"--no-plugin {name.strip()}" for name in names if name.strip()}
+    reasons = {name.strip(): f"--no-plugin {name.strip()}" for name in names if name.strip()}
     for name in filter(None, map(str.strip, variable.split(","))):
-        found.setdefault(name, f"{DISABLE_VARIABLE}={variable.strip()}")
-    return found
+        reasons.setdefault(name, f"{DISABLE_VARIABLE}={variable.strip()}")
+    return reasons
 
 
 def is_meant(info: PluginInfo, name: str) -> bool:
-    """Tell whether a name means a plugin: a key, an entry point, or a distribution."""
+    """Check whether a name refers to a plugin: a key, an entry point, or a distribution."""
     if ":" in name:
         distribution, _, entry_point = name.partition(":")
         return canonical(distribution) == info.distribution and entry_point == info.name
@@ -102,5 +102,5 @@ def blocked(info: PluginInfo, origin: str) -> PluginInfo:
 
 
 def update_command(distribution: str) -> str:
-    """Return what to type for another version of a distribution."""
+    """Return the command that updates a distribution."""
     return f"pip install -U {distribution}"

@@ -52,12 +52,12 @@ class PluginManager(pluggy.PluginManager):
 
     def find(self, name: str) -> tuple[PluginInfo, ...]:
         """Return the plugins that a name means: a key, an entry point, or a distribution."""
-        found = tuple(info for info in self.infos if is_meant(info, name))
-        if not found:
+        plugins = tuple(info for info in self.infos if is_meant(info, name))
+        if not plugins:
             known = {text for info in self.infos for text in (info.name, info.distribution)}
             hint = did_you_mean(name, known)
             raise CseError("no plugin of this name is installed", value=name, hint=hint)
-        return found
+        return plugins
 
     def load(self, point: EntryPoint, left_out: Mapping[str, str]) -> PluginInfo:
         """Import and register what an entry point names; what it prints goes to stderr.
@@ -160,7 +160,7 @@ def load_plugins(
 
 
 def _place(point: EntryPoint) -> tuple[bool, str]:
-    """Return what sorts the toolkit's own plugins, whose names no other may take, to the front."""
+    """Return a sort key that puts the toolkit's own plugins first: their names are reserved."""
     info = describe(point)
     return info.distribution != TOOLKIT, info.key
 

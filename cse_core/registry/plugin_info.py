@@ -23,7 +23,7 @@ part is used by its full name).
 AnyKind = Kind | DataKind
 """Kinds of parts, and of the data that plugins bring."""
 
-NOUNS: dict[AnyKind, str] = {each.record.kind: each.noun for each in RECORD_KINDS}
+NOUNS: dict[AnyKind, str] = {kind.record.kind: kind.noun for kind in RECORD_KINDS}
 """What messages call a part of a kind."""
 
 
@@ -60,7 +60,7 @@ class PluginInfo:
 
     @property
     def loaded(self) -> bool:
-        """Tell whether its parts are registered."""
+        """Whether its parts are registered."""
         return self.status in ("active", "conflicting")
 
 

@@ -75,13 +75,13 @@ def _check(record: Record) -> None:
         what = "a name is lower-case words and numbers joined by hyphens"
         place = ", for a study the paper's and the place's: mocose/table-7"
         raise PluginFault(what + place if form is STUDY else what)
-    for each in fields(record):
-        value = getattr(record, each.name)
-        if each.name in ("factory", "options"):
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if field.name in ("factory", "options"):
             if not isinstance(value, str) or not CLASS.fullmatch(value):
-                raise PluginFault(f"{each.name} is 'package.module:Class', not {value!r}")
-        elif each.type == "str" and not (isinstance(value, str) and value.isprintable()):
-            raise PluginFault(f"{each.name} is not one line of printable text")
+                raise PluginFault(f"{field.name} is 'package.module:Class', not {value!r}")
+        elif field.type == "str" and not (isinstance(value, str) and value.isprintable()):
+            raise PluginFault(f"{field.name} is not one line of printable text")
     if not record.summary.strip():
         raise PluginFault("the summary is empty")
     if isinstance(record, RecipeSpec | StudySpec | EncoderSpec):

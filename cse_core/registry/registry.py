@@ -98,8 +98,8 @@ class Registry:
         self._parts: dict[AnyKind, list[Registered[Record]]] = {}
         for part in parts:
             self._parts.setdefault(part.spec.kind, []).append(part)
-        for held in self._parts.values():
-            held.sort(key=lambda part: (part.name, part.plugin))
+        for records in self._parts.values():
+            records.sort(key=lambda part: (part.name, part.plugin))
         self.plugins = tuple(plugins)
         self.known = known
 
@@ -139,8 +139,8 @@ class Registry:
             CseError: If two plugins declare one view.
         """
         declared = [part.name for part in self._parts.get("view", ())]
-        found = (cast(ViewSpec, self._one("view", name, "views").spec) for name in declared)
-        return {view.name: view for view in (*CORE_VIEWS, *found)}
+        added = (cast(ViewSpec, self._one("view", name, "views").spec) for name in declared)
+        return {view.name: view for view in (*CORE_VIEWS, *added)}
 
     def datasets(self) -> dict[str, Registered[SourceSpec]]:
         """Return the data sets in packages by name."""
@@ -151,9 +151,9 @@ class Registry:
 
         A shape that two plugins have is found by ``distribution/shape``.
         """
-        found, names = self.schedules(), [each.name for each in self.schedules()]
-        shapes = (e.name if names.count(e.name) == 1 else e.qualified for e in found)
-        curves = (partial(_curve, each) for each in found)
+        known, names = self.schedules(), [part.name for part in self.schedules()]
+        shapes = (e.name if names.count(e.name) == 1 else e.qualified for e in known)
+        curves = (partial(_curve, part) for part in known)
         return {**CURVES, **dict(zip(shapes, curves, strict=True))}
 
     def find(
@@ -169,7 +169,7 @@ class Registry:
         return cast(Registered[ComponentSpec], self._one(kind, name, where or kind, near))
 
     def has(self, kind: AnyKind, name: str) -> bool:
-        """Tell whether a name, qualified or not, means any record of a kind."""
+        """Check whether a name, qualified or not, refers to any record of a kind."""
         return bool(self._matching(kind, name))
 
     def providers(self, capability: Need) -> list[Registered[ComponentSpec]]:
@@ -183,7 +183,7 @@ class Registry:
                 yield part
 
     def how_to_get(self, kind: AnyKind, name: str) -> str:
-        """Return how to get a known part; empty if its plugin is loaded without it."""
+        """Return a hint for getting a known part; empty if its plugin is loaded without it."""
         bare = name.rpartition("/")[2]
         for part in self.known:
             if (part.kind, part.name) == (kind, bare) and (hint := self._bringing(part)):
@@ -210,17 +210,17 @@ class Registry:
         ]
 
     def _one(self, kind: AnyKind, name: str, where: str, near: str = "") -> Registered[Record]:
-        found = self._matching(kind, name)
-        found = [part for part in found if part.distribution == near] or found
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise _ambiguous(kind, found, where)
+        matches = self._matching(kind, name)
+        matches = [part for part in matches if part.distribution == near] or matches
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise _ambiguous(kind, matches, where)
         what = f"unknown {NOUNS[kind]}"
         raise CseError(what, where=where, value=name, hint=self._hint(kind, name))
 
     def _hint(self, kind: AnyKind, name: str) -> str:
-        """Return what to type instead of a name that nothing has."""
+        """Return a hint that suggests replacements for an unknown name."""
         if hint := self.how_to_get(kind, name):
             return hint
         bare = name.rpartition("/")[2]
@@ -246,22 +246,22 @@ def _provided(spec: ComponentSpec) -> tuple[Need, ...]:
         return ()
 
 
-def _curve(found: Registered[ScheduleSpec], start: float, end: float, done: float) -> float:
-    value = float(load_factory(found.spec.factory)(start, end, done))
+def _curve(shape: Registered[ScheduleSpec], start: float, end: float, done: float) -> float:
+    value = float(load_factory(shape.spec.factory)(start, end, done))
     low, high, slack = min(start, end), max(start, end), 1e-6 * (abs(start) + abs(end))
     if not low - slack <= value <= high + slack:
-        schedule = SimpleNamespace(path=f"schedule.{found.name}", owner=found.label)
+        schedule = SimpleNamespace(path=f"schedule.{shape.name}", owner=shape.label)
         what = f"promised a number between its bounds, returned {value:.9g}"
-        raise PartError(schedule, f"{found.name}({start:g},{end:g})", what)
+        raise PartError(schedule, f"{shape.name}({start:g},{end:g})", what)
     return value
 
 
-def _ambiguous(kind: AnyKind, found: Sequence[Registered[Record]], where: str) -> CseError:
-    one_distribution = len({part.distribution for part in found}) < len(found)
-    names = [f"{part.plugin}/{part.name}" if one_distribution else part.qualified for part in found]
-    owners = [part.plugin if one_distribution else part.label for part in found]
+def _ambiguous(kind: AnyKind, parts: Sequence[Registered[Record]], where: str) -> CseError:
+    one_distribution = len({part.distribution for part in parts}) < len(parts)
+    names = [f"{part.plugin}/{part.name}" if one_distribution else part.qualified for part in parts]
+    owners = [part.plugin if one_distribution else part.label for part in parts]
     what = f"more than one {NOUNS[kind]} has this name: {' and '.join(owners)}"
-    return CseError(what, where=where, value=found[0].name, hint=f"write {' or '.join(names)}")
+    return CseError(what, where=where, value=parts[0].name, hint=f"write {' or '.join(names)}")
 
 
 def _flag(kind: AnyKind, name: str) -> str:

@@ -29,7 +29,7 @@ from cse_engine.compose.models import Models
 def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse a run without a loss."""
     if not run.of("loss"):
-        names = [found.name for found in registry.parts("loss")]
+        names = [part.name for part in registry.parts("loss")]
         hint = f"add one: --loss {names[0]}" if names else "no loss is installed"
         yield CseError("nothing is minimised", where="loss", hint=hint)
 
@@ -56,7 +56,7 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
     """Return the names of the installed poolers with a record of a class."""
-    return [found.name for found in registry.parts("pool") if isinstance(found.spec, record)]
+    return [part.name for part in registry.parts("pool") if isinstance(part.spec, record)]
 
 
 def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -101,15 +101,15 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
         if cast(LossSpec, loss.spec).contrastive:
             yield from _check_contrastive(run, loss, options)
     levels = {options.level for _, options in run.losses()}
-    for store, held in run.stores():
+    for store, opts in run.stores():
         if not any(run.serves(store, loss) for loss in run.of("loss")):
-            near = {loss.path: o.negatives for loss, o in run.losses() if o.level == held.level}
+            near = {loss.path: o.negatives for loss, o in run.losses() if o.level == opts.level}
             named = [path for path, taken in near.items() if isinstance(taken, tuple)]
             why = "no loss takes stored negatives"
             if named:
                 why = f"{named[0]}.negatives does not name it"
             elif levels and not near:
-                why = f"its level is {held.level}, those of the losses {', '.join(sorted(levels))}"
+                why = f"its level is {opts.level}, those of the losses {', '.join(sorted(levels))}"
             yield f"{store.path} serves no loss: {why}"
 
 
@@ -154,10 +154,10 @@ def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse losses of another level than their miner; warn of miners that nothing asks."""
     for loss, options in run.losses():
         miner = run.groups.get(options.target)
-        found = None if miner is None else cast(MinerOptions, miner.options).level
-        if miner is not None and found != options.level:
-            what = f"it is never computed: {miner.path} finds {options.target!r} at level {found}"
-            hint = f"--{loss.path}.level {found}, or --{miner.path}.level {options.level}"
+        level = None if miner is None else cast(MinerOptions, miner.options).level
+        if miner is not None and level != options.level:
+            what = f"it is never computed: {miner.path} finds {options.target!r} at level {level}"
+            hint = f"--{loss.path}.level {level}, or --{miner.path}.level {options.level}"
             yield CseError(what, where=f"{loss.path}.level", value=options.level, hint=hint)
     needed = {options.target for _, options in run.losses()}
     needed.update(name for part in run.parts for name in part.needs("positives"))
@@ -192,14 +192,14 @@ def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
 def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Check lengths against the model, and the sizes of losses against its vectors."""
     facts = run.facts
-    there = facts.hidden
+    width = facts.hidden
     for part in run.of("pool"):
         if hasattr(part.options, "dimension"):
-            there = part.options.dimension or there
+            width = part.options.dimension or width
         elif part.distribution != TOOLKIT and not isinstance(part.spec, SliceSpec):
-            there = None  # it is known when the part is made
-    if there is not None:
-        yield from check_dimensions(run, there)
+            width = None  # it is known when the part is made
+    if width is not None:
+        yield from check_dimensions(run, width)
     # With a slicing part max_length counts a text's content before it is cut, not a row.
     for where, longest, sliced in (
         ("model.max_length", run.model.max_length, bool(run.pools(SliceSpec))),
@@ -225,12 +225,12 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
     columns = run.facts.columns
     if columns is None:
         return
-    there = {*columns, *run.mined_columns}
-    there |= {n.name for part in run.parts for n in part.provides if n.kind == "column"}
+    known = {*columns, *run.mined_columns}
+    known |= {n.name for part in run.parts for n in part.provides if n.kind == "column"}
     for view in run.views:
-        if view.column is None or view.column in there:
+        if view.column is None or view.column in known:
             continue
-        there.add(view.column)
+        known.add(view.column)
         named = view.name in run.view_options and run.view_options[view.name].column is not None
         close = did_you_mean(view.column, columns)
         hint = f"say which column holds it: --set data.columns.{view.column}=COLUMN"
@@ -246,13 +246,13 @@ def _left_aside(run: Composition, columns: tuple[str, ...]) -> Iterator[Problem]
     """Warn of texts that nothing reads, of installed data those of positives and negatives."""
     read = {"text", *FILLED, *run.read_columns}
     read.update(name for part in run.parts for name in part.needs("column"))
-    own = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
+    views = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
     free = [view.name for view in run.views if view.column == "text" and view.role == "positive"]
     for name in columns:
         if name in read:
             continue
-        if name in own or (run.read is not None and name in run.read.texts):
-            view = own.get(name) or ("positive" if free else "negative")
+        if name in views or (run.read is not None and name in run.read.texts):
+            view = views.get(name) or ("positive" if free else "negative")
             yield (
                 f"the data has a column {name!r} that this run leaves aside: "
                 f"--set views.{view}.column={name} takes it in"
@@ -279,7 +279,7 @@ def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]
 
 
 def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse what the model's backend does, and a first token that sees itself alone."""
+    """Refuse what the model's backend does, and a first token that sees only itself."""
     problems = list(Models(registry).problems(run.model, run.facts))
     yield from problems
     if run.facts.causal and not problems:
@@ -327,12 +327,12 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
 def find_inference_pool(run: Run, registry: Registry) -> PlannedPart | None:
     """Return the row pooler of the saved model where it is another than that of training."""
     name, where = run.inference.pool, "inference.pool"
-    own = [part.name for part in run.pools(RowPoolerSpec)]
-    if name is None or name in own:
+    names = [part.name for part in run.pools(RowPoolerSpec)]
+    if name is None or name in names:
         return None
     rows = installed_poolers(registry, RowPoolerSpec)
     if name.rpartition("/")[2] not in rows or not registry.has("pool", name):
-        hint = did_you_mean(name, [*own, *rows])
+        hint = did_you_mean(name, [*names, *rows])
         raise CseError("unknown row pooler", where=where, value=name, hint=hint)
     return PlannedPart.of(registry.find("pool", name, where=where))
 
@@ -402,7 +402,7 @@ def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem
 
 
 def is_met(run: Composition, part: PlannedPart, need: Need) -> bool:
-    """Tell whether a need of a part is met; what is unknown counts as met."""
+    """Check whether a need of a part is met; an unknown one counts as met."""
     facts, (kind, name) = run.facts, need
     if kind == "branch":
         return any(branch.name == name for branch in run.of("branch"))

@@ -108,12 +108,12 @@ def resolve(
     settings, unread = parse_sets(sets)
     errors: list[CseError] = []
     known = look((default, *recipes), settings, model, facts, registry, errors)
-    own = model_document(known.says, known.facts)
+    saved = model_document(known.says, known.facts)
     chosen = [_with_pooling(document, known.says) for document in recipes]
-    draft = merge_documents((default, own, *chosen), known.facts)
+    draft = merge_documents((default, saved, *chosen), known.facts)
     draft.recipe = draft.recipe if recipes else None
     with collect_errors(errors):
-        poolers = replace(own, table={"pool": known.says.poolers()})
+        poolers = replace(saved, table={"pool": known.says.poolers()})
         apply_kinds(draft, kinds or {}, poolers)
     flags = (("model", "name", model), ("data", "path", [*data]), ("train", "dev", [*dev]))
     for table, name, value in flags:
@@ -141,7 +141,7 @@ def look(
         return Known(facts, Declared(), dict(recorded), complete=True)
     written = [document.table.get("model", {}).get("name") for document in documents]
     accepted = Accepted.of(ModelOptions.model_fields["name"])
-    typed = [parse_flag(each.value, accepted) for each in settings if each.path == "model.name"]
+    typed = [parse_flag(item.value, accepted) for item in settings if item.path == "model.name"]
     names = [name for name in (ModelOptions().name, *written, model, *typed) if name is not None]
     facts, says = RunInfo(model=str(names[-1])), Declared()
     with collect_errors(errors):
@@ -244,7 +244,7 @@ def _place(part: PlannedPart) -> tuple[int, int]:
 
 
 def _with_prompt(options: OptionsT, table: str, draft: Draft, known: Known) -> OptionsT:
-    """Replace the name of a prompt by its text; the model's own is that of ``model`` alone."""
+    """Replace the name of a prompt by its text; only ``model`` has the model's own."""
     path, given, says = f"{table}.prompt", options.prompt, known.says
     if given is None and table != "model":
         return options
@@ -359,8 +359,8 @@ def model_alone(
     except CseError as error:
         if not (error.where or "").lstrip("-").startswith("pool"):
             raise
-        own = f"{MANIFEST} or modules.json of {name}: {error.where}"
-        where = own if pooling == "model" else "--pooling"
+        origin = f"{MANIFEST} or modules.json of {name}: {error.where}"
+        where = origin if pooling == "model" else "--pooling"
         raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
 
 
@@ -386,10 +386,10 @@ def _compare_with_model(run: Composition) -> tuple[list[str], list[str]]:
     kinds = [cast(HeadOptions, head.options).weights for head in heads]
     new = [head.name if kind == "model" else f"new {head.name}"
            for head, kind in zip(heads, kinds, strict=True)]  # fmt: skip
-    own = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
+    old = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
     prompt = says.prompts.get(says.default_prompt_name or "", "")
     inference = model_document(says, run.facts).table["inference"]
-    table = [("pool", ", ".join(own), ", ".join([row.use, *new]))]
+    table = [("pool", ", ".join(old), ", ".join([row.use, *new]))]
     table.append(("model.prompt", prompt and repr(prompt), repr(run.model.prompt)))
     for name, value in inference.items():
         now = format_value(getattr(run.inference, name))

@@ -98,15 +98,15 @@ class PlannedPart:
 
         Without one in its record this is the branch of its options, or None: the view's own.
         """
-        own = getattr(self.options, "branch", None)
+        branch = getattr(self.options, "branch", None)
         asked = (*self.token_views, *self.spec.declared("encodes", self.options))
-        return tuple((each, own) if isinstance(each, str) else each for each in asked)
+        return tuple((view, branch) if isinstance(view, str) else view for view in asked)
 
     @property
     def token_views(self) -> tuple[str, ...]:
         """Return the views whose token states it reads."""
-        own = isinstance(self.spec, TokenLossSpec)
-        return self.spec.declared("tokens", self.options) if own else ()
+        reads = isinstance(self.spec, TokenLossSpec)
+        return self.spec.declared("tokens", self.options) if reads else ()
 
     @cached_property
     def provides(self) -> tuple[Need, ...]:
@@ -258,7 +258,7 @@ class Run:
         return _mined_columns(self.parts)
 
     def can_have_view(self, name: str) -> bool:
-        """Tell whether there can be a view: a part's, one with a column, or a declared one."""
+        """Check whether a view can exist: a part's, one with a column, or a declared one."""
         if name in self.view_makers:
             return True
         if name in self.view_options and self.view_options[name].column is not None:
@@ -267,7 +267,7 @@ class Run:
         return view is not None and (view.optional or self.may_have_column(view.column))
 
     def may_have_column(self, name: str) -> bool:
-        """Tell whether a column is there, or can be: of the data or of every round."""
+        """Check whether a column exists, or can: in the data or in every round."""
         columns = self.facts.columns
         return name == "text" or columns is None or name in columns or name in self.mined_columns
 
@@ -277,7 +277,7 @@ class Run:
         return [name for name in dict.fromkeys(named) if self.can_have_view(name)]
 
     def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
-        """Tell whether a loss sees the negatives of a store."""
+        """Check whether a loss sees the negatives of a store."""
         stored, options = cast(StoreOptions, store.options), loss.options
         if not isinstance(options, LossOptions) or stored.level != options.level:
             return False
@@ -334,7 +334,7 @@ class Composition(Run):
         return {*chain.from_iterable(made), *(view.column for view in self.views)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
-        """Tell whether the target of a loss, or the positive, has a column of its own."""
+        """Check whether the target of a loss, or the positive, has its own column."""
         target = part.options.target if isinstance(part.options, LossOptions) else "positive"
         anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
         return anchor is not None and view is not None and view.column not in (None, anchor.column)

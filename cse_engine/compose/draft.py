@@ -128,7 +128,7 @@ def merge_documents(documents: Sequence[Document], facts: RunInfo) -> Draft:
 
 
 def _holds(block: Mapping[str, Any], facts: RunInfo) -> bool:
-    """Tell whether all conditions of a ``[[when]]`` block hold; what is unknown holds for none."""
+    """Check whether all conditions of a ``[[when]]`` block hold; an unknown fact meets none."""
     for key in [key for key in CONDITIONS if key in block]:
         fact, condition = getattr(facts, key), block[key]
         accepted = condition if isinstance(condition, list) else [condition]

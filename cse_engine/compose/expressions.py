@@ -22,7 +22,7 @@ _MAX_CHARACTERS = 200
 
 
 def uses(text: str, params: Mapping[str, float]) -> bool:
-    """Tell whether an expression has a parameter in it."""
+    """Check whether an expression contains a parameter."""
     return not params.keys().isdisjoint(_NAMES.findall(text))
 
 

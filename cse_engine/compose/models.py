@@ -130,7 +130,7 @@ class Models:
         return folder
 
     def look(self, name: str) -> tuple[RunInfo, Declared]:
-        """Read what is known of a model and how it encodes, from its small files alone.
+        """Read what is known of a model and how it encodes, from only its small files.
 
         Where the hub cannot be reached and has nothing cached, all facts but the name are None.
         """
@@ -156,13 +156,13 @@ class Models:
 
     def card(self, folder: Path, name: str) -> Declared:
         """Read how a model encodes: cse's own file goes before those of its library."""
-        own = saved_by_cse(folder, name)
-        if own is None:
+        saved = saved_by_cse(folder, name)
+        if saved is None:
             return self.backend(folder).card(folder, name)
-        return _read_manifest(own, name)
+        return _read_manifest(saved, name)
 
     def problems(self, options: ModelOptions, facts: RunInfo) -> Iterator[CseError | str]:
-        """Yield what the backend of a model refuses of its options ``model.*``."""
+        """Yield the backend's objections to the options ``model.*``."""
         if self.registry.backends():  # else there are no facts either, of a model that is read
             backend = self.backends.get(facts.backend) or [*self.backends.values()][-1]
             yield from backend.problems(options, facts)
@@ -173,7 +173,7 @@ class Models:
         return self.backend(folder).load(folder, options, self.card(folder, name), seed=seed)
 
     def tokenizer(self, name: str) -> Tokenizer:
-        """Load a model's tokenizer alone (see ``Backend.load_tokenizer``)."""
+        """Load only a model's tokenizer (see ``Backend.load_tokenizer``)."""
         folder = self.weights(name)
         return self.backend(folder).load_tokenizer(folder, self.card(folder, name))
 
@@ -188,11 +188,11 @@ class Models:
         Raises:
             CseError: If they cannot be read.
         """
-        if (own := saved_by_cse(folder, str(folder))) is None:
+        if (saved := saved_by_cse(folder, str(folder))) is None:
             return self.backend(folder).head_weights(folder, name)
         from cse_core.weights import read_tensors
 
-        tensors, start = read_tensors(own / HEADS), f"{name}."
+        tensors, start = read_tensors(saved / HEADS), f"{name}."
         return {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}
 
 

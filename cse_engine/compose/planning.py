@@ -95,9 +95,9 @@ def _needed(run: Run) -> tuple[list[str], list[Problem]]:
     for name, settings in run.view_options.items():
         if settings.column is not None and _place(name, run.declared) == OTHERS:
             names.setdefault(name)
-    there = {*run.mined_columns, *(run.facts.columns or ())}
+    columns = {*run.mined_columns, *(run.facts.columns or ())}
     for view in run.declared.values():
-        known = there if view.name in run.view_options else run.mined_columns
+        known = columns if view.name in run.view_options else run.mined_columns
         if view.role == "negative" and view.column in known:
             names.setdefault(view.name)
     for loss, wanted in run.losses():

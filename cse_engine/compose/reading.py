@@ -130,9 +130,9 @@ def _locate(
     """Return the file of a recipe, its name, how messages name it, and its distribution."""
     text = str(recipe)
     if isinstance(recipe, str) and registry.has("recipe", recipe):
-        found = registry.recipe(recipe, where=where)
-        path = package_path(found.spec.path, where=f"recipe {found.name}")
-        return path, found.name, f"recipe {found.name}", found.distribution
+        entry = registry.recipe(recipe, where=where)
+        path = package_path(entry.spec.path, where=f"recipe {entry.name}")
+        return path, entry.name, f"recipe {entry.name}", entry.distribution
     path = Path(text).expanduser()
     if not path.is_absolute() and os.path.exists(folder / path):
         path = folder / path
@@ -146,7 +146,7 @@ def _locate(
         return path, name, text, ""
     if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
         registry.recipe(recipe, where=where)
-    names = [found.name for found in registry.recipes()]
+    names = [entry.name for entry in registry.recipes()]
     hint = f"installed recipes: {', '.join(names)}" if names else "no recipe is installed"
     raise CseError("no such recipe file", where=where, value=text, hint=hint)
 
@@ -189,7 +189,7 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
         for key, kind in CONDITIONS.items():
             wanted = block.get(key, "any")
             every = wanted if isinstance(wanted, list) and wanted else [wanted]
-            if not all(type(each) is kind or each == "any" for each in every):
+            if not all(type(value) is kind or value == "any" for value in every):
                 nouns = {str: "a text", int: "an integer", bool: "true or false"}
                 hint = f"{nouns[kind]}, any, or a list of these"
                 raise CseError("wrong type", where=f"{where}: {key}", value=wanted, hint=hint)
@@ -210,7 +210,7 @@ def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) ->
         if key not in _SHAPES:
             continue
         kind, items, noun, write = _SHAPES[key]
-        if not isinstance(content, kind) or not all(isinstance(each, items) for each in content):
+        if not isinstance(content, kind) or not all(isinstance(value, items) for value in content):
             raise CseError(f"{key} is {noun}", where=label, value=content, hint=write)
         if kind is not str and len(content) > _MAX_ENTRIES:
             what = f"{key} has {len(content):,} entries, more than {_MAX_ENTRIES:,}"

@@ -198,8 +198,8 @@ class OptionReader:
                 else value
                 for name, value in written.items()
             }
-            found = _mistakes(error, model, shown, path)
-            self.errors += [mistake for mistake in found if mistake.where not in reported]
+            mistakes = _mistakes(error, model, shown, path)
+            self.errors += [mistake for mistake in mistakes if mistake.where not in reported]
             return None
         return options if len(self.errors) == count else None
 

@@ -80,17 +80,17 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:
     """Return the weights that are trained: the encoder's and those of every module part."""
-    found = {f"encoder.{n}": v for n, v in assembly.online.encoder.state_dict().items()}
+    tensors = {f"encoder.{n}": v for n, v in assembly.online.encoder.state_dict().items()}
     for path, module in assembly.modules():
-        found.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
-    return found
+        tensors.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
+    return tensors
 
 
 def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
     """Return the error of a run that diverged at a step; its batch is in the file ``batch``."""
-    there = "" if batch is None else f"; its batch is in {batch}"
+    note = "" if batch is None else f"; its batch is in {batch}"
     return CseError(
-        f"{what} at step {step}{there}",
+        f"{what} at step {step}{note}",
         where="train",
         hint="lower train.lr or use --set train.precision=fp32; --resume continues from the last "
         "checkpoint",
@@ -185,12 +185,12 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
     wrong: list[CseError] = []
     for path in reversed(folder.checkpoints()):
         try:
-            found = Checkpoint.read(path)
+            newest = Checkpoint.read(path)
         except CseError as error:
             wrong.append(error)
             continue
-        if place_of(path) == (found.values.get("round"), found.values.get("step")):
-            return found, [error.line() for error in wrong]
+        if place_of(path) == (newest.values.get("round"), newest.values.get("step")):
+            return newest, [error.line() for error in wrong]
         what, hint = "is of another step or run", "delete this folder to resume from the one before"
         wrong.append(CseError(what, where="checkpoint", value=str(path), hint=hint))
     if wrong:

@@ -29,14 +29,14 @@ _UNREAD = "no installed suite can read this dev set"
 
 def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
     """Return dev sets by name; of equal names the second becomes ``name-2``."""
-    found: dict[str, DevSet] = {}
+    named: dict[str, DevSet] = {}
     for dev_set in sets:
         name, number = dev_set.name, 1
-        while name in found:
+        while name in named:
             number += 1
             name = f"{dev_set.name}-{number}"
-        found[name] = dev_set
-    return found
+        named[name] = dev_set
+    return named
 
 
 def usual_scores(sets: Mapping[str, DevSet]) -> dict[str, str]:
@@ -54,9 +54,9 @@ def choosing_score(
     usual = usual_scores(sets)
     if wanted in (None, MEAN):
         return MEAN if len(usual) > 1 else next(iter(usual.values()), None)
-    choices = [f"{name}.{score}" for name, each in sets.items() for score in each.choices]
-    if (found := usual.get(wanted, wanted)) in choices:
-        return found
+    choices = [f"{name}.{score}" for name, dev in sets.items() for score in dev.choices]
+    if (chosen := usual.get(wanted, wanted)) in choices:
+        return chosen
     hint = "one of " + ", ".join([*choices, MEAN])
     raise CseError("is not a dev score of this run", where=where, value=wanted, hint=hint)
 
@@ -77,7 +77,7 @@ def dev_sets(
     a suite that reads pairs it warns and takes none. ``commits`` gets the commit of each name of
     the hub, where it is known.
     """
-    found: list[DevSet] = []
+    sets: list[DevSet] = []
     installed = registry.datasets()
     dev = [suite.spec for suite in registry.suites() if suite.spec.dev]
     readers = [spec for spec in dev if options.dev and spec.dev != "rows"]
@@ -90,7 +90,7 @@ def dev_sets(
             names = [name]
         elif name not in ("auto", "none"):
             read = _rows(name, of_pairs, registry, commits)
-            found.append(read or _read(name, suites, registry))
+            sets.append(read or _read(name, suites, registry))
         if names and not of_pairs:
             error = _no_dev_set(registry, NoDevSet(_UNREAD, where=f"{names[0]}.dev"))
             if name != "auto":
@@ -98,7 +98,7 @@ def dev_sets(
             warn(str(error))
         for dataset, suite in product(names, of_pairs[:1]):
             source = load_factory(installed[dataset].spec.factory)()
-            found.append(suite.dev_of_pairs(f"{dataset}.dev", source.pairs("dev")))
+            sets.append(suite.dev_of_pairs(f"{dataset}.dev", source.pairs("dev")))
     if corpus is not None and corpus.held_out is not None:
         of_rows = [spec for spec in dev if spec.dev == "rows"]
         if not of_rows:
@@ -107,8 +107,8 @@ def dev_sets(
             raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
         for spec in of_rows:
             made: Suite = load_factory(spec.factory)()
-            found.append(made.dev_of_rows(corpus.held_out, corpus))
-    return found
+            sets.append(made.dev_of_rows(corpus.held_out, corpus))
+    return sets
 
 
 def _rows(

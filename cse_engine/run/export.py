@@ -24,7 +24,7 @@ MAX_TOKENS = 8192
 
 
 def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceEncoder:
-    """Return what encodes a text after training, for dev scores and for mining.
+    """Return the encoder used after training, for dev scores and for mining.
 
     Queries and documents get the prompts that the saved model has for them.
     """
@@ -106,7 +106,7 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
 def _only_here(
     encoding: SentenceEncoder, row: PlannedPart, slicer: PlannedPart | None
 ) -> str | None:
-    """Say why sentence-transformers cannot express a model, one clause; None where it can."""
+    """Explain in one clause why sentence-transformers cannot express a model; None if it can."""
     before, after = encoding.prompt("anchor")
     if before or after:
         text = f"{before.rstrip()} X{after}"
@@ -138,17 +138,17 @@ def _part_record(planned: PlannedPart) -> dict[str, Any]:
 
 def _prompts(composition: Composition) -> dict[str, Any]:
     """Return the prompts of the saved model, and the name of that of all texts of the run."""
-    prompts, own = dict(composition.says.prompts), composition.model.prompt
+    prompts, prompt = dict(composition.says.prompts), composition.model.prompt
     roles = {"anchor": "query", "positive": "document", "negative": "document"}
     for view in reversed(composition.views):
         if view.prompt is not None and view.role in roles:
             prompts[roles[view.role]] = view.prompt
-    names = [name for name, text in prompts.items() if text == own]
-    if own and not names:
-        names, prompts["default"] = ["default"], own
+    names = [name for name, text in prompts.items() if text == prompt]
+    if prompt and not names:
+        names, prompts["default"] = ["default"], prompt
     first = composition.says.default_prompt_name
     name = first if first in names else next(iter(names), None)
-    return {"prompts": prompts, "default_prompt_name": name if own else None}
+    return {"prompts": prompts, "default_prompt_name": name if prompt else None}
 
 
 def _readme(why_not: str | None) -> str:

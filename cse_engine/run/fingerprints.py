@@ -21,15 +21,15 @@ def fingerprints(run: Composition, registry: Registry) -> dict[str, str]:
 
     A folder, or a name of the hub, stands for the files of a model. Where they lie does not count.
     """
-    found: dict[str, str] = {}
+    sums: dict[str, str] = {}
     named = [("model", run.model), ("train", run.train), *((p.path, p.options) for p in run.parts)]
     for path, options in named:
         for name, info in type(options).model_fields.items():
             value = getattr(options, name) if is_location(info) else None
             for text in (value,) if isinstance(value, str) else value or ():
                 for file, shown in _files(text, registry):
-                    found[f"{path}.{name}: {shown}"] = file_sum(file)
-    return found
+                    sums[f"{path}.{name}: {shown}"] = file_sum(file)
+    return sums
 
 
 def _files(name: str, registry: Registry) -> Iterator[tuple[Path, str]]:

@@ -39,7 +39,7 @@ class Intervals:
         return Intervals(options.log_steps or (10 if total >= 100 else 1), evaluate, save, total)
 
     def due(self, step: int, *, scored: bool) -> Due:
-        """Tell what follows a step; the last one calls for all, an evaluation for a line too.
+        """Return the tasks due after a step: all after the last, a log line with each evaluation.
 
         Nothing is scored unless ``scored``: without a dev set.
         """

@@ -63,7 +63,7 @@ class TrainingLoop:
 
     @property
     def over(self) -> bool:
-        """Return whether every step of the round was made."""
+        """Whether every step of the round was made."""
         return self.done >= self.total
 
     def step(self, index: Tensor | None = None, *, count_negatives: bool = False) -> StepResult:
@@ -91,7 +91,7 @@ class TrainingLoop:
         return Checkpoint(tensors, {"step": self.done, "parts": values})
 
     def idle(self, seen: Container[str]) -> Iterator[str]:
-        """Yield what took no part: losses without a number among ``seen``, views nobody made."""
+        """Yield the unused parts: losses without a number among ``seen``, views nobody made."""
         run = self.assembly.composition
         for loss, options in run.losses():
             if f"{loss.name}.loss" not in seen:

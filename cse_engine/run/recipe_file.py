@@ -19,8 +19,8 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     for name in CORE_TABLES:
         recipe[name] = _values(getattr(composition, name), name, expressions)
     # What takes the model's own setting away; left out, that would be there again.
-    own = model_document(composition.says, composition.facts).table["inference"]
-    recipe["inference"] = dict.fromkeys(own, "none") | recipe["inference"]
+    saved = model_document(composition.says, composition.facts).table["inference"]
+    recipe["inference"] = dict.fromkeys(saved, "none") | recipe["inference"]
     # What was derived from the data stands here too: on a resume nobody looks at its columns.
     recipe["views"] = {view.name: _view(view) for view in composition.views}
     for kind in KINDS:
@@ -56,8 +56,8 @@ def dump_recipe(composition: Composition) -> str:
 
 
 def _view(view: PlannedView) -> dict[str, str]:
-    own = {"column": view.column, "prompt": view.prompt}
-    return {"branch": view.branch, **{name: text for name, text in own.items() if text is not None}}
+    raw = {"column": view.column, "prompt": view.prompt}
+    return {"branch": view.branch, **{name: text for name, text in raw.items() if text is not None}}
 
 
 def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:

@@ -118,10 +118,10 @@ class RunFolder:
 
     def checkpoints(self) -> list[Path]:
         """Return complete checkpoints, the newest last."""
-        found = [
+        folders = [
             p for p in (self.path / "checkpoints").glob("*step-*") if place_of(p) and p.is_dir()
         ]
-        return sorted(found, key=place_of)
+        return sorted(folders, key=place_of)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write what came of the run."""
@@ -131,8 +131,8 @@ class RunFolder:
 
 def place_of(checkpoint: Path) -> tuple[int, ...]:
     """Return round and step of a checkpoint's folder, nothing of any other."""
-    found = re.fullmatch(_STEP, checkpoint.name)
-    return (int(found[1] or 0), int(found[2])) if found else ()
+    match = re.fullmatch(_STEP, checkpoint.name)
+    return (int(match[1] or 0), int(match[2])) if match else ()
 
 
 def versions(composition: Composition) -> dict[str, str]:

@@ -29,7 +29,7 @@ class Best:
     answers: dict[str, list[float]] = field(default_factory=dict)
 
     def is_improved_by(self, score: float) -> bool:
-        """Return whether a score is strictly better."""
+        """Check whether a score is strictly better."""
         return self.score is None or score > self.score
 
     @property
@@ -129,11 +129,11 @@ class Scorer:
         ) -> tuple[dict[str, float], dict[str, list[float]]]:
             scores: dict[str, float] = {}
             answers: dict[str, list[float]] = {}
-            for name, each in self.dev.items():
+            for name, dev_set in self.dev.items():
                 encoder = _DevEncoder(encode, self.similarity)
-                found = each.measure(encoder, metrics)
-                scores |= {f"{name}.{k}": float(v) for k, v in found.items() if isfinite(v)}
-                if (said := each.answers(encoder)) is not None:
+                values = dev_set.measure(encoder, metrics)
+                scores |= {f"{name}.{k}": float(v) for k, v in values.items() if isfinite(v)}
+                if (said := dev_set.answers(encoder)) is not None:
                     answers[name] = said.tolist()
             return scores, answers
 
@@ -153,5 +153,5 @@ class Scorer:
     def value(self, scores: dict[str, float], name: str | None) -> float | None:
         """Return the score that chooses, None where the model defines none."""
         names = [name] if name is not None and name != MEAN else self.names
-        found = [scores[each] for each in names if each in scores]
-        return sum(found) / len(found) if len(found) == len(names) else None
+        values = [scores[key] for key in names if key in scores]
+        return sum(values) / len(values) if len(values) == len(names) else None

@@ -37,7 +37,7 @@ class Precision:
 def resolve_precision(name: str, device: torch.device) -> Precision:
     """Return the number format called ``name``, or for ``auto`` the fastest safe one.
 
-    ``auto`` goes by the hardware alone: bf16 on a GPU that computes in it and on a CPU with bf16
+    ``auto`` goes only by the hardware: bf16 on a GPU that computes in it and on a CPU with bf16
     instructions (AVX512-BF16 or AMX), else fp32.
 
     Raises:
@@ -58,7 +58,7 @@ def resolve_precision(name: str, device: torch.device) -> Precision:
 
 
 def fast_bf16(device: torch.device) -> str | None:
-    """Return what makes bf16 fast on the device, None if nothing does."""
+    """Return the chip or feature that makes bf16 fast on the device, None if nothing does."""
     if device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0):
         return torch.cuda.get_device_name(device)
     # In order of the alphabet, which is that of their speed.

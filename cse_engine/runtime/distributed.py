@@ -1,7 +1,7 @@
 """Many processes: every process sees the whole batch, and the parts never know.
 
 Vectors are gathered in rank order, every process computes the whole loss, and the gradients of the
-encoder, which each process has for its own rows alone, are summed (:func:`sum_gradients`).
+encoder, which each process has only for its own rows, are summed (:func:`sum_gradients`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def join(device: torch.device) -> torch.device:
 
 
 def _rendezvous(patience: timedelta) -> Any:
-    """Return what the processes find each other by, when all of them have come."""
+    """Return the store of the rendezvous, once all processes have joined."""
     store, rank, size = next(iter(rendezvous("env://", timeout=patience)))
     if store.add(f"cse-rank-{rank}", 1) > 1:
         raise ValueError(f"another process also has RANK {rank}")
@@ -75,19 +75,19 @@ def rank_and_size() -> tuple[int, int]:
 
 
 def share(count: int, rank: int, size: int) -> tuple[int, int]:
-    """Return where this process's part of ``count`` rows begins and ends."""
+    """Return the bounds of a process's share of ``count`` rows."""
     equal, rest = divmod(count, size)
     start = rank * equal + min(rank, rest)
     return start, start + equal + (rank < rest)
 
 
 def row_counts(several: Sequence[Tensor]) -> list[list[int]]:
-    """Return how many rows of each tensor every process has, in rank order: one small message."""
+    """Return each tensor's row count in every process, in rank order: one small message."""
     rank, size = rank_and_size()
     counts = torch.zeros(len(several), size, dtype=torch.int64)
-    counts[:, rank] = torch.tensor([len(each) for each in several])
-    found: list[list[int]] = _summed(counts).tolist()
-    return found
+    counts[:, rank] = torch.tensor([len(rows) for rows in several])
+    table: list[list[int]] = _summed(counts).tolist()
+    return table
 
 
 def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -98,22 +98,22 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
     rank, size = rank_and_size()
     if size == 1 or not several:
         return list(several)
-    widths = [math.prod(each.shape[1:]) * each.element_size() for each in several]
+    widths = [math.prod(tensor.shape[1:]) * tensor.element_size() for tensor in several]
     lengths = torch.tensor(counts).T * torch.tensor(widths)
     longest, mine = int(lengths.sum(1).max()), int(lengths[rank].sum())
-    flat = [each.detach().contiguous().view(torch.uint8).flatten() for each in several]
-    own = torch.cat([*flat, flat[0].new_zeros(longest - mine)])
-    every = own.new_empty(size, longest)
+    flat = [tensor.detach().contiguous().view(torch.uint8).flatten() for tensor in several]
+    sent = torch.cat([*flat, flat[0].new_zeros(longest - mine)])
+    every = sent.new_empty(size, longest)
     if longest:
         # The second is the first's name before torch 2.13.
         into = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-        into(every.flatten(), own)
+        into(every.flatten(), sent)
     parts = [
         torch.split(part[: sum(of)], of) for part, of in zip(every, lengths.tolist(), strict=True)
     ]
     return [
-        torch.cat(pieces).view(each.dtype).view(-1, *each.shape[1:])
-        for each, pieces in zip(several, zip(*parts, strict=True), strict=True)
+        torch.cat(pieces).view(tensor.dtype).view(-1, *tensor.shape[1:])
+        for tensor, pieces in zip(several, zip(*parts, strict=True), strict=True)
     ]
 
 
@@ -138,8 +138,8 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
         if anybody:
             groups.setdefault((parameter.dtype, parameter.device), []).append(parameter)
     for parameters in groups.values():
-        found = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([gradient.reshape(-1) for gradient in found])
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         dist.all_reduce(flat)
         parts = torch.split(flat, [parameter.numel() for parameter in parameters])
         for parameter, part in zip(parameters, parts, strict=True):

@@ -31,11 +31,11 @@ def gather_rows(make: Callable[[], Tensor]) -> Tensor:
         CseError: If another process has ended.
     """
     rank, size = rank_and_size()
-    own, about = all_gather_objects(make, lambda rows: (tuple(rows.shape), rows.dtype))
+    mine, about = all_gather_objects(make, lambda rows: (tuple(rows.shape), rows.dtype))
     if size == 1:
-        return own
+        return mine
     # A process that made nothing may not know how wide rows are.
-    (_, *wide), dtype = max(about, key=lambda each: each[0][0])
+    (_, *wide), dtype = max(about, key=lambda item: item[0][0])
     counts = [shape[0] for shape, _ in about]
     ends = torch.tensor(counts).cumsum(0).tolist()
     whole = torch.empty(ends[-1], *wide, dtype=dtype)
@@ -43,7 +43,7 @@ def gather_rows(make: Callable[[], Tensor]) -> Tensor:
         for other, (end, count) in enumerate(zip(ends, counts, strict=True)):
             part = whole[end - count : end]
             if other == rank:
-                part.copy_(own.reshape(part.shape))
+                part.copy_(mine.reshape(part.shape))
             if count:
                 dist.broadcast(part, src=other, group=_group())
     return whole
@@ -52,7 +52,7 @@ def gather_rows(make: Callable[[], Tensor]) -> Tensor:
 def all_gather_objects(
     make: Callable[[], Made], about: Callable[[Made], Any] = lambda made: None
 ) -> tuple[Made, list[Any]]:
-    """Return what this process makes, and what is said about it in each process, in rank order.
+    """Return this process's object, and what ``about`` says in each process, in rank order.
 
     Raises:
         ElsewhereError: If ``make`` failed in another process; the first that failed raises its own
@@ -64,12 +64,12 @@ def all_gather_objects(
         return made, [about(made)]
     try:
         made = make()
-        found, failed = (about(made), ""), None
+        fact, failed = (about(made), ""), None
     except Exception as error:
-        found, failed = (None, _line(error)), error
+        fact, failed = (None, _line(error)), error
     heard: list[Any] = [None] * rank_and_size()[1]
     with _exchange():
-        dist.all_gather_object(heard, found, group=_group())
+        dist.all_gather_object(heard, fact, group=_group())
     for other, (_, line) in enumerate(heard):
         if line and other == rank_and_size()[0] and failed is not None:
             raise failed
@@ -79,7 +79,7 @@ def all_gather_objects(
 
 
 def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[..., Any]) -> Made:
-    """Return what the first process makes, to every process; the others help meanwhile.
+    """Return the first process's result in every process; the others help meanwhile.
 
     Args:
         work: The first process's work. It gets ``together``, which makes ``call`` with the same
@@ -109,9 +109,9 @@ def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[
         nonlocal apart
         _from_first("call", arguments)
         apart = False
-        found = call(*arguments)
+        result = call(*arguments)
         apart = True
-        return found
+        return result
 
     try:
         made = work(together)
@@ -125,7 +125,7 @@ def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[
 
 
 def _from_first(what: str = "", value: Any = None) -> tuple[str, Any]:
-    """Return what the first process says, which alone gives it."""
+    """Broadcast the values of the first process; only that one passes them."""
     said = [(what, value)]
     with _exchange():
         dist.broadcast_object_list(said, src=0, group=_group())

@@ -71,8 +71,8 @@ class Assembly:
 
     def train_mode(self) -> None:
         """Put every module into the mode that it trains in."""
-        for own, branch in zip(self.encoders.values(), self.branches.values(), strict=True):
-            for module in (own.encoder, *own.heads.values()):
+        for model, branch in zip(self.encoders.values(), self.branches.values(), strict=True):
+            for module in (model.encoder, *model.heads.values()):
                 module.train(branch.training)
         for path, module in self.modules():
             if not path.startswith("branch."):
@@ -98,9 +98,9 @@ def build(
     source = DropoutSource()
 
     def load(name: str, seed: int, options: ModelOptions) -> tuple[Encoder, Tokenizer]:
-        loaded, own = read(models.load, name, options, seed=seed)
+        loaded, tok = read(models.load, name, options, seed=seed)
         source.serve(loaded.to(device))
-        return loaded, own
+        return loaded, tok
 
     encoder, tokenizer = load(model.name, derive_seed(train.seed, "model"), model)
     named: dict[int, SentenceEncoder] = {}
@@ -109,23 +109,23 @@ def build(
         """Load a second model, which encodes as its folder says where that was read."""
         says = composition.named.get(name)
         prompt = says.model.prompt if says else None
-        loaded, own = load(name, train.seed, ModelOptions(prompt=prompt or ""))
+        loaded, tok = load(name, train.seed, ModelOptions(prompt=prompt or ""))
         if says is not None:
             most = loaded.max_positions
-            own.longest = longest = min(says.inference.max_length or most, most)
-            made = PartFactory(loaded, own, device, folder=models.weights(name), models=models)
-            found = made.sentence_encoder(says.of("pool"), longest, says.inference)
-            for head in found.heads.values():
+            tok.longest = longest = min(says.inference.max_length or most, most)
+            made = PartFactory(loaded, tok, device, folder=models.weights(name), models=models)
+            second = made.sentence_encoder(says.of("pool"), longest, says.inference)
+            for head in second.heads.values():
                 head.requires_grad_(False)
-            named[id(loaded)] = replace(found, finished=True)
-        return loaded, own
+            named[id(loaded)] = replace(second, finished=True)
+        return loaded, tok
 
     def load_headed(name: str | None) -> WithHead:
         """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
         seed = derive_seed(train.seed, "masked-lm")
-        loaded, head, own = read(models.load_masked_lm, name or model.name, seed=seed)
+        loaded, head, tok = read(models.load_masked_lm, name or model.name, seed=seed)
         source.serve(loaded.to(device))
-        return loaded, head.to(device), own
+        return loaded, head.to(device), tok
 
     factory = PartFactory(
         encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,

@@ -29,8 +29,8 @@ class GradientField:
         first = torch.searchsorted(self.keys, keys).clamp_max(len(self.keys) - 1)
         place = (first + occurrences(keys)).clamp_max(len(self.keys) - 1)
         place = torch.where(self.keys[place] == keys, place, first)
-        found = (self.keys[place] == keys).unsqueeze(1)
-        return torch.where(found, self.values[place], self.values.new_zeros(()))
+        known = (self.keys[place] == keys).unsqueeze(1)
+        return torch.where(known, self.values[place], self.values.new_zeros(()))
 
 
 Spans = Sequence[tuple[View, TokenBatch, int, int]]

@@ -27,7 +27,7 @@ def no_negatives(batch: Batch) -> Negatives:
 def most_negatives(batch: Batch, group: str) -> int:
     """Return a number that the negatives of a loss of this group do not pass, in either direction.
 
-    It is of shapes alone, so no device is waited for.
+    It depends only on shapes, so no device is waited for.
     """
     given = sum(len(levels.get(batch.level, ())) for levels in batch.views.values())
     rows = batch.targets[group].vectors.shape[:2].numel() if group in batch.targets else 0
@@ -71,16 +71,16 @@ def negatives_for_loss(
                 blocks.append(_rows(seen_by, name, name, rows.vectors, rows.owner, rows.slot))
     for name in stores:
         if (stored := seen_by.stored.get(name)) is not None:
-            found, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
-            if found != wanted:
-                raise dimension_mismatch(f"negatives.{name}", found, wanted)
+            width, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
+            if width != wanted:
+                raise dimension_mismatch(f"negatives.{name}", width, wanted)
             blocks.append(stored)
     negatives = Negatives.join(blocks) if blocks else no_negatives(seen_by)
     return mask_known(seen_by, negatives, options)
 
 
 def loss_negatives(batch: Batch, options: LossOptions, given: Negatives | None = None) -> Negatives:
-    """Return what ``StepContext.negatives`` does."""
+    """Return the negatives of a loss, as ``StepContext.negatives`` does."""
 
     def make(some: slice) -> Negatives:
         if given is None:
@@ -104,13 +104,13 @@ def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Nega
     keep_segments, mask = options.same_sentence == "keep", negatives.mask
     if keep_segments or options.same_document == "mask":
         stays = fresh if keep_segments else given
-        own = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
+        exempt = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
     if options.same_text == "mask":
         same = same_texts(batch, negatives)
-        mask = mask | (same & ~own if keep_segments else same)
+        mask = mask | (same & ~exempt if keep_segments else same)
     if options.same_document == "mask":
         same = batch.corpus.same(batch.corpus.documents, batch.row, negatives.row)
-        mask = mask | (same & ~own)
+        mask = mask | (same & ~exempt)
     return replace(negatives, mask=mask)
 
 
@@ -130,30 +130,30 @@ def negative_counts(
         sums = _sums(batch, negatives, options, stores, ALL)
     else:
         counted = [_sums(batch, tiles.of(some), options, stores, some) for some in tiles.all]
-        sums = {name: torch.stack([each[name] for each in counted]).sum(0) for name in counted[0]}
+        sums = {name: torch.stack([row[name] for row in counted]).sum(0) for name in counted[0]}
     margin, anchors = sums.pop("margin"), sums.pop("margin.anchors")
-    found = {"positive_margin": margin / anchors.clamp_min(1)} if len(negatives) else {}
-    found |= {
+    counts = {"positive_margin": margin / anchors.clamp_min(1)} if len(negatives) else {}
+    counts |= {
         name: total / max(len(batch.anchors), 1)
         for name, total in sums.items()
         if name.startswith("negatives") and not name.endswith(".age")
     }
     for name, total in sums.items():
         if name.endswith(".age"):
-            found[name] = total / sums[name.removesuffix(".age")].clamp_min(1)
-        elif name not in found:
-            found[name] = total.float()
-    return found
+            counts[name] = total / sums[name.removesuffix(".age")].clamp_min(1)
+        elif name not in counts:
+            counts[name] = total.float()
+    return counts
 
 
 def _sums(
     batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str], some: slice
 ) -> dict[str, Tensor]:
-    """Return what some of the anchors add to each count."""
+    """Return the contribution of some anchors to each count."""
     seen = ~negatives.mask
     shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
     shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
-    sums = {f"negatives{name}": there.sum() for name, there in shown.items()}
+    sums = {f"negatives{name}": mask.sum() for name, mask in shown.items()}
     seen_by = some_anchors(batch, some)
     hidden = negatives.mask | shown[".weight_zero"]
     margins = _margins(seen_by, options.target, replace(negatives, mask=hidden))
@@ -176,11 +176,11 @@ def _margins(batch: Batch, group: str, negatives: Negatives) -> Tensor:
     """
     targets, seen = batch.targets[group], similarity(batch.anchors, negatives.vectors)
     nearest = pad(seen.masked_fill(negatives.mask, -torch.inf), (0, 1), value=-torch.inf).amax(1)
-    there = nearest.isfinite()
+    valid = nearest.isfinite()
     if targets.weights is not None:
-        there = there & (targets.weights.sum(dim=1) > 0)
+        valid = valid & (targets.weights.sum(dim=1) > 0)
     positive = mean_over_positives(paired_similarity(batch.anchors, targets.vectors), targets)
-    return (positive - nearest).masked_fill(~there, torch.nan)
+    return (positive - nearest).masked_fill(~valid, torch.nan)
 
 
 def _kinds(batch: Batch, negatives: Negatives) -> tuple[Tensor, Tensor]:
@@ -242,9 +242,9 @@ def _anchors(seen_by: Batch, batch: Batch, name: str, keep_segments: bool) -> Ne
 
 
 def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tensor:
-    """Return ``[A, N]`` which rows are of the anchor's own sentence, or its own row alone."""
-    own = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
-    return own & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if keep_segments else own
+    """Mark, ``[A, N]``, the rows of the anchor's own sentence, or only its own row."""
+    same = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
+    return same & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if keep_segments else same
 
 
 def _rows(

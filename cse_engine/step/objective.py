@@ -68,14 +68,14 @@ class TokenTerm:
     def of(chunks: Sequence[TokenSums]) -> TokenTerm:
         """Return the term of what all chunks and processes make."""
         dtype = torch.promote_types(chunks[0].total.dtype, torch.float32)
-        own = torch.stack([chunk.total.to(dtype) for chunk in chunks]).sum()
+        local = torch.stack([chunk.total.to(dtype) for chunk in chunks]).sum()
         names = sorted(chunks[0].parts)
         numbers = [[c.total, c.count, *(c.parts[name] for name in names)] for c in chunks]
-        flat = [torch.stack([each.detach().to(dtype) for each in row]) for row in numbers]
+        flat = [torch.stack([value.detach().to(dtype) for value in row]) for row in numbers]
         total, count, *parts = all_reduce_total(torch.stack(flat).sum(dim=0))
         count = count.clamp_min(1)
         shown = {name: part / count for name, part in zip(names, parts, strict=True)}
-        return TokenTerm(own=own / count, value=total / count, count=count, parts=shown)
+        return TokenTerm(own=local / count, value=total / count, count=count, parts=shown)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Objectives:
             weights[name] = wanted.weight.at(ctx.step, ctx.total_steps)
             values.append((term.own * weights[name], term.value * weights[name]))
         sides = zip(*values, strict=True) if values else ((), ())
-        total, loss = (sum(each[1:], each[0]) if each else None for each in sides)
+        total, loss = (sum(side[1:], side[0]) if side else None for side in sides)
         return Objective(total, loss, weights, parts, batches)
 
     def _batch(self, level: str, ctx: StepContext, **columns: Any) -> Batch:
@@ -188,11 +188,11 @@ class Objectives:
         batch = Batch(level=level, anchors=anchors.vectors, stored={}, **columns)
         calls = self.assembly.calls
         calls.note("encoder", level, batch.anchors)
-        found: dict[str, Positives] = {}
+        mined: dict[str, Positives] = {}
         for name, miner in self.assembly.of("positives").items():
             if self.level_of[f"positives.{name}"] == level:
-                found.update(calls(miner, "mine", batch, ctx))
-        batch = replace(batch, targets={**batch.targets, **found})
+                mined.update(calls(miner, "mine", batch, ctx))
+        batch = replace(batch, targets={**batch.targets, **mined})
         stored: dict[str, Negatives] = {}
         for name, store in self.assembly.of("negatives").items():
             if self.level_of[f"negatives.{name}"] == level:
@@ -214,9 +214,9 @@ class Objectives:
         targets = batch.targets.get(options.target)
         if targets is None or not len(batch.anchors):
             return None
-        found, wanted = targets.vectors.shape[2], batch.anchors.shape[1]
-        if found != wanted:
-            raise dimension_mismatch(f"views.{options.target}.branch", found, wanted)
+        width, wanted = targets.vectors.shape[2], batch.anchors.shape[1]
+        if width != wanted:
+            raise dimension_mismatch(f"views.{options.target}.branch", width, wanted)
         run, calls = self.composition, self.assembly.calls
         stores = [store.name for store in run.of("negatives") if run.serves(store, planned)]
         negatives = self._weighed(batch, batch, options, stores, ctx)
@@ -241,7 +241,7 @@ class Objectives:
         stores: Sequence[str],
         ctx: StepContext,
     ) -> Negatives:
-        """Return what the anchors of a batch, or of its reverse, see of it, weighed by stores."""
+        """Return the negatives of a batch's anchors, or of its reverse, weighed by stores."""
         means = TileMeans(ctx.log)
 
         def make(some: slice) -> Negatives:
@@ -273,9 +273,9 @@ def _of_sizes(
     for size, weight in zip(options.dimensions, weights, strict=True):
         first = itemgetter((..., slice(size)))  # the first numbers of each vector
         others = (with_vectors(targets, first), with_vectors(negatives, first), ctx)
-        found: LossOutput = calls(loss, "__call__", batch_with_vectors(batch, first), *others)
-        values.append(found.value * weight)
-        parts |= {f"{size}": found.value, **{f"{size}.{n}": v for n, v in found.parts.items()}}
+        output: LossOutput = calls(loss, "__call__", batch_with_vectors(batch, first), *others)
+        values.append(output.value * weight)
+        parts |= {f"{size}": output.value, **{f"{size}.{n}": v for n, v in output.parts.items()}}
     return LossOutput(torch.stack(values).sum(), parts)
 
 

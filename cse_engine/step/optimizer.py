@@ -18,7 +18,7 @@ from cse_engine.step.assembly import Assembly
 class Optimizer:
     """AdamW with the run's learning-rate schedule and clipping.
 
-    The learning rate depends on the step alone, so nothing but the moments is state.
+    The learning rate depends only on the step, so nothing but the moments is state.
     """
 
     def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
@@ -32,10 +32,10 @@ class Optimizer:
         above = assembly.online.encoder.depths() if options.layer_decay < 1 else {}
         groups: dict[tuple[int, bool], dict[str, Any]] = {}
         for name, parameter in self.named.items():
-            own = name.startswith("encoder.")
-            depth = above.get(name.removeprefix("encoder."), 0) if own else -1
+            in_encoder = name.startswith("encoder.")
+            depth = above.get(name.removeprefix("encoder."), 0) if in_encoder else -1
             bare = parameter.ndim < 2 or name.endswith("bias")
-            rate = options.lr * options.layer_decay**depth if own else head_lr
+            rate = options.lr * options.layer_decay**depth if in_encoder else head_lr
             decay = 0.0 if bare else options.weight_decay
             new = {"params": [], "lr": rate, "peak": rate, "weight_decay": decay}
             groups.setdefault((-depth, bare), new)["params"].append(parameter)
@@ -103,13 +103,13 @@ def _trained(assembly: Assembly) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def count_trained(encoder: nn.Module) -> tuple[int, int]:
-    """Return how many weights train, and how many there are."""
-    sizes = [(each.numel(), each.requires_grad) for each in encoder.parameters()]
+    """Count the weights that train, and all weights."""
+    sizes = [(weight.numel(), weight.requires_grad) for weight in encoder.parameters()]
     return sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
 
 
 def count_own(part: object, encoder: nn.Module) -> int:
-    """Return how many weights a part trains beside those of the encoder."""
+    """Count the weights that a part trains beside those of the encoder."""
     shared = {id(parameter) for parameter in encoder.parameters()}
     every = part.parameters() if isinstance(part, nn.Module) else ()
-    return sum(each.numel() for each in every if each.requires_grad and id(each) not in shared)
+    return sum(p.numel() for p in every if p.requires_grad and id(p) not in shared)

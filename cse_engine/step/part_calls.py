@@ -1,7 +1,7 @@
 """Calls of parts: what comes back keeps the contract, or the part is named.
 
 Types and shapes are looked at in every call, which costs microseconds. Whether numbers are finite
-is noted on the device and read when metrics are written. What costs more, or helps authors alone,
+is noted on the device and read when metrics are written. What costs more, or helps only authors,
 is looked at in the first step of a run.
 """
 

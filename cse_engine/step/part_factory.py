@@ -79,8 +79,8 @@ class PartFactory:
                 heads[choice.name] = part
             else:
                 pooler = part
-        own = frozenset(c.name for c in stages if getattr(c.options, "branches", "") == "online")
-        made = SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, own)
+        online = frozenset(c.name for c in stages if getattr(c.options, "branches", "") == "online")
+        made = SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, online)
         width, cut = self.encoder.hidden_size, inference.truncate_dim
         return replace(made, width=width, normalize=inference.normalize, truncate_dim=cut)
 
@@ -92,7 +92,7 @@ class PartFactory:
         def named(
             load: Callable[[Any], Any], name: str | None = None, option: str = "model"
         ) -> Any:
-            """Return what a name loads; an error says in which option of the part the name is."""
+            """Load a model by name; an error says which option of the part has the name."""
             try:
                 return load(name)
             except CseError as error:
@@ -106,8 +106,8 @@ class PartFactory:
             pooling: Literal["cls", "mean"] | None = None,
             option: str = "model",
         ) -> Callable[..., Tensor]:
-            own = self.encoder, self.tokenizer
-            encoder, tokenizer = own if model is None else load_encoder(model, option)
+            default = self.encoder, self.tokenizer
+            encoder, tokenizer = default if model is None else load_encoder(model, option)
             sentences = self.named.pop(id(encoder), None)
             if pooling is not None or sentences is None:
                 wide = replace(setup, dimension=encoder.hidden_size)
@@ -159,10 +159,10 @@ def _dimension(part: Any, given: int) -> int:
     """Return the dimension of what a pooler or head makes; a pooler that says none keeps it."""
     if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
         part.dimension = given
-    if not isinstance(found := getattr(part, "dimension", None), int):
-        what = f"promised {type(part).__name__}.dimension, an integer such as {given}, has {found}"
+    if not isinstance(size := getattr(part, "dimension", None), int):
+        what = f"promised {type(part).__name__}.dimension, an integer such as {given}, has {size}"
         raise PartError(part, "__init__", what)
-    return found
+    return size
 
 
 def load_weights(part: nn.Module, name: str, folder: Path, models: Models) -> None:
@@ -199,7 +199,7 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
 
 
 def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
-    """Return what of a part's state would be neither saved nor trained, None where all is kept."""
+    """Describe the state of a part that would be lost or never trained; None if there is none."""
     if isinstance(part, nn.Module):
         what = "made a module, whose state is its parameters and buffers: leave remembers out"
         return what if part.remembers else None
@@ -220,6 +220,6 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
 def _trainable(*values: Any) -> Iterator[int]:
     """Yield the ids of the tensors that ask for a gradient: of modules, or values themselves."""
     for value in values:
-        for each in value.parameters() if isinstance(value, nn.Module) else (value,):
-            if isinstance(each, Tensor) and each.requires_grad:
-                yield id(each)
+        for tensor in value.parameters() if isinstance(value, nn.Module) else (value,):
+            if isinstance(tensor, Tensor) and tensor.requires_grad:
+                yield id(tensor)

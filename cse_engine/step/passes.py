@@ -72,7 +72,7 @@ class Encoded:
         logged: Takes the scalars that parts log.
         capture: Takes the gradients of the inputs.
         gradients: Those that augmenters ask for, by ``fresh`` and ``previous``.
-        off: Paths of augmenters that are off: the pass is for gradients of the inputs alone.
+        off: Paths of augmenters that are off: the pass is only for gradients of the inputs.
         local: Vectors of this process by view and level.
         vectors: The same over all processes, with gradient.
         levels: The same as transforms leave them.
@@ -217,18 +217,18 @@ class Passes:
         return encoded
 
     def _transformed(self, encoded: Encoded) -> Levels:
-        found = encoded.vectors
+        vectors = encoded.vectors
         with torch.autocast(self.device.type, enabled=False):
             for planned in self.assembly.composition.of("transform"):
                 level = cast(TransformOptions, planned.options).level
-                views = {view: levels[level] for view, levels in found.items() if level in levels}
+                views = {view: levels[level] for view, levels in vectors.items() if level in levels}
                 part = self.assembly.parts[planned.path]
                 changed = self.assembly.calls(part, "__call__", views, encoded.ctx)
-                found = {
+                vectors = {
                     view: {**levels, level: changed[view]} if view in changed else levels
-                    for view, levels in found.items()
+                    for view, levels in vectors.items()
                 }
-        return found
+        return vectors
 
     def _own_passes(self, encoded: Encoded) -> Iterator[tuple[PlannedPass, list[str]]]:
         """Yield one pass of each branch, and which of the branch's own views are there."""
@@ -372,7 +372,7 @@ class Passes:
     def backward(self, encoded: Encoded, objective: Objective) -> None:
         """Send the gradient back; chunk by chunk where the vectors are leaves.
 
-        A probe takes the gradient for the inputs alone, and no weight of the model gets one.
+        A probe takes the gradient only for the inputs, and no weight of the model gets one.
         """
         value, inputs_only = objective.value, bool(encoded.off)
         if value is None:

@@ -51,9 +51,9 @@ class KeysOnDevice:
     def of(self, owner: Tensor, slot: Tensor) -> RowKeys:
         """Return keys that are on the CPU, on the device."""
         keys = RowKeys(owner, slot)
-        for known, there in self._known:
+        for known, copy in self._known:
             if known.equal(keys):
-                return there
+                return copy
         moved = RowKeys(*(key.to(self.device, non_blocking=True) for key in (owner, slot)))
         self._known.append((keys, moved))
         return moved
@@ -95,8 +95,8 @@ def occurrences(keys: Tensor) -> Tensor:
 def align(views: Mapping[str, Embeddings]) -> dict[str, Embeddings]:
     """Return the rows that all views have, in the anchor's order: joined by key, not by place."""
     anchor = views["anchor"]
-    own = RowKeys(anchor.owner, anchor.slot)
-    if all(own.equal(RowKeys(view.owner, view.slot)) for view in views.values()):
+    base = RowKeys(anchor.owner, anchor.slot)
+    if all(base.equal(RowKeys(view.owner, view.slot)) for view in views.values()):
         return dict(views)
     keys = {name: number(view.owner, view.slot) for name, view in views.items()}
     common = keys["anchor"]
@@ -131,14 +131,14 @@ class Gathering:
         self, views: Mapping[Name, Mapping[str, Embeddings]]
     ) -> dict[Name, dict[str, Embeddings]]:
         """Return the vectors of views, by what names them and level, over all processes."""
-        found = {name: dict(levels) for name, levels in views.items()}
+        joined = {name: dict(levels) for name, levels in views.items()}
         if self.size == 1:
-            return found
-        places = [(name, level) for name, levels in found.items() for level in levels]
-        rows = [found[name][level] for name, level in places]
-        columns = [[each.vectors for each in rows], [each.length for each in rows]]
+            return joined
+        places = [(name, level) for name, levels in joined.items() for level in levels]
+        rows = [joined[name][level] for name, level in places]
+        columns = [[part.vectors for part in rows], [part.length for part in rows]]
         if self._counts is None:
-            columns += [[each.owner for each in rows], [each.slot for each in rows]]
+            columns += [[part.owner for part in rows], [part.slot for part in rows]]
             counts = distributed.row_counts(columns[0])
         else:
             counts = [self._counts] * len(rows)
@@ -151,8 +151,8 @@ class Gathering:
             start = sum(counts[place][: self.rank])
             mine = rows[place].vectors
             vectors = torch.cat([vectors[:start], mine, vectors[start + len(mine) :]])
-            found[name][level] = Embeddings(vectors, owner, slot, length)
-        return found
+            joined[name][level] = Embeddings(vectors, owner, slot, length)
+        return joined
 
 
 def join_chunks(
@@ -178,10 +178,10 @@ def rows_that_hold(
     and others do not.
     """
     columns = [[text == value for text in texts(name)] for name, value in wanted.items()]
-    held = [all(row) for row in zip(*columns, strict=True)]
-    if all(held):
+    fits = [all(row) for row in zip(*columns, strict=True)]
+    if all(fits):
         return batch
-    kept = torch.tensor(held, device=batch.owner.device)
+    kept = torch.tensor(fits, device=batch.owner.device)
     here = kept[batch.owner]
     place = here.cumsum(0) - 1
     some = some_anchors(batch, here.nonzero().squeeze(1))

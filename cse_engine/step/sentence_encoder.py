@@ -53,21 +53,21 @@ class SentenceEncoder:
 
         Where its encoder was loaded by name, the rest is that of the ``named`` model too.
         A head that it has no copy of is the online one, except where it has its own tokenizer: the
-        online heads were not trained on what that encoder makes. A head of its own alone stays.
+        online heads were not trained on what that encoder makes. A head that only it has stays.
         """
         if named is not None and branch.pooler is None:
             return replace(named, heads={**named.heads, **branch.heads}, slicer=self.slicer)
-        own = {
+        heads = {
             name: branch.heads.get(name, head)
             for name, head in self.heads.items()
             if name not in self.online_only and (branch.tokenizer is None or name in branch.heads)
         }
-        own |= {name: head for name, head in branch.heads.items() if name not in self.heads}
+        heads |= {name: head for name, head in branch.heads.items() if name not in self.heads}
         return replace(
             self,
             encoder=branch.encoder,
             pooler=branch.pooler or self.pooler,
-            heads=own,
+            heads=heads,
             tokenizer=branch.tokenizer or self.tokenizer,
         )
 
@@ -147,26 +147,26 @@ class SentenceEncoder:
                 embeddings without special tokens, detached.
             on_states: Is given the last states ``[T, H]`` of all tokens.
         """
-        there = tokens.to(device)
-        words = self.encoder.word_embeddings(there.ids)
+        moved = tokens.to(device)
+        words = self.encoder.word_embeddings(moved.ids)
         if on_words is not None:
             words = on_words(words)
         hidden = self.encoder(
             words,
-            there.positions,
+            moved.positions,
             tokens.offsets,
             on_input=on_input,
             layers=(*self.pooler.layers, 0) if input_level else self.pooler.layers,
-            read=None if on_states is not None else self.pooler.reads(there),
+            read=None if on_states is not None else self.pooler.reads(moved),
         )
         if on_states is not None:
             on_states(hidden.last)
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
-            pooled = self.pooler.pool(hidden, there)
+            pooled = self.pooler.pool(hidden, moved)
             said = self.pooler.dimension if self.encoder.hidden_size == self.width else None
-            _see_shape(self.pooler, "pool", pooled, there.rows, said)
-            raw = Embeddings(pooled, there.owner, there.slot, self._lengths(there), sentences)
+            _see_shape(self.pooler, "pool", pooled, moved.rows, said)
+            raw = Embeddings(pooled, moved.owner, moved.slot, self._lengths(moved), sentences)
             headed = self._headed(raw)
             levels = {self.row_level: headed}
             if self.slicer is not None:
@@ -176,7 +176,7 @@ class SentenceEncoder:
             if self.finished:
                 levels = {k: replace(v, vectors=self.finish(v.vectors)) for k, v in levels.items()}
         if input_level:
-            levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), there, levels[SENTENCE])
+            levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), moved, levels[SENTENCE])
         return levels
 
     def finish(self, vectors: Tensor) -> Tensor:
@@ -271,8 +271,8 @@ class SentenceEncoder:
 
 def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:
     """Yield the rows of each encoder call: of like length, ``at_once`` of the ``[N]`` tokens."""
-    for own in torch.split(torch.arange(len(cost)), block or max(1, len(cost))):
-        rows = own[torch.argsort(cost[own], stable=True)]
+    for places in torch.split(torch.arange(len(cost)), block or max(1, len(cost))):
+        rows = places[torch.argsort(cost[places], stable=True)]
         sums = torch.cumsum(cost[rows], 0)
         start = 0
         while start < len(rows):
@@ -284,7 +284,7 @@ def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterato
 
 
 def tokens_at_once(device: torch.device) -> int:
-    """Return how many tokens an encoder call without gradient takes on a device.
+    """Return the number of tokens for an encoder call without gradient on a device.
 
     On a CPU in fp32 so few that what a layer makes of them stays in the caches. In bf16 every call
     casts the weights again, and a GPU is idle between small calls: more of them.
@@ -309,10 +309,10 @@ def _see_shape(part: Any, method: str, vectors: Tensor, rows: int, dimension: ob
     """Refuse vectors that are not one for each row, or not of the dimension that was announced."""
     wanted = vectors.shape[-1] if dimension is None else dimension
     if vectors.shape != (rows, wanted):
-        found = f"promised [{rows}, {wanted}], returned {list(vectors.shape)}"
+        what = f"promised [{rows}, {wanted}], returned {list(vectors.shape)}"
         if vectors.shape[:-1] == (rows,):
-            found += f": {type(part).__name__}.dimension says {wanted}"
-        raise PartError(part, method, found)
+            what += f": {type(part).__name__}.dimension says {wanted}"
+        raise PartError(part, method, what)
 
 
 def _without_source(content: TokenBatch, slices: TokenBatch) -> TokenBatch:
@@ -326,8 +326,8 @@ def _without_source(content: TokenBatch, slices: TokenBatch) -> TokenBatch:
     first = source[slices.offsets[:-1]]
     last = source[slices.offsets[1:] - 1].masked_fill(slices.lengths == 0, -1)
     row = content.row_of_token()
-    own = (content.source >= first[row]) & (content.source <= last[row])
-    return replace(content, source=content.source.masked_fill(~own, -1))
+    inside = (content.source >= first[row]) & (content.source <= last[row])
+    return replace(content, source=content.source.masked_fill(~inside, -1))
 
 
 def _mean_inputs(states: Tensor, tokens: TokenBatch, sentences: Embeddings) -> Embeddings:

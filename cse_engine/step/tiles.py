@@ -50,11 +50,11 @@ class TiledNegatives(Negatives):
 
 
 def in_tiles(batch: Batch, most: int, make: Make) -> Negatives:
-    """Return what ``make`` makes of all anchors of a batch, in tiles where there are many pairs.
+    """Apply ``make`` to all anchors of a batch, in tiles where there are many pairs.
 
     ``make`` returns the negatives of a slice of the anchors, at most ``most`` of them: where that
     is few enough they are not counted. Weights with a gradient are made at once: a process would
-    have it for its own anchors alone.
+    have it only for its own anchors.
     """
     anchors = len(batch.anchors)
     if anchors * most <= PAIRS:
@@ -65,15 +65,15 @@ def in_tiles(batch: Batch, most: int, make: Make) -> Negatives:
     rank, size = rank_and_size()
     if len(batch.rows) < size:  # a process without rows has no backward pass
         rank, size = 0, 1
-    shares = [share(anchors, each, size) for each in range(size)]
+    shares = [share(anchors, process, size) for process in range(size)]
     counts = [[stop - start for start, stop in shares]]
     rows = max(PAIRS // len(columns), 1)
     tiles = Tiles(
         of=make,
         all=tuple(_slices(0, anchors, rows)),
         own=tuple(_slices(*shares[rank], rows)),
-        gathered=lambda found: found if size == 1 else gather([found], counts)[0],
-        summed=lambda found: found if size == 1 else all_reduce_total(found),
+        gathered=lambda part: part if size == 1 else gather([part], counts)[0],
+        summed=lambda part: part if size == 1 else all_reduce_total(part),
     )
     made = {name: v for name, v in vars(columns).items() if name not in ("mask", "log_weights")}
     return TiledNegatives(**made, tiles=tiles)

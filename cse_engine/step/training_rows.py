@@ -68,15 +68,15 @@ class TrainingRows:
         self.make_vectors = lambda table, encoder, make: make()
         if base is not None:
             self.make_table, self.make_vectors = base.make_table, base.make_vectors
-        own: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
-        if pairs is None or isinstance(own, np.ndarray):
-            self.corpus_row = torch.from_numpy(own.astype(np.int64))  # a copy
+        text: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
+        if pairs is None or isinstance(text, np.ndarray):
+            self.corpus_row = torch.from_numpy(text.astype(np.int64))  # a copy
             text_ids, documents, first = corpus.text_ids, corpus.documents, 0
         else:
             first = number * _ROUND
-            self.corpus_row = torch.arange(len(own)) + first
+            self.corpus_row = torch.arange(len(text)) + first
             documents = None if (d := pairs.get("document")) is None else _first_places(d)
-            text_ids = _first_places(own)
+            text_ids = _first_places(text)
         ids = torch.from_numpy(text_ids)
         known = (
             torch.tensor(-1).expand_as(ids) if documents is None else torch.from_numpy(documents)
@@ -92,8 +92,8 @@ class TrainingRows:
         """Return the names of the columns."""
         if self.pairs is None:
             return tuple(self.corpus.names)
-        own = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
-        return tuple(dict.fromkeys([*self.pairs, *own]))
+        names = self.corpus.names if isinstance(self.pairs["text"], np.ndarray) else ()
+        return tuple(dict.fromkeys([*self.pairs, *names]))
 
     def tokenise(
         self, column: str, tokenizer: Tokenizer, reporter: Reporter | None = None
@@ -127,16 +127,16 @@ class TrainingRows:
         if column not in self._values:
             source = self._source(column)
             if isinstance(source, tuple):
-                found = self.corpus.values(source[0], kind)[source[1]]
+                numbers = self.corpus.values(source[0], kind)[source[1]]
             else:
                 where = f"round {self.number}"
-                found = _numbers(source, kind, column, where)
-            made = torch.from_numpy(found)
+                numbers = _numbers(source, kind, column, where)
+            made = torch.from_numpy(numbers)
             self._values[column] = made.float() if made.is_floating_point() else made
         return self._values[column]
 
     def _source(self, column: str) -> tuple[str, NDArray[Any]] | Sequence[str]:
-        """Return which column and rows of the corpus a column is of, or the round's own texts."""
+        """Return a column's source: a column and rows of the corpus, or the round's own texts."""
         if self.pairs is not None and column not in self.columns:
             raise CseError(
                 f"a round of texts of its own has no column {column!r}, only "
@@ -201,12 +201,12 @@ class Batches:
         epoch, number = divmod(step, self.per_epoch)
         if self._order[0] != epoch:
             place = torch.device("cpu"), self.seed, self.number, "order", epoch
-            found = None
+            order = None
             if self.arrange is not None:
-                found = self.arrange(self.size, lambda name: generator(*place, name))
-            if found is None and self.shuffle:
-                found = torch.randperm(self.rows, generator=generator(*place))
-            self._order = epoch, torch.arange(self.rows) if found is None else found
+                order = self.arrange(self.size, lambda name: generator(*place, name))
+            if order is None and self.shuffle:
+                order = torch.randperm(self.rows, generator=generator(*place))
+            self._order = epoch, torch.arange(self.rows) if order is None else order
         return self._order[1][number * self.size : (number + 1) * self.size]
 
 

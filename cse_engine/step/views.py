@@ -146,7 +146,7 @@ class ViewBuilder:
         return changed
 
     def unchanged(self) -> Mapping[str, int]:
-        """Return how often each augmenter that never changed anything was called."""
+        """Count the calls of each augmenter that never changed anything."""
         return {path: count for path, count in self._same.items() if count > 0}
 
     def _views(self, ctx: Context) -> list[View]:
@@ -169,8 +169,8 @@ class ViewBuilder:
     def _content(self, view: View, ctx: Context, encoder: SentenceEncoder) -> TokenBatch:
         augmenters, tokenizer = self._of(view.name, "text"), self._tokenizer(view.name, encoder)
         texts = view.texts
-        own = encoder.tokenizer is self.assembly.online.tokenizer
-        if view.tokens is not None and own and (texts is None or not augmenters):
+        same = encoder.tokenizer is self.assembly.online.tokenizer
+        if view.tokens is not None and same and (texts is None or not augmenters):
             return replace(view.tokens, owner=torch.arange(view.tokens.rows))
         if texts is None:
             column = self.column(view.name)
@@ -183,10 +183,10 @@ class ViewBuilder:
 
     def _tokenizer(self, view: str, encoder: SentenceEncoder) -> Tokenizer:
         """Return a branch's tokenizer, the run's own with the prompt of a view that has one."""
-        planned, own = self.assembly.composition.view(view), self.assembly.online.tokenizer
-        if planned is None or encoder.tokenizer is not own:  # another model has prompts of its own
+        planned, online = self.assembly.composition.view(view), self.assembly.online.tokenizer
+        if planned is None or encoder.tokenizer is not online:  # another model has its own prompts
             return encoder.tokenizer
-        return own.with_prompt(planned.prompt)
+        return online.with_prompt(planned.prompt)
 
     def known(self, view: View, branch: str, index: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return vectors ``[b, D]`` and lengths ``[b]`` of rows by a branch that keeps them.
