@@ -104,8 +104,8 @@ class TextEncoder:
     ) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """Yield texts, ``size`` for each process at a time, with their vectors ``[N, D]``."""
         rest, size = iter(texts), size or BLOCK
-        while held := list(islice(rest, size * (1 + helpers()))):
-            yield held, self(held, size, role)
+        while block := list(islice(rest, size * (1 + helpers()))):
+            yield block, self(block, size, role)
 
     @property
     def note(self) -> str | None:
@@ -169,7 +169,7 @@ def _sliced(
     begin = positions_of(offsets_of(counts)) * longest
     lengths = (total[text] - begin).clamp_max(longest)
     slices = TokenTable(whole.ids, whole.word, offsets_of(lengths))
-    blocks = None if block is None else [int(own.sum()) for own in torch.split(counts, block)]
+    blocks = None if block is None else [int(part.sum()) for part in torch.split(counts, block)]
     with model.precision.autocast():
         vectors = encoder.encode_table(
             slices, model.device, batch_tokens, block=blocks, shared=shared
@@ -206,5 +206,5 @@ def similarities(
         distances = cdist(asked, vectors, "cityblock" if kind == "manhattan" else kind)
         return -distances.astype(np.float32)
     if kind == "cosine":
-        asked, vectors = (unit(each).astype(np.float32) for each in (asked, vectors))
+        asked, vectors = (unit(side).astype(np.float32) for side in (asked, vectors))
     return asked @ vectors.T

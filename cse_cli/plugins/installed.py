@@ -149,8 +149,8 @@ def installed(context: typer.Context) -> Installed:
 
 def about(found: Registered[Any], field: str) -> dict[str, Any]:
     """Return what a record is, with one field of its own, and who brings it, as for JSON."""
-    own = {"name": found.name, "summary": found.spec.summary, field: getattr(found.spec, field)}
-    return {**own, "distribution": found.distribution, "version": found.version}
+    entry = {"name": found.name, "summary": found.spec.summary, field: getattr(found.spec, field)}
+    return {**entry, "distribution": found.distribution, "version": found.version}
 
 
 def facts(info: PluginInfo) -> dict[str, Any]:

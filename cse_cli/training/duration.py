@@ -56,9 +56,9 @@ def duration(
     assert facts.hidden is not None and facts.layers is not None and facts.steps is not None
     # Twelve square matrices a layer, and a product and a sum for each number in them.
     forward = 24 * facts.layers * facts.hidden**2 * lengths.tokens
-    passes = sum(len(each.views) * (3 if each.gradient else 1) for each in composition.passes)
+    passes = sum(len(item.views) * (3 if item.gradient else 1) for item in composition.passes)
     speed = SHARE * _speed(facts.hidden, train.threads)
-    texts = sum(each.size for each in sets.values()) * (times or 0)
+    texts = sum(dev.size for dev in sets.values()) * (times or 0)
     steps = facts.steps * train.batch_size * passes
     return Duration(forward * steps / speed, forward * texts / speed)
 

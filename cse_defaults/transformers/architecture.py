@@ -107,8 +107,8 @@ def layer_depths(model: PreTrainedModel) -> dict[str, int]:
             inside[name] = len(blocks) - 1 - blocks[id(module)]
     embeddings = {id(parameter) for parameter in embedding_layer(model).parameters()}
     for name, parameter in model.named_parameters():
-        own = [above for start, above in inside.items() if name.startswith(f"{start}.")]
-        depth[name] = own[0] if own else len(blocks) if id(parameter) in embeddings else 0
+        counts = [above for start, above in inside.items() if name.startswith(f"{start}.")]
+        depth[name] = counts[0] if counts else len(blocks) if id(parameter) in embeddings else 0
     return depth
 
 

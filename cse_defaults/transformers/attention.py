@@ -60,8 +60,8 @@ class LengthClass:
             elif window is not None:
                 near = back.abs() < window
                 # A padded query may see nothing at all near it; its own place keeps it finite.
-                own = torch.eye(self.longest, dtype=torch.bool, device=device)
-                seen = near[None, None] if seen is None else (near & seen) | own
+                itself = torch.eye(self.longest, dtype=torch.bool, device=device)
+                seen = near[None, None] if seen is None else (near & seen) | itself
             self._bias[key] = None
             if seen is not None:
                 bias = torch.zeros(seen.shape, dtype=dtype, device=device)
