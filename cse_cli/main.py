@@ -183,7 +183,7 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
 
 
 def _place(name: str | None, panel: Any) -> tuple[int, int]:
-    """Return where help lists a command: by its panel, in it what everybody needs first."""
+    """Return the sort key of a command in help: its panel, then the most used commands first."""
     panels, names = [*Panel], ("train", "eval", "encode", "index", "search")
     return (
         panels.index(panel) if panel in panels else len(panels),
@@ -208,7 +208,7 @@ def without_types(command: Any) -> Any:
 
 
 def _process_value(parameter: Any, process: Callable[..., Any], context: Any, value: Any) -> Any:
-    """Return what a parameter holds; for one that is not given typer needs no pydantic."""
+    """Return the value of a parameter; one that is not given needs no pydantic in typer."""
     if value is not None or parameter.required:
         return process(context, value)
     value = () if parameter.multiple or parameter.nargs == -1 else None
@@ -289,7 +289,7 @@ def _unknown_flags(
 
 
 def _of_other_trainers(flag: str) -> str | None:
-    """Return what cse calls a flag of another trainer."""
+    """Translate a flag of another trainer to the one of cse."""
     import tomllib
     from pathlib import Path
 
@@ -315,7 +315,7 @@ def _in_our_names(error: CseError) -> CseError:
 
 
 def _close_flag(flag: str, known: set[str]) -> str | None:
-    """Return what is like an unknown flag: one of the command, or a core option by its name."""
+    """Return the flag closest to an unknown one: of the command, or a core option by its name."""
     from difflib import get_close_matches
 
     from cse_cli.options.paths import option_paths

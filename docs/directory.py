@@ -57,7 +57,7 @@ def newest_wheel(files: list[DistributionPackage]) -> DistributionPackage | None
 
 
 def read(project: str, wheel: DistributionPackage) -> Plugin | None:
-    """Return what a wheel says of itself, None where it brings nothing to ``cse``."""
+    """Read the metadata of a wheel, None where it brings nothing to ``cse``."""
     with RemoteZip(wheel.url) as archive:
         files = {name.partition(".dist-info/")[2]: name for name in archive.namelist()}
         if "entry_points.txt" not in files:

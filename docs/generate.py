@@ -74,7 +74,7 @@ def kinds_table() -> str:
 
 
 def capabilities_table() -> str:
-    """Return what ``requires`` and ``provides`` may hold."""
+    """Return the table of values for ``requires`` and ``provides``."""
     forms = [f"{prefix}:NAME" for prefix in sorted(capabilities.CAPABILITY_PREFIXES)]
     forms += sorted(capabilities.CAPABILITIES)
     meaning = {**capabilities.CAPABILITY_PREFIXES, **capabilities.CAPABILITIES}
@@ -120,7 +120,7 @@ def packages_table() -> str:
 
 
 def columns_table() -> str:
-    """Return what columns are called in files."""
+    """Return the table of column names in files."""
     rows = [[f"`{name}`", ", ".join(known)] for name, known in KNOWN_COLUMNS.items()]
     beside: dict[str, list[str]] = {}
     for text, partners in PARTNERS.items():

@@ -156,7 +156,7 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _behind(text: str) -> str:
-    """Return what follows a section's entries, free text again."""
+    """Return the free text after a section's entries."""
     lines = text.split("\n")
     start = next((n for n, line in enumerate(lines) if line and line[0] != " "), len(lines))
     return "\n\n" + "\n".join(lines[start:]) if start < len(lines) else ""
@@ -382,7 +382,7 @@ def _named(module: str, names: Sequence[str]) -> list[ast.stmt]:
 
 
 def _in_a_line(node: ast.stmt) -> str:
-    """Return what a class or a function is for, the first line of its docstring."""
+    """Return the purpose of a class or a function, the first line of its docstring."""
     assert isinstance(node, ast.ClassDef | ast.FunctionDef)
     methods_of = methods(node) if isinstance(node, ast.ClassDef) else []
     names = ", ".join(

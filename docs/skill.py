@@ -45,7 +45,7 @@ def commands() -> str:
 
 
 def mistakes() -> str:
-    """Return what each mistake prints: the last of its errors."""
+    """Return the output of each mistake: the last of its errors."""
     lines = []
     for mistake in MISTAKES:
         printed = io.StringIO()

@@ -84,7 +84,7 @@ def list_data(
 
 
 def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
-    """Return where the files of each suite are, None for what is not there."""
+    """Locate the files of each suite, None for those that are missing."""
     paths: dict[str, Mapping[str, Path | None]] = {}
     broken: list[CseError] = []
     for suite in plugins.suites:

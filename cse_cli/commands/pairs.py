@@ -51,7 +51,7 @@ def show_pairs(
 
 
 def _round(stored: StoredRun, number: int, document: str | None, rows: int) -> dict[str, Any]:
-    """Return what a round paired: one document's clusters, or its first pairs."""
+    """Describe the pairs of a round: one document's clusters, or its first pairs."""
     import numpy as np
 
     if document is not None:

@@ -85,7 +85,7 @@ def _part(record: Record) -> dict[str, Any]:
 
 
 def _capabilities(record: Any, field: str) -> list[str] | None:
-    """Return what a part provides or requires by default; None where an option must be set."""
+    """List the capabilities of a part by default; None where an option must be set."""
     from cse_core.capabilities import parse_needs
 
     options = record.default_options()

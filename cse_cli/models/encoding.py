@@ -68,7 +68,7 @@ class TextEncoder:
 
     @property
     def similarity(self) -> SimilarityName:
-        """Return what the model's vectors are compared by."""
+        """Return the similarity that compares the model's vectors."""
         return self._model.similarity
 
     def with_role(self, role: Role) -> Callable[[Sequence[str]], NDArray[np.float32]]:
@@ -109,7 +109,7 @@ class TextEncoder:
 
     @property
     def note(self) -> str | None:
-        """Return what to say of texts that were cut or not understood; None where all were read."""
+        """Describe the texts that were cut or not understood; None where all were read."""
         unknown = unknown_line(self.unknown, self.tokens, self._model.name)
         if not self.cut:
             return unknown or None
@@ -181,7 +181,7 @@ def _sliced(
 
 
 def slice_length(encoder: SentenceEncoder) -> int:
-    """Return how many content tokens a row of ``max_length`` takes beside what wraps them."""
+    """Count the content tokens that fit in a row of ``max_length`` beside its special tokens."""
     longest = encoder.max_length
     if encoder.slicer is None:
         longest = min(longest, encoder.encoder.max_positions)
@@ -193,7 +193,7 @@ def slice_length(encoder: SentenceEncoder) -> int:
 def similarities(
     kind: SimilarityName, asked: NDArray[np.float32], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return how near vectors ``[queries, D]`` and ``[texts, D]`` are, ``[queries, texts]``.
+    """Compare vectors ``[queries, D]`` and ``[texts, D]``, giving ``[queries, texts]``.
 
     More is nearer: distances are negative.
     """

@@ -116,7 +116,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def helpers() -> int:
-    """Return how many other processes help with this command."""
+    """Count the other processes that help with this command."""
     if _team.together is None:
         return 0
     from cse_engine.runtime.distributed import rank_and_size

@@ -115,7 +115,7 @@ class Commands:
         return bool(first.intersection(words[:1])) or self.chosen(words) is not None
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Return what a command's record names for Python; some are for the shell alone."""
+        """Load the Python function of a command; some are for the shell only."""
         from cse_core.loading import load_factory
 
         spec = self.chosen(name.split())
@@ -146,7 +146,7 @@ class Commands:
             holder.command(last, epilog=example)(function)
 
     def missing(self, path: str) -> str:
-        """Return how to get a command that is not there, or an empty text."""
+        """Explain how to get a missing command, or return an empty text."""
         from cse_cli.plugins.directory import known_commands
 
         left_out = {command.name: f"it is left out by {command.blocked_by}" for command in self.all}
@@ -177,7 +177,7 @@ class Commands:
 def _holder(
     app: typer.Typer, name: str, panel: str, help_: str
 ) -> tuple[typer.Typer, str, str | None]:
-    """Return what takes a command, its last word, and its heading there."""
+    """Return the app that takes a command, its last word, and its heading in that app."""
     *groups, last = name.split()
     for number, group in enumerate(groups):
         app = _group(app, group, panel if number == 0 else "", help_)

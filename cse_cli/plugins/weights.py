@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def planned_weights(
     composition: Composition, plugins: Installed
 ) -> tuple[tuple[int, int] | None, dict[str, int]]:
-    """Return what trains of an encoder with an adapter, and of losses on token states by path.
+    """Count the trained weights of an adapted encoder, and of losses on token states by path.
 
     Of the encoder that is how many weights train and how many it has with those of its adapter;
     None without one. Where nothing is known of the model, that and no losses.

@@ -118,7 +118,7 @@ def counted_tokens(model: str, registry: Registry, texts: Sequence[str]) -> list
 
 
 def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, Any]:
-    """Return how many tokens of a model the texts have, special tokens counted.
+    """Count the tokens of the texts for a model, special tokens included.
 
     ``shares`` has the percentage of rows in each range of ``TOKENS``, and of longer ones.
     """
@@ -173,7 +173,7 @@ class Lengths:
 
 
 def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
-    """Return what is cut; None where the data was not read or the tokenizer is not here."""
+    """Measure the cut texts; None where the data was not read or the tokenizer is not here."""
     if composition.read is None:
         return None
     corpus = plugins.read(composition.data).corpus(composition.needed_columns)

@@ -72,7 +72,7 @@ class Place(_Table):
 
     @property
     def pin(self) -> str:
-        """Return what pins the content, in words."""
+        """Describe what pins the content."""
         revision = f"revision {self.revision}" if self.revision else "first fetch"
         return "published checksum" if self.sha256 else revision
 
@@ -150,7 +150,7 @@ class Web:
     _dead: dict[str, str] = field(default_factory=dict)
 
     def get(self, url: str) -> bytes:
-        """Return what is at an address.
+        """Download the content of an address.
 
         Raises:
             Unreachable: If it is not there, or its host does not answer.
@@ -280,7 +280,7 @@ def _changed(name: str, what: str) -> CseError:
 
 
 def _converted(file: SourceFile, raw: dict[str, bytes]) -> tuple[int, bytes]:
-    """Return how many rows a file has, and its text."""
+    """Return the number of rows of a file, and its text."""
     reader = load_factory(file.reader, where=file.name)
     try:
         lines = list(_lines(file, reader(raw, **file.options)))

@@ -176,7 +176,7 @@ def _stdin() -> Iterator[str]:
 
 
 def unknown_line(unknown: int, tokens: int, model: str) -> str:
-    """Return what to say of tokens that a vocabulary lacks, nothing of one in twenty at most."""
+    """Describe the tokens that a vocabulary lacks; empty if they are one in twenty at most."""
     if unknown <= tokens / 20:
         return ""
     share = f"{100 * unknown / tokens:.0f} % of the tokens are unknown to {truncate(model, 200)}"

@@ -45,7 +45,7 @@ class Duration:
 def duration(
     composition: Composition, lengths: Lengths | None, sets: Mapping[str, DevSet], times: int | None
 ) -> Duration | None:
-    """Return how long a run takes whose dev sets are scored so many times.
+    """Estimate the duration of a run whose dev sets are scored so many times.
 
     None on a GPU, or where its size is not known.
     """
@@ -64,7 +64,7 @@ def duration(
 
 
 def _speed(hidden: int, threads: int | None) -> float:
-    """Return how many operations a second a product of matrices makes."""
+    """Measure the operations per second of a matrix product."""
     import numpy as np
 
     rows, matrix = np.ones((512, hidden), np.float32), np.ones((hidden, 4 * hidden), np.float32)

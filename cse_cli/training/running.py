@@ -249,7 +249,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
 
 
 def beside_start(score: float, start: float | None) -> str:
-    """Return what a dev score says beside that before the first step, to two decimals."""
+    """Compare a dev score with the one before the first step, to two decimals."""
     if start is None:
         return ""
     if f"{score:.2f}" == f"{start:.2f}":
@@ -260,7 +260,7 @@ def beside_start(score: float, start: float | None) -> str:
 
 
 def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:
-    """Return what came of the run, with everything that was printed meanwhile."""
+    """Return the outcome of the run as JSON, with everything that was printed meanwhile."""
     return {
         "run": str(folder),
         **asdict(outcome),

@@ -137,7 +137,7 @@ class StoredRun:
         return [(number, step) for number, step in places]
 
     def state(self, part: str, step: int | None = None) -> dict[str, Any]:
-        """Return what a part's ``state_dict`` was at a checkpoint.
+        """Return the ``state_dict`` of a part at a checkpoint.
 
         Args:
             part: Its path, such as ``negatives.queue``.

@@ -203,7 +203,7 @@ def check_auto(out: Path | None, force: bool) -> None:
 def check_same(
     composition: Composition, path: Path, registry: Registry
 ) -> Literal["", "begun", "finished"]:
-    """Return what became of the run in a folder, empty without one; refuse other settings."""
+    """Return the state of the run in a folder, empty without one; refuse other settings."""
     from cse_cli.training.resolving import with_absolute_paths
     from cse_engine.run.recipe_file import dump_recipe
     from cse_engine.run.run_folder import RunFolder

@@ -56,7 +56,7 @@ _UNSPACED = re.compile(
 
 
 def kind_of(values: Sequence[str]) -> ColumnKind:
-    """Return what values look like: labels recur, ids are single words with more than letters."""
+    """Guess the kind of values: labels recur, ids are single words with more than letters."""
     if values and all(map(NUMBER.fullmatch, values)):
         return "number"
     distinct, many = len(set(values)), len(values) >= _MANY
@@ -214,11 +214,11 @@ def match_columns(
     return ordered(columns, views)
 
 
-def check_named(asked: Mapping[str, str], tables: Sequence[Mapping[str, str]]) -> None:
+def check_named(asked: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> None:
     """Refuse ``data.columns`` that name a column which none of the sources has."""
     for target, name in asked.items():
-        if not any(columns.get(target) == name for columns in tables):
-            known = dict.fromkeys(name for columns in tables for name in columns.values())
+        if not any(columns.get(target) == name for columns in found):
+            known = dict.fromkeys(name for columns in found for name in columns.values())
             what, hint = f"no file has a column {name}", f"the columns are: {listed(list(known))}"
             raise CseError(what, where=f"data.columns.{target}", hint=hint)
 

@@ -255,7 +255,7 @@ def _pieces(paragraph: str) -> Iterator[str]:
 
 
 def _size(text: str) -> float:
-    """Return how many words a text has, about."""
+    """Estimate the number of words of a text."""
     return len(text) / _WRITTEN_TOGETHER if lacks_word_spaces([text]) else len(text.split())
 
 

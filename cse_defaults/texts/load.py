@@ -338,7 +338,7 @@ def _is_filled(column: pa.ChunkedArray) -> bool:
 
 
 def _kind(column: pa.ChunkedArray) -> ColumnKind:
-    """Return what a column holds, by values that are not blank, spread evenly over it."""
+    """Guess the kind of a column from values that are not blank, spread evenly over it."""
     if is_lists(column):
         return "lists"
     step = max(1, len(column) // _SAMPLE)

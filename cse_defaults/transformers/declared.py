@@ -39,7 +39,7 @@ class _Dense(BaseModel):
 
 
 def declared(path: Path, name: str) -> Declared:
-    """Return what sentence-transformers' files of a model's folder say of how it encodes.
+    """Read the encoding settings from the sentence-transformers files of a model's folder.
 
     A folder without them has its tokenizer's length.
     """
@@ -83,7 +83,7 @@ def _check_arguments(values: dict[str, Any], file: Path) -> None:
 
 
 def _length(encoder: Path, name: str, saved: bool) -> int | None:
-    """Return how many tokens a row has, from where sentence-transformers keeps it.
+    """Read the length of a row in tokens from where sentence-transformers keeps it.
 
     Older versions keep it in a file of their own, newer ones (6.2 does) with the tokenizer.
     """

@@ -230,7 +230,7 @@ class PackedEncoder(Encoder):
         return layer if agrees else None
 
     def _agrees(self, evidence: Evidence, *, alone: bool = False) -> bool:
-        """Return whether the present layout gives the model's own output ``[T, H]``."""
+        """Check whether the present layout gives the model's own output ``[T, H]``."""
         expected, ids, lengths = evidence
         offsets = torch.tensor([0, *lengths]).cumsum(0)
         positions = torch.cat([torch.arange(length) for length in lengths]).to(ids.device)

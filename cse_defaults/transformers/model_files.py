@@ -99,7 +99,7 @@ def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
 
 
 def facts_of_files(name: str, files: Mapping[str, dict[str, Any]]) -> RunInfo:
-    """Return what JSON files of a model, by name, say of it; None what they do not."""
+    """Read the facts of a model from its JSON files by name; None for those they lack."""
     config = files.get("config.json", {})
     family = config.get("model_type")
     hidden = _whole(config, "hidden_size", "dim", "d_model", "n_embd")
@@ -124,7 +124,7 @@ def facts_of_files(name: str, files: Mapping[str, dict[str, Any]]) -> RunInfo:
 
 
 def _causal(config: Mapping[str, Any]) -> bool:
-    """Return whether a model reads in one direction, as far as its configuration says it."""
+    """Check whether a model reads in one direction, as far as its configuration says."""
     heads = config.get("architectures")
     continues = isinstance(heads, list) and any(str(h).endswith(_CONTINUES) for h in heads)
     if config.get("model_type") in DECODERS or continues:

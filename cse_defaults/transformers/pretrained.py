@@ -155,7 +155,7 @@ def check_weights(folder: Path, config: Any) -> None:
         names = set(map(str, named.values())) if isinstance(named, dict) else {"nothing"}
         files = [folder / Path(name).name for name in sorted(names)]
         wrong = [name for name in names if not name.endswith(".safetensors") or "/" in name]
-        if wrong or (wrong := [name.name for name in files if not name.is_file()]):
+        if wrong or (wrong := [path.name for path in files if not path.is_file()]):
             what = f"{index.name} names {wrong[0]}, which is not a safetensors file of the folder"
             hint = "copy the whole model folder again, or convert pickled weights to safetensors"
             raise CseError(what, where=WHERE, value=str(folder), hint=hint)

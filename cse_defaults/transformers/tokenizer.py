@@ -146,7 +146,7 @@ class TextTokenizer:
         ]
 
     def _encodings(self, texts: list[str], longest: int | None) -> list[Any]:
-        """Return what the tokenizer itself makes of texts.
+        """Encode texts with the tokenizer itself.
 
         Calling the Hugging Face tokenizer does the same and then copies every row into lists that
         nobody reads, in one thread.
