@@ -81,9 +81,9 @@ def _check_not_read(path: Path, where: str, inputs: Iterable[object]) -> None:
 def _names(text: str, path: Path) -> bool:
     """Tell whether a word of a command line names a file: whole, or behind a flag."""
     for name in {text, text[2:] if text[:1] == "-" else text, *_APART.split(text)}:
-        typed = os.path.expanduser(name)
+        full = os.path.expanduser(name)
         with suppress(OSError, ValueError):  # any text may stand there
-            if os.path.abspath(typed) == os.path.abspath(path) or os.path.samefile(typed, path):
+            if os.path.abspath(full) == os.path.abspath(path) or os.path.samefile(full, path):
                 return True
     return False
 
