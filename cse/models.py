@@ -126,10 +126,10 @@ class Model:
         from cse_engine.compose.composition import PlannedPart
         from cse_engine.step.part_factory import PartFactory
 
-        found = self._plugins.registry.find("metric", name)
+        record = self._plugins.registry.find("metric", name)
         online = self.loaded.sentence_encoder
         make = PartFactory(online.encoder, online.tokenizer, self.loaded.device)
-        return cast("Metric", make(PlannedPart.of(found), online.encoder.hidden_size))
+        return cast("Metric", make(PlannedPart.of(record), online.encoder.hidden_size))
 
     def __repr__(self) -> str:
         device = self.loaded.device
@@ -193,5 +193,5 @@ def evaluate(*models: str | PathLike[str], **options: Any) -> dict[str, Any]:
     for name in ("pairs", "labelled", "documents"):
         if options.get(name) is not None:
             options[name] = files_of(options[name], name)
-    found: dict[str, Any] = function(plugins, [fspath(model) for model in models], **options)
-    return found
+    result: dict[str, Any] = function(plugins, [fspath(model) for model in models], **options)
+    return result

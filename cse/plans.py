@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what reading the data noticed, and the parts warn of."""
+        """Return the warnings of the data and of the parts."""
         from cse_cli.training.plan import warnings_of
 
         return tuple(warnings_of(self.composition))

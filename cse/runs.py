@@ -58,7 +58,7 @@ class Run:
         return evaluate(self.folder, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``cse train --json`` prints."""
+        """Return the output of ``cse train --json``."""
         from cse_cli.training.running import outcome_json
 
         return outcome_json(self.outcome, self.folder, self)

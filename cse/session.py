@@ -236,7 +236,7 @@ class Session:
         return self._prepared.assembly.encoders[branch].encoder
 
     def tokenizer(self, branch: str = "online") -> Tokenizer:
-        """Return what tokenises the texts that a branch encodes."""
+        """Return the tokenizer of a branch."""
         return self._prepared.assembly.encoders[branch].tokenizer
 
     def checkpoint(self, path: File) -> None:

@@ -140,9 +140,9 @@ def files_of(given: Any, where: str) -> list[str]:
     if 2 * len(names) > len(items):
         return [os.fspath(item) for item in items]
     files = (name for name in names if unpacked(name).endswith(ENDINGS) or os.path.exists(name))
-    if there := next(files, None):
+    if file := next(files, None):
         hint = "give files, or texts and rows, not both"
-        raise CseError("is the name of a file among texts", where=where, value=there, hint=hint)
+        raise CseError("is the name of a file among texts", where=where, value=file, hint=hint)
     rows = ((f"{where}, row {n}", _row(item, where, n)) for n, item in enumerate(items, 1))
     return [_kept(join_tables(list(record_tables(rows, Wanted(), Seen()))), where)]
 

@@ -153,8 +153,8 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
     def add(panel: Panel, *names: str) -> None:
         for name in names:
             if only in (None, name):
-                own = name.replace("-", "_")
-                function = getattr(import_module(f"cse_cli.commands.{own}"), own)
+                module = name.replace("-", "_")
+                function = getattr(import_module(f"cse_cli.commands.{module}"), module)
                 if name == "train":
                     function = choosing.with_help(function, words, installed, topic)
                 example = f"Example: {_EXAMPLES[name]}" if name in _EXAMPLES else None
@@ -178,12 +178,12 @@ def build_app(words: Sequence[str], installed: Installed, topic: str | None = No
         installed.commands.add_chosen(app, chosen, function)
     else:
         installed.commands.add_lines(app, only)
-    app.registered_commands.sort(key=lambda each: _place(each.name, each.rich_help_panel))
+    app.registered_commands.sort(key=lambda command: _place(command.name, command.rich_help_panel))
     return app
 
 
 def _place(name: str | None, panel: Any) -> tuple[int, int]:
-    """Return where help lists a command: by its panel, in it what everybody needs first."""
+    """Return the sort key of a command in help: its panel, then the most used commands first."""
     panels, names = [*Panel], ("train", "eval", "encode", "index", "search")
     return (
         panels.index(panel) if panel in panels else len(panels),
@@ -193,8 +193,8 @@ def _place(name: str | None, panel: Any) -> tuple[int, int]:
 
 def without_types(command: Any) -> Any:
     """Return a command whose help, with its subcommands', shows no type of switches, arguments."""
-    for each in getattr(command, "commands", {}).values():
-        without_types(each)
+    for inner in getattr(command, "commands", {}).values():
+        without_types(inner)
     help_ = command.get_help_option(typer.Context(command, help_option_names=_HELP))
     if command.params:  # of train, whose last options have a heading
         help_.rich_help_panel = getattr(command.params[-1], "rich_help_panel", None)
@@ -208,7 +208,7 @@ def without_types(command: Any) -> Any:
 
 
 def _process_value(parameter: Any, process: Callable[..., Any], context: Any, value: Any) -> Any:
-    """Return what a parameter holds; for one that is not given typer needs no pydantic."""
+    """Return the value of a parameter; one that is not given needs no pydantic in typer."""
     if value is not None or parameter.required:
         return process(context, value)
     value = () if parameter.multiple or parameter.nargs == -1 else None
@@ -250,7 +250,7 @@ def _of_usage(error: Exception, said: str, words: Sequence[str], installed: Inst
     unknown = isinstance(flag, str) and type(error).__name__ == "NoSuchOption"
     if unknown and choosing.takes_choice(words, installed.commands.chosen(words)):
         parameters = getattr(getattr(getattr(error, "ctx", None), "command", None), "params", ())
-        known = {flag for each in parameters for flag in (*each.opts, *each.secondary_opts)}
+        known = {flag for option in parameters for flag in (*option.opts, *option.secondary_opts)}
         return _unknown_flags(str(flag), known, path, words, installed)
     text = " ".join(said.split()).rstrip(".")
     if text.startswith("No such command"):
@@ -289,7 +289,7 @@ def _unknown_flags(
 
 
 def _of_other_trainers(flag: str) -> str | None:
-    """Return what cse calls a flag of another trainer."""
+    """Translate a flag of another trainer to the one of cse."""
     import tomllib
     from pathlib import Path
 
@@ -303,7 +303,7 @@ def _of_other_trainers(flag: str) -> str | None:
 def _in_our_names(error: CseError) -> CseError:
     """Return an error in which another trainer's name of an option is answered with ours."""
     if isinstance(error, CseErrors):
-        return CseErrors([_in_our_names(each) for each in error.errors])
+        return CseErrors([_in_our_names(entry) for entry in error.errors])
     _, dot, name = (error.where or "").rpartition(".")
     unknown = dot and error.what == "unknown option"
     close = (error.hint or "").startswith("did you mean")
@@ -315,13 +315,13 @@ def _in_our_names(error: CseError) -> CseError:
 
 
 def _close_flag(flag: str, known: set[str]) -> str | None:
-    """Return what is like an unknown flag: one of the command, or a core option by its name."""
+    """Return the flag closest to an unknown one: of the command, or a core option by its name."""
     from difflib import get_close_matches
 
     from cse_cli.options.paths import option_paths
 
-    if own := get_close_matches(flag, known, n=1, cutoff=0.75):
-        return own[0]
+    if near := get_close_matches(flag, known, n=1, cutoff=0.75):
+        return near[0]
     paths = {option.path.partition(".")[2]: option.path for option in option_paths()}
     close = get_close_matches(flag.lstrip("-").replace("-", "_"), paths, n=1, cutoff=0.75)
     return f"--{paths[close[0]]}" if close else None

@@ -52,12 +52,12 @@ def newest_wheel(files: list[DistributionPackage]) -> DistributionPackage | None
         version = Version(str(wheel.version))
         return not version.is_prerelease, version
 
-    wheels = [each for each in files if each.package_type == "wheel" and not each.is_yanked]
+    wheels = [file for file in files if file.package_type == "wheel" and not file.is_yanked]
     return max(wheels, key=age, default=None)
 
 
 def read(project: str, wheel: DistributionPackage) -> Plugin | None:
-    """Return what a wheel says of itself, None where it brings nothing to ``cse``."""
+    """Read the metadata of a wheel, None where it brings nothing to ``cse``."""
     with RemoteZip(wheel.url) as archive:
         files = {name.partition(".dist-info/")[2]: name for name in archive.namelist()}
         if "entry_points.txt" not in files:
@@ -81,12 +81,12 @@ def plugins_of(index: PyPISimple) -> Iterator[Plugin]:
             continue
         try:
             wheel = newest_wheel(index.get_project_page(project).packages)
-            found = None if wheel is None else read(project, wheel)
+            plugin = None if wheel is None else read(project, wheel)
         except (RequestException, RemoteIOError, KeyError, ValueError) as error:
             print(f"{project}: {type(error).__name__}: {error}", file=sys.stderr)
             continue
-        if found is not None:
-            yield found
+        if plugin is not None:
+            yield plugin
 
 
 def page_of(plugins: list[Plugin]) -> str:
@@ -100,10 +100,10 @@ def page_of(plugins: list[Plugin]) -> str:
         "| project | version | what it is for | commands |",
         "| --- | --- | --- | --- |",
     ]
-    for each in plugins:
-        summary = each.summary.replace("|", "\\|").replace("<", "&lt;")
-        commands = ", ".join(f"`cse {command}`" for command in each.commands)
-        lines.append(f"| `{each.name}` | {each.version} | {summary} | {commands} |")
+    for plugin in plugins:
+        summary = plugin.summary.replace("|", "\\|").replace("<", "&lt;")
+        commands = ", ".join(f"`cse {command}`" for command in plugin.commands)
+        lines.append(f"| `{plugin.name}` | {plugin.version} | {summary} | {commands} |")
     return "\n".join(lines) + "\n"
 
 
@@ -116,12 +116,12 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     try:
         with PyPISimple(given.index) as index:
-            found = list(plugins_of(index))
+            plugins = list(plugins_of(index))
     except (RequestException, ValueError) as error:
         print(f"{given.index} cannot be asked: {error}", file=sys.stderr)
         return 1
-    given.out.write_text(page_of(found), encoding="utf-8")
-    print(f"{given.out}: {len(found)} plugins")
+    given.out.write_text(page_of(plugins), encoding="utf-8")
+    print(f"{given.out}: {len(plugins)} plugins")
     return 0
 
 

@@ -74,7 +74,7 @@ def kinds_table() -> str:
 
 
 def capabilities_table() -> str:
-    """Return what ``requires`` and ``provides`` may hold."""
+    """Return the table of values for ``requires`` and ``provides``."""
     forms = [f"{prefix}:NAME" for prefix in sorted(capabilities.CAPABILITY_PREFIXES)]
     forms += sorted(capabilities.CAPABILITIES)
     meaning = {**capabilities.CAPABILITY_PREFIXES, **capabilities.CAPABILITIES}
@@ -120,7 +120,7 @@ def packages_table() -> str:
 
 
 def columns_table() -> str:
-    """Return what columns are called in files."""
+    """Return the table of column names in files."""
     rows = [[f"`{name}`", ", ".join(known)] for name, known in KNOWN_COLUMNS.items()]
     beside: dict[str, list[str]] = {}
     for text, partners in PARTNERS.items():
@@ -151,20 +151,20 @@ TABLES: dict[str, Callable[[], str]] = {
 def generated(text: str) -> str:
     """Return a page with its marked places rewritten."""
 
-    def fill(found: re.Match[str]) -> str:
-        return f"{found['head']}\n{TABLES[found['name']]()}\n\n{found['foot']}"
+    def fill(match: re.Match[str]) -> str:
+        return f"{match['head']}\n{TABLES[match['name']]()}\n\n{match['foot']}"
 
     return MARKED.sub(fill, text)
 
 
 def outdated() -> dict[Path, str]:
     """Return the pages that are not what the code says, with what it says."""
-    found = {}
+    pages = {}
     for page in (*sorted(FOLDER.rglob("*.md")), skill.PAGE):
         text = page.read_text(encoding="utf-8")
         if (wanted := generated(text)) != text:
-            found[page] = wanted
-    return found
+            pages[page] = wanted
+    return pages
 
 
 def main() -> int:

@@ -71,15 +71,15 @@ def _with_shared(text: str, root: Table) -> str:
     project = document["project"]
     assert isinstance(project, Table)
     kept = [(name, project[name]) for name in project if name not in {*SHARED, URLS}]
-    own = tomlkit.table()
+    merged = tomlkit.table()
     for name, value in kept:
-        own.add(name, value)
+        merged.add(name, value)
         if name == "readme":
             for shared in SHARED:
-                own.add(shared, root[shared])
+                merged.add(shared, root[shared])
     if URLS in root:
-        own.add(URLS, root[URLS])
-    document["project"] = own
+        merged.add(URLS, root[URLS])
+    document["project"] = merged
     return tomlkit.dumps(document)
 
 

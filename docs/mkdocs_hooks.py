@@ -66,17 +66,17 @@ def for_the_site(text: str, source: str, url: str = "") -> str:
     pages = site_pages()
     here = PurePosixPath(pages[source]).parent.as_posix()
 
-    def turned(found: re.Match[str]) -> str:
-        target, mark, anchor = found["target"].partition("#")
+    def turned(match: re.Match[str]) -> str:
+        target, mark, anchor = match["target"].partition("#")
         if not target or re.match(r"[a-z]+:", target):
-            return found[0]
-        there = os.path.normpath((PurePosixPath(source).parent / target).as_posix())
-        if there in pages:
-            return f"[{found['words']}]({os.path.relpath(pages[there], here)}{mark}{anchor})"
-        if there.startswith("docs/"):  # a picture, which a page outside docs/ may show too
-            file = os.path.relpath(there.removeprefix("docs/"), here)
-            return f"[{found['words']}]({file}{mark}{anchor})"
-        return f"[{found['words']}]({url.rstrip('/')}/{there})" if url else found["words"]
+            return match[0]
+        path = os.path.normpath((PurePosixPath(source).parent / target).as_posix())
+        if path in pages:
+            return f"[{match['words']}]({os.path.relpath(pages[path], here)}{mark}{anchor})"
+        if path.startswith("docs/"):  # a picture, which a page outside docs/ may show too
+            file = os.path.relpath(path.removeprefix("docs/"), here)
+            return f"[{match['words']}]({file}{mark}{anchor})"
+        return f"[{match['words']}]({url.rstrip('/')}/{path})" if url else match["words"]
 
     pieces = _FENCE.split(text)  # every second one is a block of code
     pieces[::2] = [_LINK.sub(turned, piece) for piece in pieces[::2]]
@@ -131,6 +131,6 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Turn the links of a page into links of the site."""
-    sources = {there: source for source, there in site_pages().items()}
+    sources = {target: source for source, target in site_pages().items()}
     source = sources.get(page.file.src_uri)
     return markdown if source is None else for_the_site(markdown, source, config.repo_url or "")

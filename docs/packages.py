@@ -69,7 +69,7 @@ def package_imports() -> dict[str, frozenset[str]]:
 
 def cycles() -> list[list[str]]:
     """Return the groups of modules that import each other, each sorted by name."""
-    known, index, low, stack, found = modules(), {}, {}, [], []  # type: ignore[var-annotated]
+    known, index, low, stack, groups = modules(), {}, {}, [], []  # type: ignore[var-annotated]
 
     def visit(name: str) -> None:
         index[name] = low[name] = len(index)
@@ -84,12 +84,12 @@ def cycles() -> list[list[str]]:
             group = stack[stack.index(name) :]
             del stack[stack.index(name) :]
             if len(group) > 1:
-                found.append(sorted(group))
+                groups.append(sorted(group))
 
     for name in known:
         if name not in index:
             visit(name)
-    return found
+    return groups
 
 
 def folder(package: str) -> str:
@@ -135,7 +135,7 @@ def _imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[tuple
             wanted = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             wanted = [f"{node.module}.{alias.name}" for alias in node.names]
-            wanted = [each if each in known else str(node.module) for each in wanted]
+            wanted = [target if target in known else str(node.module) for target in wanted]
         else:
             continue
         for other in wanted:

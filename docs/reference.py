@@ -148,15 +148,15 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
     lines = [line[4:] for line in text.split("\n") if line.startswith("    ")]
     joined = re.sub(r"\n +", " ", "\n".join(lines))
     for line in joined.splitlines():
-        found = _ENTRY.match(line)
-        if found is not None:
-            yield found["name"], _markdown(found["text"])
+        match = _ENTRY.match(line)
+        if match is not None:
+            yield match["name"], _markdown(match["text"])
         elif line.strip():
             yield "", _markdown(line)
 
 
 def _behind(text: str) -> str:
-    """Return what follows a section's entries, free text again."""
+    """Return the free text after a section's entries."""
     lines = text.split("\n")
     start = next((n for n, line in enumerate(lines) if line and line[0] != " "), len(lines))
     return "\n\n" + "\n".join(lines[start:]) if start < len(lines) else ""
@@ -206,24 +206,24 @@ def fields(node: ast.ClassDef) -> list[Field]:
     """Return the fields that a class declares, and those that its docstring alone names."""
     known = classes()
     above = [field for base in node.bases for field in _of_base(base, known)]
-    inherited = {each.name: each for each in above}
+    inherited = {entry.name: entry for entry in above}
     said = read(ast.get_docstring(node) or "").entries.get("Attributes", {})
-    found = {}
-    for place, each in enumerate(node.body):
-        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+    listed = {}
+    for place, item in enumerate(node.body):
+        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
             continue
-        name, kind = each.target.id, ast.unparse(each.annotation)
+        name, kind = item.target.id, ast.unparse(item.annotation)
         if name.startswith("_") or kind.startswith("ClassVar"):
             continue
         text = said.get(name) or _under(node, place)
         if not text and name in inherited:
             text = inherited[name].text
-        found[name] = Field(name, kind, _default(each.value), text)
+        listed[name] = Field(name, kind, _default(item.value), text)
     for name, text in said.items():
-        if name not in found:
+        if name not in listed:
             made = inherited.get(name, Field(name, "", "", ""))
-            found[name] = Field(name, made.type, made.default, text)
-    return list(found.values())
+            listed[name] = Field(name, made.type, made.default, text)
+    return list(listed.values())
 
 
 def _of_base(base: ast.expr, known: dict[str, ast.ClassDef]) -> list[Field]:
@@ -231,7 +231,7 @@ def _of_base(base: ast.expr, known: dict[str, ast.ClassDef]) -> list[Field]:
     node = known.get(ast.unparse(base))
     if node is None:
         return []
-    return [*(each for up in node.bases for each in _of_base(up, known)), *fields(node)]
+    return [*(field for up in node.bases for field in _of_base(up, known)), *fields(node)]
 
 
 def _under(node: ast.ClassDef, place: int) -> str:
@@ -255,11 +255,11 @@ def _default(value: ast.expr | None) -> str:
 def methods(node: ast.ClassDef) -> list[ast.FunctionDef]:
     """Return the public methods that a class defines, calls among them."""
     return [
-        each
-        for each in node.body
-        if isinstance(each, ast.FunctionDef)
-        and (not each.name.startswith("_") or each.name == "__call__")
-        and not {"overload", "field_validator"} & set(map(_head, each.decorator_list))
+        item
+        for item in node.body
+        if isinstance(item, ast.FunctionDef)
+        and (not item.name.startswith("_") or item.name == "__call__")
+        and not {"overload", "field_validator"} & set(map(_head, item.decorator_list))
     ]
 
 
@@ -308,11 +308,11 @@ def _class(node: ast.ClassDef, module: str) -> str:
     blocks.append(f"{place}{text.body}{based}")
     made = [f"- `{name}`: {what}" for name, what in text.entries.get("Args", {}).items()]
     lines = [
-        _field(each)
-        for each in fields(node)
-        if each.name not in inherited and _listed(f"{node.name}.{each.name}")
+        _field(entry)
+        for entry in fields(node)
+        if entry.name not in inherited and _listed(f"{node.name}.{entry.name}")
     ]
-    lines += [_function(each) for each in methods(node) if _listed(f"{node.name}.{each.name}")]
+    lines += [_function(item) for item in methods(node) if _listed(f"{node.name}.{item.name}")]
     blocks += ["\n".join([*made, *lines]), " ".join(_raised(text))]
     return "\n\n".join(block for block in blocks if block)
 
@@ -332,7 +332,7 @@ def _listed(name: str) -> bool:
 
 def _values(module: str) -> list[str]:
     """Return the documented names of a module, and the choices, that are no class or function."""
-    found: list[str] = []
+    lines: list[str] = []
     body = [*tree(module).body, ast.Pass()]
     for node, below in zip(body, body[1:], strict=False):
         name = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
@@ -340,11 +340,11 @@ def _values(module: str) -> list[str]:
             continue
         value = ast.unparse(node.value) if isinstance(node, ast.Assign) else ""
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            found.append(f"- `{name.id}`: {_markdown(str(below.value.value))}")
+            lines.append(f"- `{name.id}`: {_markdown(str(below.value.value))}")
         elif value.startswith("Literal["):
             choices = value.removeprefix("Literal[").removesuffix("]")
-            found.append(f"- `{name.id}`: one of `{choices}`")
-    return found
+            lines.append(f"- `{name.id}`: one of `{choices}`")
+    return lines
 
 
 def page() -> str:
@@ -362,12 +362,12 @@ def page() -> str:
         blocks += _definitions(_named(module, names), module)
     blocks.append("## For commands")
     blocks.append("`cse_cli.api`; `help(NAME)` says more.")
-    own = [node for node in tree("cse_cli.api").body if isinstance(node, ast.FunctionDef)]
+    public = [node for node in tree("cse_cli.api").body if isinstance(node, ast.FunctionDef)]
     lines = [
         f"- {', '.join(f'`{name}`' for name in names)}: {_first_line(tree(module))}"
         for module, names in FOR_COMMANDS.items()
     ]
-    blocks.append("\n".join([*map(_in_a_line, own), *lines]))
+    blocks.append("\n".join([*map(_in_a_line, public), *lines]))
     for title, (door, places) in IN_A_LINE.items():
         blocks.append(f"## {title}")
         blocks.append(f"`{door}`; `help(NAME)` says more.")
@@ -377,16 +377,16 @@ def page() -> str:
 
 
 def _named(module: str, names: Sequence[str]) -> list[ast.stmt]:
-    there = {getattr(node, "name", ""): node for node in tree(module).body}
-    return [there[name] for name in names]
+    nodes = {getattr(node, "name", ""): node for node in tree(module).body}
+    return [nodes[name] for name in names]
 
 
 def _in_a_line(node: ast.stmt) -> str:
-    """Return what a class or a function is for, the first line of its docstring."""
+    """Return the purpose of a class or a function, the first line of its docstring."""
     assert isinstance(node, ast.ClassDef | ast.FunctionDef)
     methods_of = methods(node) if isinstance(node, ast.ClassDef) else []
     names = ", ".join(
-        f"`{each.name}`" for each in methods_of if _listed(f"{node.name}.{each.name}")
+        f"`{item.name}`" for item in methods_of if _listed(f"{node.name}.{item.name}")
     )
     return f"- `{node.name}`: {_first_line(node)}" + (f" Has {names}." if names else "")
 
@@ -398,9 +398,9 @@ def _first_line(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
 def _definitions(nodes: Sequence[ast.stmt], module: str) -> Iterator[str]:
     """Yield the classes of some nodes, then the functions in one list."""
     nodes = [node for node in nodes if _shown(name := getattr(node, "name", "_")) and _listed(name)]
-    found = [node for node in nodes if isinstance(node, ast.ClassDef)]
-    models = [node for node in found if node.name.endswith("Options")]
-    yield from (_class(node, module) for node in found if node not in models)
+    types = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    models = [node for node in types if node.name.endswith("Options")]
+    yield from (_class(node, module) for node in types if node not in models)
     if models:
         names = ", ".join(f"`{node.name}`" for node in models)
         yield f"Models of options: {names}. [options.md](options.md#parts) has what each accepts."

@@ -39,17 +39,17 @@ def commands() -> str:
     """Return the commands, as the quickstart has them."""
     blocks = re.findall(r"```sh\n(.*?)```", _QUICKSTART.read_text(encoding="utf-8"), re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("cse ")]
-    found = [next(line for line in lines if each in line) for each in COMMANDS]
-    shown = (f"{line}  # {what}" for line, what in zip(found, COMMANDS.values(), strict=True))
+    picked = [next(line for line in lines if name in line) for name in COMMANDS]
+    shown = (f"{line}  # {what}" for line, what in zip(picked, COMMANDS.values(), strict=True))
     return "```sh\n" + "\n".join(shown) + "\n```"
 
 
 def mistakes() -> str:
-    """Return what each mistake prints: the last of its errors."""
+    """Return the output of each mistake: the last of its errors."""
     lines = []
-    for each in MISTAKES:
+    for mistake in MISTAKES:
         printed = io.StringIO()
         with redirect_stderr(printed), redirect_stdout(io.StringIO()):
-            run(shlex.split(each))
-        lines.append(f"$ cse {each}\n{printed.getvalue().strip().splitlines()[-1]}")
+            run(shlex.split(mistake))
+        lines.append(f"$ cse {mistake}\n{printed.getvalue().strip().splitlines()[-1]}")
     return "```text\n" + "\n".join(lines) + "\n```"

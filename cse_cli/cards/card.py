@@ -124,20 +124,20 @@ def add_evaluations(run: Path) -> None:
             about = {"encoder": line["encoder"], **about, "cse_version": line["version"]}
             for number, value in scores.items():
                 if isinstance(value, float) and number not in _NOT_QUALITY:
-                    found = _result(name, number, value, about, scores.get("split"))
-                    last[name, number, line["encoder"]] = found
+                    score = _result(name, number, value, about, scores.get("split"))
+                    last[name, number, line["encoder"]] = score
     path = run / "model" / "README.md"
     card = ModelCard(path.read_text(encoding="utf-8"))
     before = card.data.get("eval_results") or ()
-    kept = [each for each in before if "encoder" not in (each.metric_args or {})]
+    kept = [result for result in before if "encoder" not in (result.metric_args or {})]
     card.data["eval_results"] = [*kept, *last.values()]
     card.data["model_name"] = card.data.get("model_name") or "cse"
     rows = []
-    for each in last.values():
-        args = {**(each.metric_args or {})}
+    for entry in last.values():
+        args = {**(entry.metric_args or {})}
         how = [args["encoder"], *(f"{k} {args[k]}" for k in ("setting", "seeds") if k in args)]
-        cells = [each.dataset_name, each.dataset_split or "", each.metric_name or ""]
-        cells += [f"{each.metric_value:.2f}", "; ".join(how)]
+        cells = [entry.dataset_name, entry.dataset_split or "", entry.metric_name or ""]
+        cells += [f"{entry.metric_value:.2f}", "; ".join(how)]
         rows.append(list(map(plain, cells)))
     table = markdown_table(["set", "split", "number", "value", "setting"], rows)
     section = "\n".join([_BEGIN, "## Evaluation", "", table, _END, "", ""])
@@ -167,20 +167,20 @@ def _result(
 
 def _scores(settings: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str, float]]:
     """Return dev set, number and value of the chosen weights; a dev set's name may have dots."""
-    found = []
+    scores = []
     sets = sorted(settings["run"]["data"].get("dev", []), key=len, reverse=True)
     for name, value in result["scores"].items():
-        if dev := next((each for each in sets if name.startswith(f"{each}.")), None):
-            found.append((dev, name.removeprefix(f"{dev}."), value))
-    return found
+        if dev := next((dev_set for dev_set in sets if name.startswith(f"{dev_set}.")), None):
+            scores.append((dev, name.removeprefix(f"{dev}."), value))
+    return scores
 
 
 def encoder_source(name: str, manifest: Mapping[str, Any], registry: Registry) -> Source:
     """Return the encoder that a run began with; ``manifest`` is ``cse.json`` of its model."""
-    for found in registry.encoders():
+    for record in registry.encoders():
         # A model that was trained on from one of the starter has its terms.
-        if found.name == name or manifest.get("origin") == found.name:
-            return Source(public_name(name), licence=found.spec.licence)
+        if record.name == name or manifest.get("origin") == record.name:
+            return Source(public_name(name), licence=record.spec.licence)
     return Source(public_name(name), on_hub=public_name(name) == name and not os.path.exists(name))
 
 

@@ -57,7 +57,7 @@ def list_data(
         raise CseError("is not a folder", where=origin, value=str(folder), hint=hint)
     suites = _suite_files(folder, plugins)
     if json:
-        shown = [about(each, "synthetic") for each in registry.datasets().values()]
+        shown = [about(record, "synthetic") for record in registry.datasets().values()]
         places = {
             suite: {name: str(path) if path else None for name, path in files.items()}
             for suite, files in suites.items()
@@ -66,8 +66,8 @@ def list_data(
         return
     echo("installed data sets:")
     table = plain_table("", ("name", "what it is", "from"))
-    for each in registry.datasets().values():
-        table.add_row(each.name, each.spec.summary, each.label)
+    for record in registry.datasets().values():
+        table.add_row(record.name, record.spec.summary, record.label)
     say_table(table)
     echo(f"files for cse eval --suite, looked for in {folder} ({origin}) and its subfolders:")
     table = plain_table("", ("suite", "set", "file"))
@@ -84,18 +84,18 @@ def list_data(
 
 
 def _suite_files(folder: Path, plugins: Installed) -> dict[str, Mapping[str, Path | None]]:
-    """Return where the files of each suite are, None for what is not there."""
-    found: dict[str, Mapping[str, Path | None]] = {}
+    """Locate the files of each suite, None for those that are missing."""
+    paths: dict[str, Mapping[str, Path | None]] = {}
     broken: list[CseError] = []
     for suite in plugins.suites:
         with collect_errors(broken):
             located = plugins.locate(suite, folder)
-            found[suite] = located.files
+            paths[suite] = located.files
             broken += located.broken
     # Several suites may have looked at one broken file.
     for line in dict.fromkeys(error.line() for error in broken):
         echo_err(f"left out: {line}")
-    return found
+    return paths
 
 
 @app.command("stats")
@@ -128,8 +128,8 @@ def stats(
         return
     rows: list[tuple[str, str]] = [(f"{unit}s", f"{facts['rows']:,}")]
     if facts["documents"] is not None:
-        each = facts["document_rows_mean"] or 0
-        rows.append(("documents", f"{facts['documents']:,}, {each:.1f} {unit}s each"))
+        size = facts["document_rows_mean"] or 0
+        rows.append(("documents", f"{facts['documents']:,}, {size:.1f} {unit}s each"))
     rows += [
         ("columns", ", ".join(facts["columns"])),
         ("blank, dropped", f"{facts['blank_dropped']:,}"),
@@ -188,11 +188,11 @@ def show(
         hint = f"write 1 to {LARGEST:,}"
         raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)
     corpus = _load([path], unit, installed(context), sets, limit=rows)
-    found: list[dict[str, str]] = corpus.table.to_pylist()
+    lines: list[dict[str, str]] = corpus.table.to_pylist()
     if json:
-        say_json({"columns": list(corpus.names), "rows": found})
+        say_json({"columns": list(corpus.names), "rows": lines})
         return
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(lines, 1):
         echo(f"row {number}")
         for name, text in row.items():
             if text:

@@ -72,7 +72,7 @@ def encode(
     if normalize:
         from cse_cli.models.geometry import unit
 
-        blocks = ((held, unit(vectors).astype("float32")) for held, vectors in blocks)
+        blocks = ((batch, unit(vectors).astype("float32")) for batch, vectors in blocks)
     if out is None:
         for line in _lines(blocks):
             echo(line)

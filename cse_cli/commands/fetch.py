@@ -76,7 +76,7 @@ def fetch(
 def fetchable(plugins: Installed) -> dict[str, str]:
     """Return the tables of sources that installed suites and recipes name, by what to type."""
     paths = [spec.sources for spec in plugins.suites.values()]
-    paths += [found.spec.sources for found in plugins.registry.recipes()]
+    paths += [recipe.spec.sources for recipe in plugins.registry.recipes()]
     return {path.rpartition("/")[2].removesuffix(".toml"): path for path in paths if path}
 
 
@@ -197,10 +197,10 @@ def _read_lock(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json_.loads(path.read_text(encoding="utf-8"))
-        if all({"sha256", "rows", "pin", "downloads"} <= set(each)
-               for each in found.values()):  # fmt: skip
-            return dict(found)
+        known = json_.loads(path.read_text(encoding="utf-8"))
+        if all({"sha256", "rows", "pin", "downloads"} <= set(file)
+               for file in known.values()):  # fmt: skip
+            return dict(known)
     except (OSError, ValueError, AttributeError, TypeError):
         pass
     hint = "remove it: the files are then yours, and no longer compared"

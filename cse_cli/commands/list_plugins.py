@@ -48,27 +48,27 @@ def list_plugins(
     _check("--status", status, get_args(Status))
     plugins = installed(context)
     manager, commands = plugins.manager, plugins.commands
-    found = [
+    shown = [
         {**_as_dict(info, kind), "commands": commands.of(info.distribution)}
         for info in manager.infos
         if status in (None, info.status)
     ]
     if kind is not None:
-        found = [plugin for plugin in found if plugin["parts"]]
+        shown = [plugin for plugin in shown if plugin["parts"]]
     if json:
-        say_json({"plugins": found, "unmatched": list(manager.unmatched)})
+        say_json({"plugins": shown, "unmatched": list(manager.unmatched)})
         return
-    if not found:
+    if not shown:
         echo("no installed plugin matches")
         return
     table = plain_table("", ("plugin", "version", "status", "parts"))
     table.columns[0].style = "bold cyan"
-    for plugin in found:
+    for plugin in shown:
         parts = [
-            f"{each}: {', '.join(part['name'] for part in held)}"
-            if each != "study" or kind is not None
-            else f"study: {len(held)}, see cse study --list"
-            for each, held in plugin["parts"].items()
+            f"{group}: {', '.join(part['name'] for part in items)}"
+            if group != "study" or kind is not None
+            else f"study: {len(items)}, see cse study --list"
+            for group, items in plugin["parts"].items()
         ]
         if plugin["commands"] and kind is None:
             parts.append(f"command: {', '.join(plugin['commands'])}")
@@ -85,7 +85,7 @@ def _cite(what: str, plugins: Installed, json: bool) -> None:
     if json:
         say_json({"papers": entries})
     elif entries:  # BibTeX skips a comment, which one without an entry is
-        echo("\n\n".join(each["bibtex"] or f"% {each['paper']}" for each in entries))
+        echo("\n\n".join(entry["bibtex"] or f"% {entry['paper']}" for entry in entries))
     else:
         echo(f"% no part of {what} names a paper")
 

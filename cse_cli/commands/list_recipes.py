@@ -17,13 +17,13 @@ def list_recipes(
     """List the installed recipes."""
     recipes = installed(context).registry.recipes()
     if json:
-        say_json({"recipes": [about(each, "paper") for each in recipes]})
+        say_json({"recipes": [about(recipe, "paper") for recipe in recipes]})
         return
     if not recipes:
         echo("no recipe is installed; cse train works without one, or with a TOML file of your own")
         return
     table = plain_table("", ("recipe", "what it does", "paper", "from"))
-    for each in recipes:
-        table.add_row(each.name, each.spec.summary, each.spec.paper, each.label)
+    for recipe in recipes:
+        table.add_row(recipe.name, recipe.spec.summary, recipe.spec.paper, recipe.label)
     say_table(table)
     echo("cse show-recipe NAME shows one, cse train --recipe NAME trains it")

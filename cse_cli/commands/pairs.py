@@ -36,29 +36,29 @@ def show_pairs(
     if json:
         say_json({"run": str(run), "document": document, "rounds": said})
         return
-    for each in said:
-        echo(f"round {each['round']}: {each['pairs']:,} pairs")
-        for text, positive in each.get("examples", []):
+    for entry in said:
+        echo(f"round {entry['round']}: {entry['pairs']:,} pairs")
+        for text, positive in entry.get("examples", []):
             echo(f"  {text}\n    {positive}")
-        for place, cluster in enumerate(each.get("clusters", []), 1):
+        for place, cluster in enumerate(entry.get("clusters", []), 1):
             echo(f"  cluster {place}")
             for text in cluster:
                 echo(f"    {text}")
-        if each.get("unpaired"):
+        if entry.get("unpaired"):
             echo("  in no pair")
-            for text in each["unpaired"]:
+            for text in entry["unpaired"]:
                 echo(f"    {text}")
 
 
 def _round(stored: StoredRun, number: int, document: str | None, rows: int) -> dict[str, Any]:
-    """Return what a round paired: one document's clusters, or its first pairs."""
+    """Describe the pairs of a round: one document's clusters, or its first pairs."""
     import numpy as np
 
     if document is not None:
         return {"round": number, **stored.clusters(number, document)}
     pairs, column = stored.rounds[number].pairs, stored.corpus.column("text")
     shown = [pairs[name][:rows] for name in ("text", "positive")]
-    texts = [column.take(each) if isinstance(each, np.ndarray) else list(each) for each in shown]
+    texts = [column.take(item) if isinstance(item, np.ndarray) else list(item) for item in shown]
     return {
         "round": number,
         "pairs": len(pairs["text"]),

@@ -30,8 +30,8 @@ def show_plugin(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a plugin: its parts, options, papers and recipes."""
-    found = installed(context)
-    infos = found.manager.find(name)
+    loaded = installed(context)
+    infos = loaded.manager.find(name)
     if markdown:
         for info in infos:
             echo(options_table(info.parts))
@@ -40,7 +40,7 @@ def show_plugin(
         {
             **facts(info),
             "parts": [_part(record) for record in info.parts],
-            "commands": found.commands.of(info.distribution),
+            "commands": loaded.commands.of(info.distribution),
         }
         for info in infos
     ]
@@ -59,10 +59,10 @@ def options_table(records: Iterable[Record]) -> str:
     for record in records:
         if not isinstance(record, ConfiguredSpec):
             continue
-        for each in _options(record):
-            if each["own"]:
-                default = "must be set" if each["required"] else f"`{each['default']}`"
-                rows.append((f"`{each['path']}`", each["type"], default, each["description"]))
+        for option in _options(record):
+            if option["own"]:
+                default = "must be set" if option["required"] else f"`{option['default']}`"
+                rows.append((f"`{option['path']}`", option["type"], default, option["description"]))
     heads = ("option", "type", "default", "what it does")
     return markdown_table(heads, rows) if rows else "It has no options of its own."
 
@@ -85,7 +85,7 @@ def _part(record: Record) -> dict[str, Any]:
 
 
 def _capabilities(record: Any, field: str) -> list[str] | None:
-    """Return what a part provides or requires by default; None where an option must be set."""
+    """List the capabilities of a part by default; None where an option must be set."""
     from cse_core.capabilities import parse_needs
 
     options = record.default_options()
@@ -140,7 +140,7 @@ def _show(plugin: dict[str, Any]) -> None:
             echo(f"  cse study {part['name']} --dry-run")
         if part.get("options"):
             table = plain_table("", ("option", "type", "default", "what it does"))
-            for option in sorted(part["options"], key=lambda each: not each["own"]):
+            for option in sorted(part["options"], key=lambda entry: not entry["own"]):
                 default = "must be set" if option["required"] else option["default"]
                 table.add_row(option["path"], option["type"], default, option["description"])
             say_table(table)

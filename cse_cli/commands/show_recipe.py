@@ -105,7 +105,7 @@ def _blocks(document: Document) -> list[dict[str, Any]]:
     from cse_engine.compose.reading import CONDITIONS
     from cse_engine.compose.values import format_value
 
-    found = []
+    cases = []
     for block in document.table.get("when", ()):
         conditions = [f"{key} {format_value(block[key])}" for key in CONDITIONS if key in block]
         changes = []
@@ -118,8 +118,8 @@ def _blocks(document: Document) -> list[dict[str, Any]]:
                 changes += [f"{key} {format_value(item)}" for item in content]
             else:
                 changes.append(str(content))
-        found.append({"when": ", ".join(conditions), "changes": changes})
-    return found
+        cases.append({"when": ", ".join(conditions), "changes": changes})
+    return cases
 
 
 def _text(name: str, plugins: Installed) -> str:

@@ -13,7 +13,7 @@ from cse_core.files import file_text
 
 
 def read_json(path: Path, shape: Any, hint: str, *, lines: bool = False) -> Any:
-    """Return what a file of a run or of a study holds; None, or no lines, of a missing one.
+    """Read a JSON file of a run or of a study; None, or no lines, if it is missing.
 
     Args:
         path: The file.

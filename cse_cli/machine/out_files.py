@@ -69,9 +69,9 @@ def _check_not_read(path: Path, where: str, inputs: Iterable[object]) -> None:
     what = ""
     if path.is_file() and _belongs(path.resolve()):
         what = "belongs to a run, a model or fetched data"
-    elif any(_names(str(each), path) for each in inputs):
+    elif any(_names(str(name), path) for name in inputs):
         what = "is read by this command"
-    elif sum(_names(each, path) for each in typed.get()) > 1:
+    elif sum(_names(name, path) for name in typed.get()) > 1:
         what = "is named twice in this command"
     if what:
         hint = "name another file"
@@ -81,9 +81,9 @@ def _check_not_read(path: Path, where: str, inputs: Iterable[object]) -> None:
 def _names(text: str, path: Path) -> bool:
     """Tell whether a word of a command line names a file: whole, or behind a flag."""
     for name in {text, text[2:] if text[:1] == "-" else text, *_APART.split(text)}:
-        there = os.path.expanduser(name)
+        full = os.path.expanduser(name)
         with suppress(OSError, ValueError):  # any text may stand there
-            if os.path.abspath(there) == os.path.abspath(path) or os.path.samefile(there, path):
+            if os.path.abspath(full) == os.path.abspath(path) or os.path.samefile(full, path):
                 return True
     return False
 
@@ -120,10 +120,10 @@ def check_out_folder(path: Path, where: str = "--out") -> None:
             not UTF-8.
     """
     check_text(os.path.abspath(path), where)
-    there = path
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        what = "is a file" if not there.is_dir() else "may not be written to"
+    above = path
+    while not above.exists() and above != above.parent:
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        what = "is a file" if not above.is_dir() else "may not be written to"
         hint = "name a folder that can be made"
-        raise CseError(f"{there} {what}", where=where, value=str(path), hint=hint)
+        raise CseError(f"{above} {what}", where=where, value=str(path), hint=hint)

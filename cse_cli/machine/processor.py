@@ -30,4 +30,4 @@ def processor() -> str:
     numbers = [facts[key] for key in ("cpu family", "model", "stepping") if key in facts]
     flags = set((facts.get("flags") or facts.get("Features") or "").split())
     kind = f" ({'/'.join(numbers)})" if numbers else ""
-    return ", ".join([f"{name}{kind}", *(each for each in _INSTRUCTIONS if each in flags)])
+    return ", ".join([f"{name}{kind}", *(flag for flag in _INSTRUCTIONS if flag in flags)])

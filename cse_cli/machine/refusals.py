@@ -64,8 +64,8 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
     frames = list(walk_tb(error.__traceback__)) if isinstance(error, TypeError | ValueError) else []
     if frames and frames[-1][0].f_globals.get("__name__", "").startswith("importlib.metadata"):
         # Libraries look through every distribution, torch as soon as it is imported.
-        known = {each.metadata["Name"] for frame, _ in frames for each in frame.f_locals.values()
-                 if isinstance(each, Distribution)}  # fmt: skip
+        known = {value.metadata["Name"] for frame, _ in frames for value in frame.f_locals.values()
+                 if isinstance(value, Distribution)}  # fmt: skip
         return CseError(
             f"the metadata of {' or '.join(sorted(known)) or 'a distribution'} cannot be read",
             hint="install that distribution again, or remove it",

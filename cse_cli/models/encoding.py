@@ -68,7 +68,7 @@ class TextEncoder:
 
     @property
     def similarity(self) -> SimilarityName:
-        """Return what the model's vectors are compared by."""
+        """Return the similarity that compares the model's vectors."""
         return self._model.similarity
 
     def with_role(self, role: Role) -> Callable[[Sequence[str]], NDArray[np.float32]]:
@@ -104,12 +104,12 @@ class TextEncoder:
     ) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """Yield texts, ``size`` for each process at a time, with their vectors ``[N, D]``."""
         rest, size = iter(texts), size or BLOCK
-        while held := list(islice(rest, size * (1 + helpers()))):
-            yield held, self(held, size, role)
+        while block := list(islice(rest, size * (1 + helpers()))):
+            yield block, self(block, size, role)
 
     @property
     def note(self) -> str | None:
-        """Return what to say of texts that were cut or not understood; None where all were read."""
+        """Describe the texts that were cut or not understood; None where all were read."""
         unknown = unknown_line(self.unknown, self.tokens, self._model.name)
         if not self.cut:
             return unknown or None
@@ -169,7 +169,7 @@ def _sliced(
     begin = positions_of(offsets_of(counts)) * longest
     lengths = (total[text] - begin).clamp_max(longest)
     slices = TokenTable(whole.ids, whole.word, offsets_of(lengths))
-    blocks = None if block is None else [int(own.sum()) for own in torch.split(counts, block)]
+    blocks = None if block is None else [int(part.sum()) for part in torch.split(counts, block)]
     with model.precision.autocast():
         vectors = encoder.encode_table(
             slices, model.device, batch_tokens, block=blocks, shared=shared
@@ -181,7 +181,7 @@ def _sliced(
 
 
 def slice_length(encoder: SentenceEncoder) -> int:
-    """Return how many content tokens a row of ``max_length`` takes beside what wraps them."""
+    """Count the content tokens that fit in a row of ``max_length`` beside its special tokens."""
     longest = encoder.max_length
     if encoder.slicer is None:
         longest = min(longest, encoder.encoder.max_positions)
@@ -193,7 +193,7 @@ def slice_length(encoder: SentenceEncoder) -> int:
 def similarities(
     kind: SimilarityName, asked: NDArray[np.float32], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return how near vectors ``[queries, D]`` and ``[texts, D]`` are, ``[queries, texts]``.
+    """Compare vectors ``[queries, D]`` and ``[texts, D]``, giving ``[queries, texts]``.
 
     More is nearer: distances are negative.
     """
@@ -206,5 +206,5 @@ def similarities(
         distances = cdist(asked, vectors, "cityblock" if kind == "manhattan" else kind)
         return -distances.astype(np.float32)
     if kind == "cosine":
-        asked, vectors = (unit(each).astype(np.float32) for each in (asked, vectors))
+        asked, vectors = (unit(side).astype(np.float32) for side in (asked, vectors))
     return asked @ vectors.T

@@ -116,7 +116,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def helpers() -> int:
-    """Return how many other processes help with this command."""
+    """Count the other processes that help with this command."""
     if _team.together is None:
         return 0
     from cse_engine.runtime.distributed import rank_and_size
@@ -157,17 +157,17 @@ def by_all(model: SentenceModel, function: Callable[..., Made], *arguments: Any)
     ``SentenceEncoder.encode`` takes it. The model may have another ``max_length`` than when it was
     loaded.
     """
-    own, asked = _team.model, model.sentence_encoder
-    if _team.together is None or own is None or not _same(own.sentence_encoder, asked):
+    loaded, asked = _team.model, model.sentence_encoder
+    if _team.together is None or loaded is None or not _same(loaded.sentence_encoder, asked):
         return function(model, False, *arguments)
     settings = (asked.max_length, asked.tokenizer.prompt)
-    found: Made = _team.together(_by_own, function, settings, arguments)
-    return found
+    made: Made = _team.together(_by_own, function, settings, arguments)
+    return made
 
 
 def _same(one: SentenceEncoder, other: SentenceEncoder) -> bool:
     """Tell whether two encode in the same way, but for where they cut and their prompt."""
-    parts = [(each.encoder, each.tokenizer.hf, each.pooler, each.slicer) for each in (one, other)]
+    parts = [(side.encoder, side.tokenizer.hf, side.pooler, side.slicer) for side in (one, other)]
     return parts[0] == parts[1] and one.heads == other.heads
 
 

@@ -73,7 +73,7 @@ class Bm25:
         import bm25s
 
         units, vocabulary = units or units_of(texts[:_SOME])[0], dict[str, int]()
-        ids = [[vocabulary.setdefault(each, len(vocabulary)) for each in units(t)] for t in texts]
+        ids = [[vocabulary.setdefault(unit, len(vocabulary)) for unit in units(t)] for t in texts]
         index = bm25s.BM25(**cls.ABOUT)
         if vocabulary:
             index.index((ids, vocabulary), show_progress=False)
@@ -100,7 +100,7 @@ class Bm25:
             return made
         import bm25s
 
-        known = {each.__name__: each for each in (words, character_ngrams)}
+        known = {kind.__name__: kind for kind in (words, character_ngrams)}
         try:
             index = bm25s.BM25.load(path, mmap=True, show_progress=False)
             units = known[(path / "units").read_text(encoding="utf-8")]
@@ -115,8 +115,8 @@ class Bm25:
         asked = self._units(query)
         if self._index is None or not asked:
             return np.zeros(self._count, np.float32)
-        found: NDArray[np.float32] = self._index.get_scores(asked)
-        return found
+        scores: NDArray[np.float32] = self._index.get_scores(asked)
+        return scores
 
     def of_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
         """Return the scores ``[Q, N]`` of all queries."""
@@ -143,8 +143,8 @@ def fuse(
 
     def scaled(scores: NDArray[np.floating], zero: Any) -> NDArray[np.floating]:
         span = scores.max(axis=1, keepdims=True) - zero
-        found: NDArray[np.floating] = (scores - zero) / np.where(span > 0, span, 1)
-        return found
+        scaled: NDArray[np.floating] = (scores - zero) / np.where(span > 0, span, 1)
+        return scaled
 
     near = scaled(vectors, vectors.mean(axis=1, keepdims=True))
     return (1 - weight) * near + weight * scaled(words, 0)

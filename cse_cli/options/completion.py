@@ -40,7 +40,7 @@ def _records(method: str) -> Complete:
     def offered() -> Iterator[tuple[str, str]]:
         records: Any = getattr(Installed().registry, method)()
         records = records.values() if isinstance(records, dict) else records
-        return ((each.name, each.spec.summary) for each in records)
+        return ((record.name, record.spec.summary) for record in records)
 
     return _complete(offered)
 

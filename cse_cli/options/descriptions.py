@@ -15,7 +15,7 @@ from cse_core.options import Options
 
 
 def describe(model: type[Options], name: str) -> str:
-    """Return what an option does; a model that only changes a default inherits the words.
+    """Describe an option; a model that only changes a default inherits the words.
 
     Args:
         model: The options.

@@ -79,15 +79,15 @@ def settings_as_sets(words: Sequence[str]) -> list[str]:
         word = rest.pop(0)
         if word == "--":
             return [*changed, word, *rest]
-        found = _SETTING.fullmatch(word)
-        if found is None:
+        match = _SETTING.fullmatch(word)
+        if match is None:
             changed.append(word)
             continue
-        value = found["value"]
+        value = match["value"]
         if value is None:
             is_value = rest and (not rest[0].startswith("-") or _NEGATIVE.match(rest[0]))
             value = rest.pop(0) if is_value else "true"
-        changed += ["--set", f"{found['path']}={value}"]
+        changed += ["--set", f"{match['path']}={value}"]
     return changed
 
 

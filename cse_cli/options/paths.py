@@ -43,12 +43,12 @@ def option_paths(source: Composition | Iterable[PlannedPart] = ()) -> list[Optio
         parts = source
         core = {name: options() for name, options in CORE_OPTIONS.items()}
         views = {}
-    found = [each for name, options in core.items() for each in _of(options, name, name)]
+    paths = [path for name, options in core.items() for path in _of(options, name, name)]
     for name, options in views.items():
-        found += _of(options, f"views.{name}", "views")
+        paths += _of(options, f"views.{name}", "views")
     for part in parts:
-        found += _of(part.options, part.path, f"{part.path} ({part.owner})")
-    return found
+        paths += _of(part.options, part.path, f"{part.path} ({part.owner})")
+    return paths
 
 
 def _of(options: Options, path: str, heading: str) -> Iterator[OptionPath]:

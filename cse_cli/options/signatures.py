@@ -21,11 +21,11 @@ def parameters(annotations: Mapping[str, Any], values: Any = None) -> list[inspe
 
 def described(run: Command, like: Command, shown: Sequence[inspect.Parameter]) -> Command:
     """Return a function that Typer sees with the name and words of another, and parameters."""
-    keyword = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
+    keyword = [param.replace(kind=inspect.Parameter.KEYWORD_ONLY) for param in shown]
     changed: Any = run
     changed.__doc__, changed.__name__ = like.__doc__, like.__name__
     changed.__signature__ = inspect.Signature(keyword)
-    changed.__annotations__ = {each.name: each.annotation for each in keyword}
+    changed.__annotations__ = {param.name: param.annotation for param in keyword}
     return run
 
 
@@ -37,11 +37,11 @@ def with_flags(
 ) -> Command:
     """Return a command with flags in place of a parameter, which gets what is made of them."""
     shown: list[inspect.Parameter] = []
-    for each in inspect.signature(command, eval_str=True).parameters.values():
-        shown += flags if each.name == name else [each]
+    for param in inspect.signature(command, eval_str=True).parameters.values():
+        shown += flags if param.name == name else [param]
 
     def run(**values: Any) -> None:
-        made = make({each.name: values.pop(each.name) for each in flags})
+        made = make({param.name: values.pop(param.name) for param in flags})
         command(**{name: made}, **values)
 
     return described(run, command, shown)

@@ -19,14 +19,14 @@ ALL = "all"
 def papers_of(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     """Yield the citations of a recipe's table and of its parts, as far as they are installed."""
     recipe = settings.get("name")
-    own = (each.spec.paper for each in registry.recipes() if each.name == recipe)
-    yield from filter(None, own)
+    papers = (record.spec.paper for record in registry.recipes() if record.name == recipe)
+    yield from filter(None, papers)
     for kind in COMPONENT_SPECS:
         for part in settings.get(kind, ()):
             owner, _, name = part.get("use", part.get("name", "")).rpartition("/")
-            for found in registry.parts(kind):
-                if found.name == name and owner in ("", found.distribution) and found.spec.paper:
-                    yield found.spec.paper
+            for record in registry.parts(kind):
+                if record.name == name and owner in ("", record.distribution) and record.spec.paper:
+                    yield record.spec.paper
 
 
 def cited(what: str, plugins: Installed) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from cse_core.registry.plugin_info import KnownPart
 
 @cache
 def directory() -> Mapping[str, Mapping[str, Any]]:
-    """Return what ``directory.toml`` lists of each distribution: parts by kind, and commands."""
+    """Read ``directory.toml``: the parts by kind and the commands of each distribution."""
     text = Path(__file__).with_name("directory.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

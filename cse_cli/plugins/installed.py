@@ -104,7 +104,7 @@ class Installed:
         }
 
     def locate(self, suite: str, folder: Path) -> SuiteFiles:
-        """Return where the files of a suite are; of one that is not installed there is none.
+        """Locate the files of a suite; one that is not installed has none.
 
         Raises:
             CseError: If its class cannot be imported.
@@ -118,7 +118,7 @@ class Installed:
         return made.locate(folder)
 
     def read(self, options: DataOptions) -> Data:
-        """Return what ``data.*`` names, read once in a command."""
+        """Read the data that ``data.*`` names, once in a command."""
         from cse_defaults.texts import read_data
 
         key = options.model_dump_json()
@@ -148,12 +148,12 @@ def installed(context: typer.Context) -> Installed:
 
 
 def about(found: Registered[Any], field: str) -> dict[str, Any]:
-    """Return what a record is, with one field of its own, and who brings it, as for JSON."""
-    own = {"name": found.name, "summary": found.spec.summary, field: getattr(found.spec, field)}
-    return {**own, "distribution": found.distribution, "version": found.version}
+    """Describe a record for JSON, with one field of its spec and the plugin that brings it."""
+    entry = {"name": found.name, "summary": found.spec.summary, field: getattr(found.spec, field)}
+    return {**entry, "distribution": found.distribution, "version": found.version}
 
 
 def facts(info: PluginInfo) -> dict[str, Any]:
-    """Return what is known of a plugin but its parts, as data that JSON can hold."""
+    """Describe a plugin without its parts, as data that JSON can hold."""
     names = ("key", "name", "distribution", "version", "summary", "module", "status", "reason")
     return {name: getattr(info, name) for name in (*names, "fix")} | {"hooks": list(info.hooks)}

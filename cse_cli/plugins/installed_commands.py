@@ -68,17 +68,17 @@ class Command:
 def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
     """Return the installed commands by name, importing none; ``CSE_DISABLE_PLUGINS`` counts too."""
     blocking = left_out_by(left_out)
-    found = []
+    commands = []
     for point in find_entry_points(COMMANDS_GROUP):
         origin = ""
         if blocking and point.dist is not None:  # by any name of its distribution
             beside = [p for p in point.dist.entry_points if p.group in (GROUP, COMMANDS_GROUP)]
-            infos = [describe(each) for each in beside]
+            infos = [describe(other) for other in beside]
             for name, why in blocking.items():
                 if name == ALL or any(is_meant(info, name) for info in infos):
                     origin = origin or why
-        found.append(Command(point.name.replace(".", " "), point, describe(point), origin))
-    return tuple(sorted(found, key=lambda each: (each.name, each.info.distribution)))
+        commands.append(Command(point.name.replace(".", " "), point, describe(point), origin))
+    return tuple(sorted(commands, key=lambda command: (command.name, command.info.distribution)))
 
 
 class Commands:
@@ -98,15 +98,15 @@ class Commands:
         """Return the record of the command that a command line asks for, None of any other."""
         path = [word for word in words if not word.startswith("-")]
         for length in range(len(path), 0, -1):
-            found = self.usable.get(" ".join(path[:length]), [])
-            if len(found) > 1:
+            owners = self.usable.get(" ".join(path[:length]), [])
+            if len(owners) > 1:
                 raise CseError(
-                    f"{' and '.join(each.info.label for each in found)} both provide this command",
-                    where=f"cse {found[0].name}",
-                    hint=f"leave one out: --no-plugin {found[-1].info.distribution}",
+                    f"{' and '.join(item.info.label for item in owners)} both provide this command",
+                    where=f"cse {owners[0].name}",
+                    hint=f"leave one out: --no-plugin {owners[-1].info.distribution}",
                 )
-            if found:
-                return found[0].spec()
+            if owners:
+                return owners[0].spec()
         return None
 
     def known(self, words: Sequence[str]) -> bool:
@@ -115,7 +115,7 @@ class Commands:
         return bool(first.intersection(words[:1])) or self.chosen(words) is not None
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Return what a command's record names for Python; some are for the shell alone."""
+        """Load the Python function of a command; some are for the shell only."""
         from cse_core.loading import load_factory
 
         spec = self.chosen(name.split())
@@ -124,15 +124,15 @@ class Commands:
         if spec.function is None:
             hint = f"run `cse {name}` in a shell"
             raise CseError("has no function for Python", where=f"cse {name}", hint=hint)
-        found: Callable[..., Any] = load_factory(spec.function, where=f"cse {name}")
-        return found
+        loaded: Callable[..., Any] = load_factory(spec.function, where=f"cse {name}")
+        return loaded
 
     def add_lines(self, app: typer.Typer, only: str | None = None) -> None:
         """Add a line of help for every command to an application; ``only`` is a first word."""
-        for name, found in self.usable.items():
+        for name, owners in self.usable.items():
             if only in (None, name.split()[0]):
-                summary, panel = found[0].help_line()
-                holder, last, heading = _holder(app, name, panel, found[0].info.summary)
+                summary, panel = owners[0].help_line()
+                holder, last, heading = _holder(app, name, panel, owners[0].info.summary)
                 add = holder.command(last, help=literal(summary), rich_help_panel=heading)
                 add(_unloaded)
 
@@ -146,10 +146,10 @@ class Commands:
             holder.command(last, epilog=example)(function)
 
     def missing(self, path: str) -> str:
-        """Return how to get a command that is not there, or an empty text."""
+        """Explain how to get a missing command, or return an empty text."""
         from cse_cli.plugins.directory import known_commands
 
-        left_out = {each.name: f"it is left out by {each.blocked_by}" for each in self.all}
+        left_out = {command.name: f"it is left out by {command.blocked_by}" for command in self.all}
         known = {
             name: f"it is a command of {owner}, not installed: pip install {owner}"
             for name, owner in known_commands().items()
@@ -163,21 +163,21 @@ class Commands:
 
     def of(self, distribution: str) -> list[str]:
         """Return the names of a distribution's commands."""
-        return [each.name for each in self.all if each.info.distribution == distribution]
+        return [item.name for item in self.all if item.info.distribution == distribution]
 
     def plugins(self, known: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
         """Yield what is known of distributions that bring commands and none of these plugins."""
         distributions = {info.distribution for info in known}
-        for each in self.all:
-            if each.info.distribution not in distributions:
-                distributions.add(each.info.distribution)
-                yield blocked(each.info, each.blocked_by) if each.blocked_by else each.info
+        for item in self.all:
+            if item.info.distribution not in distributions:
+                distributions.add(item.info.distribution)
+                yield blocked(item.info, item.blocked_by) if item.blocked_by else item.info
 
 
 def _holder(
     app: typer.Typer, name: str, panel: str, help_: str
 ) -> tuple[typer.Typer, str, str | None]:
-    """Return what takes a command, its last word, and its heading there."""
+    """Return the app that takes a command, its last word, and its heading in that app."""
     *groups, last = name.split()
     for number, group in enumerate(groups):
         app = _group(app, group, panel if number == 0 else "", help_)

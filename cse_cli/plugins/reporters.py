@@ -77,7 +77,7 @@ for _event in vars(Reporter).keys() - vars(Reporters).keys():
 
 
 def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callable[[], Reporter]]:
-    """Return what makes each reporter, by the text that named it: ``NAME:OPTION=VALUE,…``."""
+    """Return the factory of each reporter, by the text that named it: ``NAME:OPTION=VALUE,…``."""
     makers: dict[str, Any] = {}
     reader = OptionReader()
     for text in wanted:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def planned_weights(
     composition: Composition, plugins: Installed
 ) -> tuple[tuple[int, int] | None, dict[str, int]]:
-    """Return what trains of an encoder with an adapter, and of losses on token states by path.
+    """Count the trained weights of an adapted encoder, and of losses on token states by path.
 
     Of the encoder that is how many weights train and how many it has with those of its adapter;
     None without one. Where nothing is known of the model, that and no losses.
@@ -36,8 +36,8 @@ def planned_weights(
 
     def folder_of(name: str | None) -> Path:
         """Return a folder with a model's configuration; where the hub gives none, the run's."""
-        found = None if name is None else models.folder(name, weights=False)
-        return found or models.folder(composition.model.name, weights=False) or Path()
+        path = None if name is None else models.folder(name, weights=False)
+        return path or models.folder(composition.model.name, weights=False) or Path()
 
     def load_headed(name: str | None) -> WithHead:
         folder = folder_of(name)
@@ -56,12 +56,12 @@ def planned_weights(
     )  # fmt: skip
     for choice in adapters:
         PartCalls()(factory(choice, encoder.hidden_size), "wrap", encoder.model)
-    own = {}
+    counts = {}
     if losses:
         stages = [_drawn(stage) for stage in composition.of("pool")]
         dimension = factory.sentence_encoder(stages, 2, composition.inference).dimension
-        own = {each.path: count_own(factory(each, dimension), encoder) for each in losses}
-    return count_trained(encoder) if adapters else None, own
+        counts = {part.path: count_own(factory(part, dimension), encoder) for part in losses}
+    return count_trained(encoder) if adapters else None, counts
 
 
 def _drawn(stage: PlannedPart) -> PlannedPart:

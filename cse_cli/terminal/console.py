@@ -71,7 +71,7 @@ def cleaned(text: str) -> str:
     width, tags, and surrogates, of which names of files that are no text consist. The escapes are
     those of JSON: inside JSON they stand for the same text.
     """
-    return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
+    return _UNSEEN.sub(lambda match: _escaped(match[0]), text)
 
 
 def literal(text: str) -> str:
@@ -129,7 +129,7 @@ def fail(error: CseError) -> None:
 def say_json(value: Any) -> None:
     """Print a value as JSON on stdout, lists of numbers each in one line."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    echo(_NUMBERS.sub(lambda found: " ".join(found[0].split()), text))
+    echo(_NUMBERS.sub(lambda match: " ".join(match[0].split()), text))
 
 
 def say_table(table: Table) -> None:
@@ -168,7 +168,7 @@ def say_outline(lines: list[str]) -> None:
     table.add_column(overflow="fold")
     for head, texts in outline(lines):
         colour = "yellow" if head == "warnings" else "cyan"
-        wrapped = (fill(cleaned(each), width, subsequent_indent="  ") for each in texts)
+        wrapped = (fill(cleaned(text), width, subsequent_indent="  ") for text in texts)
         table.add_row(Text(cleaned(head), f"bold {colour}"), "\n".join(wrapped))
     say_table(table)
 

@@ -41,18 +41,18 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     """
     import numpy as np
 
-    own = None if corpus.documents is None else corpus.documents[corpus.documents >= 0]
-    documents = None if own is None else len(np.unique(own))
+    known = None if corpus.documents is None else corpus.documents[corpus.documents >= 0]
+    documents = None if known is None else len(np.unique(known))
     lengths = {"words": _words(corpus, "text"), "characters": _characters(corpus, "text")}
     return {
         "rows": len(corpus),
         "documents": documents,
-        "document_rows_mean": len(own) / documents if own is not None and documents else None,
+        "document_rows_mean": len(known) / documents if known is not None and documents else None,
         "columns": corpus.names,
         "blank_dropped": corpus.report.blank_dropped,
         "incomplete_dropped": corpus.report.incomplete_dropped,
         "duplicates": int((corpus.text_ids != np.arange(len(corpus))).sum()),
-        **{f"{what}_{n}": v for what, each in lengths.items() for n, v in _spread(each).items()},
+        **{f"{what}_{n}": v for what, spans in lengths.items() for n, v in _spread(spans).items()},
         "others": {
             name: {
                 "words_mean": _spread(_words(corpus, name))["mean"],
@@ -118,7 +118,7 @@ def counted_tokens(model: str, registry: Registry, texts: Sequence[str]) -> list
 
 
 def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, Any]:
-    """Return how many tokens of a model the texts have, special tokens counted.
+    """Count the tokens of the texts for a model, special tokens included.
 
     ``shares`` has the percentage of rows in each range of ``TOKENS``, and of longer ones.
     """
@@ -126,7 +126,7 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
 
     counts = counted_tokens(model, registry, corpus.column("text"))
     values = np.asarray([count.tokens for count in counts])
-    found = np.bincount(np.searchsorted(TOKENS, values), minlength=len(TOKENS) + 1)
+    bins = np.bincount(np.searchsorted(TOKENS, values), minlength=len(TOKENS) + 1)
     first = (0, *(length + 1 for length in TOKENS[:-1]))
     names = [f"{low}-{high}" for low, high in zip(first, TOKENS, strict=True)]
     names.append(f"over {TOKENS[-1]}")
@@ -135,7 +135,7 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
         **_spread(values),
         "longest": int(values.max()),
         "sum": int(values.sum()),
-        "shares": dict(zip(names, (100 * found / len(counts)).tolist(), strict=True)),
+        "shares": dict(zip(names, (100 * bins / len(counts)).tolist(), strict=True)),
     }
 
 
@@ -173,7 +173,7 @@ class Lengths:
 
 
 def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
-    """Return what is cut; None where the data was not read or the tokenizer is not here."""
+    """Measure the cut texts; None where the data was not read or the tokenizer is not here."""
     if composition.read is None:
         return None
     corpus = plugins.read(composition.data).corpus(composition.needed_columns)

@@ -57,22 +57,22 @@ class Place(_Table):
     @field_validator("urls")
     @classmethod
     def _expanded(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
-        found: list[str] = []
+        links: list[str] = []
         for url in urls:
             if urlsplit(url).scheme not in ("http", "https"):
                 raise ValueError(f"not a web address: {url}")
             numbers = _RANGE.search(url)
             if numbers is None:
-                found.append(url)
+                links.append(url)
                 continue
             first, last = numbers.groups()
             for number in range(int(first), int(last) + 1):
-                found.append(_RANGE.sub(str(number).zfill(len(first)), url, count=1))
-        return tuple(found)
+                links.append(_RANGE.sub(str(number).zfill(len(first)), url, count=1))
+        return tuple(links)
 
     @property
     def pin(self) -> str:
-        """Return what pins the content, in words."""
+        """Describe what pins the content."""
         revision = f"revision {self.revision}" if self.revision else "first fetch"
         return "published checksum" if self.sha256 else revision
 
@@ -124,14 +124,14 @@ class Sources(_Table):
 def read_sources(path: Path) -> Sources:
     """Read a table of sources, in which a mistake is one of the plugin that brings it."""
     try:
-        found = Sources.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        read = Sources.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
         outcome = " ".join(str(error).split())
         raise CseError(f"not a table of sources: {outcome[:300]}", where=path.name) from None
-    for file in found.files:
-        if file.owner not in found.owners:
+    for file in read.files:
+        if file.owner not in read.owners:
             raise CseError(f"{file.name}: unknown owner {file.owner}", where=path.name)
-    return found
+    return read
 
 
 @dataclass
@@ -150,7 +150,7 @@ class Web:
     _dead: dict[str, str] = field(default_factory=dict)
 
     def get(self, url: str) -> bytes:
-        """Return what is at an address.
+        """Download the content of an address.
 
         Raises:
             Unreachable: If it is not there, or its host does not answer.
@@ -207,8 +207,8 @@ def fetch_file(
         except Unreachable as error:
             why.append(error.what)
             continue
-        for url, found in sums.items():
-            if known is not None and known["downloads"].get(url, found) != found:
+        for url, digest in sums.items():
+            if known is not None and known["downloads"].get(url, digest) != digest:
                 raise _changed(file.name, f"{url} is not what it was when it was fetched first")
         rows, text = _converted(file, raw)
         checksum = hashlib.sha256(text).hexdigest()
@@ -250,18 +250,18 @@ def _unpacked(url: str, content: bytes) -> Iterator[tuple[str, bytes]]:
     try:
         if name.endswith(".zip"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                _check_size(url, sum(each.file_size for each in archive.infolist()))
-                for each in archive.infolist():
-                    if not each.is_dir():
-                        yield each.filename, archive.read(each)
+                _check_size(url, sum(item.file_size for item in archive.infolist()))
+                for item in archive.infolist():
+                    if not item.is_dir():
+                        yield item.filename, archive.read(item)
         elif name.endswith((".tar.gz", ".tgz", ".tar")):
             with tarfile.open(fileobj=io.BytesIO(content)) as archive:
                 total = 0
                 for member in archive:
                     total += member.size
                     _check_size(url, total)
-                    if member.isfile() and (held := archive.extractfile(member)) is not None:
-                        yield member.name, held.read()
+                    if member.isfile() and (file := archive.extractfile(member)) is not None:
+                        yield member.name, file.read()
         else:
             yield name, content
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
@@ -280,7 +280,7 @@ def _changed(name: str, what: str) -> CseError:
 
 
 def _converted(file: SourceFile, raw: dict[str, bytes]) -> tuple[int, bytes]:
-    """Return how many rows a file has, and its text."""
+    """Return the number of rows of a file, and its text."""
     reader = load_factory(file.reader, where=file.name)
     try:
         lines = list(_lines(file, reader(raw, **file.options)))

@@ -33,15 +33,15 @@ ColumnsOption = Annotated[
 
 def named_columns(sets: Sequence[str] | None) -> dict[str, str]:
     """Return ``data.columns`` as ``--set`` gives it to a command that only reads texts."""
-    found = {}
-    for each in sets or ():
-        path, _, name = each.partition("=")
+    names = {}
+    for item in sets or ():
+        path, _, name = item.partition("=")
         ours = path.removeprefix(_COLUMN)
         if ours in (path, "") or not name:
             hint = f"write --set {_COLUMN}text=NAME"
-            raise CseError("sets no column of the texts", where="--set", value=each, hint=hint)
-        found[ours] = name
-    return found
+            raise CseError("sets no column of the texts", where="--set", value=item, hint=hint)
+        names[ours] = name
+    return names
 
 
 def check_lines(columns: dict[str, str]) -> None:
@@ -107,13 +107,13 @@ def read_places(
     from cse_defaults.texts.documents import MARKED, read_document, read_documents
     from cse_defaults.texts.files import is_saved
 
-    found: Places = {}
+    places: Places = {}
     notes: list[str] = []
     tables = False
 
     def add(text: str, name: str, place: int) -> None:
         if text.strip():
-            found.setdefault(text, []).append((name, place))
+            places.setdefault(text, []).append((name, place))
 
     for file in files:
         folder = Path(file).expanduser()
@@ -133,9 +133,9 @@ def read_places(
                 add(text, str(document.path), number)
     if not tables:
         check_lines(columns)
-    if not found:
+    if not places:
         raise CseError("no text is in these files", where=files[0])
-    return found, notes
+    return places, notes
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -157,12 +157,12 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
 
 def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
     """Return the lines; refuse them before the first is used if all of them are blank."""
-    held: list[str] = []
+    blank: list[str] = []
     for line in lines:
-        held.append(line)
+        blank.append(line)
         if line.strip():
-            return chain(held, lines)
-    state = "has only blank lines" if held else "is empty"
+            return chain(blank, lines)
+    state = "has only blank lines" if blank else "is empty"
     raise CseError(f"expected one text per line, but {truncate(where, 200)} {state}")
 
 
@@ -176,7 +176,7 @@ def _stdin() -> Iterator[str]:
 
 
 def unknown_line(unknown: int, tokens: int, model: str) -> str:
-    """Return what to say of tokens that a vocabulary lacks, nothing of one in twenty at most."""
+    """Describe the tokens that a vocabulary lacks; empty if they are one in twenty at most."""
     if unknown <= tokens / 20:
         return ""
     share = f"{100 * unknown / tokens:.0f} % of the tokens are unknown to {truncate(model, 200)}"

@@ -60,20 +60,20 @@ def token_table(
             path = cache / "tokens" / f"{table_key(texts, tokenizer, longest)}.safetensors"
         except ValueError as error:
             problem = f": {error}"
-    found = None if path is None else _table(path, len(texts))
-    if found is None:
-        found = new_table(
+    table = None if path is None else _table(path, len(texts))
+    if table is None:
+        table = new_table(
             tokenizer,
             texts,
             longest,
             lambda done: reporter.progress(done, len(texts), "texts tokenised"),
         )
         if path is not None:
-            problem = _write(path, {name: getattr(found, name) for name in _COLUMNS})
-            found = _table(path, len(texts)) or found  # which needs no memory of its own
+            problem = _write(path, {name: getattr(table, name) for name in _COLUMNS})
+            table = _table(path, len(texts)) or table  # which needs no memory of its own
     if problem is not None:
         reporter.message(f"the token cache is not written{problem}")
-    return found
+    return table
 
 
 def table_key(texts: Sequence[str], tokenizer: Tokenizer, longest: int | None) -> str:
@@ -103,18 +103,18 @@ def kept_vectors(
     if cache is None:
         return make()
     path = cache / "vectors" / f"{vectors_key(table, encoder)}.safetensors"
-    found = _vectors(path, table)
-    _, there = all_gather_objects(lambda: found is not None, bool)
-    if found is None or not all(there):
+    cached = _vectors(path, table)
+    _, usable = all_gather_objects(lambda: cached is not None, bool)
+    if cached is None or not all(usable):
         made = make()
         problem = _write(path, {"vectors": made}) if rank_and_size()[0] == 0 else None
         all_gather_objects(lambda: None)  # the others read what the first process has written
         if problem is not None:
             reporter.message(f"the vectors are not kept{problem}")
-        found = _vectors(path, table)
-        return made if found is None else found
-    reporter.message(f"{len(found):,} vectors of another encoder come from {path}")
-    return found
+        cached = _vectors(path, table)
+        return made if cached is None else cached
+    reporter.message(f"{len(cached):,} vectors of another encoder come from {path}")
+    return cached
 
 
 def vectors_key(table: TokenTable, encoder: SentenceEncoder) -> str:
@@ -151,19 +151,19 @@ def _write(path: Path, tensors: Mapping[str, Tensor]) -> str | None:
 def _read(path: Path) -> dict[str, Tensor]:
     """Return a file's tensors over its own memory; none where it is missing or damaged."""
     try:
-        found: dict[str, Tensor] = load_file(path)
+        arrays: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError):
         return {}
-    return found
+    return arrays
 
 
 def _table(path: Path, texts: int) -> TokenTable | None:
-    found = _read(path)
-    if found.keys() != set(_COLUMNS) or len(found["offsets"]) != texts + 1:
+    arrays = _read(path)
+    if arrays.keys() != set(_COLUMNS) or len(arrays["offsets"]) != texts + 1:
         return None
-    return TokenTable(**found)
+    return TokenTable(**arrays)
 
 
 def _vectors(path: Path, table: TokenTable) -> Tensor | None:
-    found = _read(path).get("vectors")
-    return found if found is not None and len(found) == len(table.offsets) - 1 else None
+    rows = _read(path).get("vectors")
+    return rows if rows is not None and len(rows) == len(table.offsets) - 1 else None

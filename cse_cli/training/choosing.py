@@ -91,13 +91,13 @@ def with_help(
 
     options = help_options(flags.peek(words), plugins)
     if topic and not completing():
-        about = [each for each in options if f"{each.path}.".startswith(f"{topic}.")]
+        about = [entry for entry in options if f"{entry.path}.".startswith(f"{topic}.")]
         if not about:
-            paths = [each.path.rpartition(".")[0] for each in options]
+            paths = [entry.path.rpartition(".")[0] for entry in options]
             known = [*paths, *(path.partition(".")[0] for path in paths)]
             kind, _, name = topic.partition(".")
-            there = kind in PART_FLAGS and name and plugins.registry.has(kind, name)
-            hint = f"add the part: --{kind} {name}" if there else did_you_mean(topic, known)
+            exists = kind in PART_FLAGS and name and plugins.registry.has(kind, name)
+            hint = f"add the part: --{kind} {name}" if exists else did_you_mean(topic, known)
             raise CseError("no options of this run", where="--help", value=topic, hint=hint)
         return _topic(command.__name__, about)
     return _with_options(command, options)

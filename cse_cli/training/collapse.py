@@ -86,15 +86,15 @@ class CollapseDetector(Reporter):
 
 def advice(composition: Composition) -> str:
     """Say what is likely to help a run that collapses."""
-    found = []
+    hints = []
     for part in composition.of("branch"):
         decay = getattr(part.options, "decay", None)
         if isinstance(decay, Schedule) and decay.bounds[0] < WEAK_DECAY:
-            found.append(f"raise {part.path}.decay")
+            hints.append(f"raise {part.path}.decay")
     if all(
         options.negatives == "none" or not cast(LossSpec, loss.spec).contrastive
         for loss, options in composition.losses()
     ):
-        found.append("add a loss with negatives (--loss +infonce)")
-    found.append(f"lower train.lr ({composition.train.lr:g})")
-    return "what may help: " + ", or ".join(found)
+        hints.append("add a loss with negatives (--loss +infonce)")
+    hints.append(f"lower train.lr ({composition.train.lr:g})")
+    return "what may help: " + ", or ".join(hints)

@@ -45,7 +45,7 @@ class Duration:
 def duration(
     composition: Composition, lengths: Lengths | None, sets: Mapping[str, DevSet], times: int | None
 ) -> Duration | None:
-    """Return how long a run takes whose dev sets are scored so many times.
+    """Estimate the duration of a run whose dev sets are scored so many times.
 
     None on a GPU, or where its size is not known.
     """
@@ -56,15 +56,15 @@ def duration(
     assert facts.hidden is not None and facts.layers is not None and facts.steps is not None
     # Twelve square matrices a layer, and a product and a sum for each number in them.
     forward = 24 * facts.layers * facts.hidden**2 * lengths.tokens
-    passes = sum(len(each.views) * (3 if each.gradient else 1) for each in composition.passes)
+    passes = sum(len(item.views) * (3 if item.gradient else 1) for item in composition.passes)
     speed = SHARE * _speed(facts.hidden, train.threads)
-    texts = sum(each.size for each in sets.values()) * (times or 0)
+    texts = sum(dev.size for dev in sets.values()) * (times or 0)
     steps = facts.steps * train.batch_size * passes
     return Duration(forward * steps / speed, forward * texts / speed)
 
 
 def _speed(hidden: int, threads: int | None) -> float:
-    """Return how many operations a second a product of matrices makes."""
+    """Measure the operations per second of a matrix product."""
     import numpy as np
 
     rows, matrix = np.ones((512, hidden), np.float32), np.ones((hidden, 4 * hidden), np.float32)

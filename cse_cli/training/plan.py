@@ -61,7 +61,7 @@ class PlannedRun:
         return {
             **plan_dict(self.composition),
             "evaluation": {
-                "sets": {name: {"texts": each.size} for name, each in self.sets.items()},
+                "sets": {name: {"texts": dev.size} for name, dev in self.sets.items()},
                 "every_steps": self._intervals and (self._intervals.evaluate or None),
                 "times": self._times,
                 "chosen_by": self._chosen(),
@@ -84,8 +84,8 @@ class PlannedRun:
         if self.adapted is not None:
             trained, every = self.adapted
             lines.append(f"adapter: {trained:,} of {every:,} parameters of the encoder train")
-        own = "parameters of its own, which are not saved"
-        lines += [f"{path} trains {number:,} {own}" for path, number in self.own.items()]
+        words = "parameters of its own, which are not saved"
+        lines += [f"{path} trains {number:,} {words}" for path, number in self.own.items()]
         lines += [f"evaluation: {self._when()}"]
         if (duration := self._duration()) is not None:
             lines.append(duration.line())
@@ -138,7 +138,7 @@ class PlannedRun:
         intervals, times = self._intervals, self._times
         if times == 0:
             return "none"
-        on = ", ".join(f"{name} ({each.size:,} texts)" for name, each in self.sets.items())
+        on = ", ".join(f"{name} ({dev.size:,} texts)" for name, dev in self.sets.items())
         if intervals is None:
             return f"on {on} at the start and every 125 steps, or each tenth of fewer than 1,250"
         every = f"every {intervals.evaluate:,} steps" if intervals.evaluate > 1 else "every step"
@@ -186,12 +186,12 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     lines.append("views:")
     lines += [f"  {_view(view)}" for view in composition.views]
     lines.append("encoder passes per step:")
-    for number, each in enumerate(composition.passes, 1):
-        gradient = "with" if each.gradient else "without"
-        model = _model_of(composition, each.branch)
-        by = f"{each.branch} ({model})" if model else each.branch
+    for number, step in enumerate(composition.passes, 1):
+        gradient = "with" if step.gradient else "without"
+        model = _model_of(composition, step.branch)
+        by = f"{step.branch} ({model})" if model else step.branch
         lines.append(
-            f"  {number}. {by}: {', '.join(each.views)}, {gradient} gradient, for {each.why}"
+            f"  {number}. {by}: {', '.join(step.views)}, {gradient} gradient, for {step.why}"
         )
     if train.chunk_size is not None and train.chunk_size < train.batch_size:
         lines.append(
@@ -244,13 +244,13 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
         ],
         "passes": [
             {
-                "branch": each.branch,
-                "model": _model_of(composition, each.branch),
-                "views": list(each.views),
-                "gradient": each.gradient,
-                "why": each.why,
+                "branch": step.branch,
+                "model": _model_of(composition, step.branch),
+                "views": list(step.views),
+                "gradient": step.gradient,
+                "why": step.why,
             }
-            for each in composition.passes
+            for step in composition.passes
         ],
         "inference_pool": composition.inference_pool and composition.inference_pool.use,
         "data_flow": data_flow(composition),

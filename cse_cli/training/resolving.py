@@ -76,10 +76,10 @@ def _with_weight(data: str, registry: Registry) -> tuple[str, float]:
     """Return name and weight of ``FILE:2``, where ``FILE`` ends as a file of texts does."""
     from cse_core.registry.names import ending_of
 
-    found = re.fullmatch(r"(.+):(\d+\.?\d*|\.\d+)", data)
-    if found is None or not ending_of(found[1], registry) or os.path.exists(data):
+    match = re.fullmatch(r"(.+):(\d+\.?\d*|\.\d+)", data)
+    if match is None or not ending_of(match[1], registry) or os.path.exists(data):
         return data, 1.0
-    return found[1], float(found[2])
+    return match[1], float(match[2])
 
 
 def help_options(choice: Choice, installed: Installed) -> list[OptionPath]:
@@ -104,12 +104,12 @@ def _parts_alone(choice: Choice, installed: Installed) -> list[PlannedPart]:
             owner, slash, rest = text.lstrip("+~").rpartition("/")
             bare, _, name = rest.partition(":")
             try:
-                found = installed.registry.find(cast("Kind", kind), f"{owner}{slash}{bare}")
-                options = found.spec.default_options()
+                record = installed.registry.find(cast("Kind", kind), f"{owner}{slash}{bare}")
+                options = record.spec.default_options()
             except CseError:
                 continue
             if options is not None and not text.startswith("~"):
-                parts.append(PlannedPart.of(found, options, name or bare))
+                parts.append(PlannedPart.of(record, options, name or bare))
     return parts
 
 
@@ -178,8 +178,8 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
             f"the last batch of each epoch is a single row, which has no negative: {rows:,} rows "
             f"in batches of {size:,}; change train.batch_size or data.limit"
         )
-    own = {view.column for view in run.views if view.role == "positive"} - {None, "text"}
-    for column in own.intersection(corpus.names if corpus is not None else ()):
+    named = {view.column for view in run.views if view.role == "positive"} - {None, "text"}
+    for column in named.intersection(corpus.names if corpus is not None else ()):
         assert corpus is not None
         most = max(corpus.table.column(column).value_counts().field(1).to_pylist())
         if most > 1 and most * size >= 2 * len(corpus):

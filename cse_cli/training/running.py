@@ -176,13 +176,13 @@ def _new_folder(composition: Composition) -> Iterator[Path]:
         with suppress(FileExistsError):
             path.mkdir(parents=True)
             break
-    own = path.absolute(), path.parent.absolute()
+    folders = path.absolute(), path.parent.absolute()
     try:
         yield path
     finally:
-        for each in own:
+        for made in folders:
             with suppress(OSError):  # it holds a run
-                each.rmdir()
+                made.rmdir()
 
 
 def show_in_short(composition: Composition) -> None:
@@ -195,8 +195,8 @@ def show_in_short(composition: Composition) -> None:
     )
     echo_err(f"recipe {composition.recipe or 'default'}: {parts}")
     passes = "; ".join(
-        f"{each.branch}: {' + '.join(each.views)}" + ("" if each.gradient else " (no gradient)")
-        for each in composition.passes
+        f"{step.branch}: {' + '.join(step.views)}" + ("" if step.gradient else " (no gradient)")
+        for step in composition.passes
     )
     echo_err(f"each step encodes {passes}")
     echo_err(
@@ -231,25 +231,25 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
     echo(f"model: {outcome.model}")
     echo("next:")
     run = quote(str(folder))
-    own: list[str] = []
+    data: list[str] = []
     with suppress(OSError):  # a part may have changed the working folder
         texts = tomllib.loads(file_text(folder / RUN_FILE))["data"]["path"]
-        own = [min(text, os.path.relpath(text), key=len) for text in texts if os.path.exists(text)]
+        data = [min(text, os.path.relpath(text), key=len) for text in texts if os.path.exists(text)]
     if "eval" in plugins.commands.usable:
         from cse_cli.plugins.folders import data_folder
 
-        there = plugins.locate("sts", data_folder()[0]).there
-        if there or not own:  # else it would score the starter's synthetic pairs
-            echo(f"  cse eval {run}{' --suite sts' if there else ''}")
-    if own and "search" in plugins.commands.usable:
-        echo(f"  cse index {run} {' '.join(map(quote, own))}")
+        suite = plugins.locate("sts", data_folder()[0]).there
+        if suite or not data:  # else it would score the starter's synthetic pairs
+            echo(f"  cse eval {run}{' --suite sts' if suite else ''}")
+    if data and "search" in plugins.commands.usable:
+        echo(f"  cse index {run} {' '.join(map(quote, data))}")
         echo(f"  cse search {run} 'what to look for' --bm25 0.3")
     else:
         echo(f"  cse encode {run} --text 'a sentence'")
 
 
 def beside_start(score: float, start: float | None) -> str:
-    """Return what a dev score says beside that before the first step, to two decimals."""
+    """Compare a dev score with the one before the first step, to two decimals."""
     if start is None:
         return ""
     if f"{score:.2f}" == f"{start:.2f}":
@@ -260,7 +260,7 @@ def beside_start(score: float, start: float | None) -> str:
 
 
 def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any]:
-    """Return what came of the run, with everything that was printed meanwhile."""
+    """Return the outcome of the run as JSON, with everything that was printed meanwhile."""
     return {
         "run": str(folder),
         **asdict(outcome),

@@ -90,7 +90,7 @@ class StoredRun:
         """The rounds that its miners asked for, by number from 1; none in a run without rounds."""
         from cse_engine.run.rounds import read_round
 
-        numbers = sorted(int(each.name) for each in (self.path / "rounds").glob("[0-9]*"))
+        numbers = sorted(int(path.name) for path in (self.path / "rounds").glob("[0-9]*"))
         return {number: read_round(self._folder.round(number), number) for number in numbers}
 
     @cached_property
@@ -101,32 +101,32 @@ class StoredRun:
             CseError: If the file is damaged; so it is with the others below.
         """
         hint = f"if the run is unfinished, this writes it again: cse train --resume {self.path}"
-        found: list[dict[str, Any]] = read_json(self._folder.metrics, _LINE, hint, lines=True)
-        return found
+        lines: list[dict[str, Any]] = read_json(self._folder.metrics, _LINE, hint, lines=True)
+        return lines
 
     @cached_property
     def result(self) -> dict[str, Any] | None:
         """What came of it, as ``result.json`` has it: the chosen step and its scores."""
         hint = f"this writes it again: cse train --resume {self.path}"
-        found: dict[str, Any] | None = read_json(self.path / RESULT, _RESULT, hint)
-        return found
+        result: dict[str, Any] | None = read_json(self.path / RESULT, _RESULT, hint)
+        return result
 
     @cached_property
     def evaluations(self) -> list[dict[str, Any]]:
         """What ``cse eval`` kept of it, the newest last; none before the first evaluation."""
         hint = "remove this line, or the file: cse eval scores the run again"
         path = self.path / EVALUATIONS
-        found: list[dict[str, Any]] = read_json(path, _EVALUATION, hint, lines=True)
-        return [each for each in found if "results" in each]
+        lines: list[dict[str, Any]] = read_json(path, _EVALUATION, hint, lines=True)
+        return [line for line in lines if "results" in line]
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What ``run.toml`` holds: every setting, and what it was run with."""
         from cse_engine.compose.reading import read_toml
 
-        found = read_toml(self._folder.recipe, str(self._folder.recipe))
-        check_shape(found, _SETTINGS, self._folder.recipe, "`cse train` did not write it so")
-        return found
+        values = read_toml(self._folder.recipe, str(self._folder.recipe))
+        check_shape(values, _SETTINGS, self._folder.recipe, "`cse train` did not write it so")
+        return values
 
     @property
     def checkpoints(self) -> list[tuple[int, int]]:
@@ -137,7 +137,7 @@ class StoredRun:
         return [(number, step) for number, step in places]
 
     def state(self, part: str, step: int | None = None) -> dict[str, Any]:
-        """Return what a part's ``state_dict`` was at a checkpoint.
+        """Return the ``state_dict`` of a part at a checkpoint.
 
         Args:
             part: Its path, such as ``negatives.queue``.
@@ -155,11 +155,11 @@ class StoredRun:
             raise CseError("no checkpoint of this step", where="step", value=step, hint=hint)
         saved = Checkpoint.read(self._folder.checkpoint(*places[-1]))
         values = saved.values.get("parts", {}).get(part, {})
-        found = {**saved.part(f"part.{part}"), **values}
-        if not found:
+        state = {**saved.part(f"part.{part}"), **values}
+        if not state:
             what = "has no state in this checkpoint"
             raise CseError(what, where=part, value=str(self.path), hint="name another part or step")
-        return found
+        return state
 
     def clusters(self, number: int, document: str) -> dict[str, Any]:
         """Return the sentences of a document that pairs of a round connect, and those in no pair.
@@ -180,8 +180,8 @@ class StoredRun:
 
         corpus, pairs = self.corpus, self.rounds[number].pairs
         names = corpus.column("document")
-        own = [row for row, name in enumerate(names) if name == document]
-        if not own:
+        rows = [row for row, name in enumerate(names) if name == document]
+        if not rows:
             hint = did_you_mean(document, list(dict.fromkeys(names))[:1000])
             raise CseError("the data has no such document", where="--document", value=document,
                            hint=hint)  # fmt: skip
@@ -189,7 +189,7 @@ class StoredRun:
         if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
             what = "this run pairs texts that its miner made, not sentences of a document"
             raise CseError(what, where="--document", hint="leave it out to see the first pairs")
-        inside = np.isin(first, own) & np.isin(second, own)
+        inside = np.isin(first, rows) & np.isin(second, rows)
         # A capped document lacks pairs that would connect its clusters: the round names them.
         marks = np.asarray(pairs.get("cluster", first))
         ends = np.concatenate(
@@ -198,10 +198,10 @@ class StoredRun:
         graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(len(corpus), len(corpus)))
         _, label = connected_components(graph, directed=False)
         groups: dict[int, list[str]] = {}
-        for row, text in zip(own, corpus.column("text").take(own), strict=True):
+        for row, text in zip(rows, corpus.column("text").take(rows), strict=True):
             groups.setdefault(int(label[row]), []).append(text)
         return {
             "pairs": int(inside.sum()),
-            "clusters": [each for each in groups.values() if len(each) > 1],
-            "unpaired": [each[0] for each in groups.values() if len(each) == 1],
+            "clusters": [group for group in groups.values() if len(group) > 1],
+            "unpaired": [group[0] for group in groups.values() if len(group) == 1],
         }

@@ -36,13 +36,13 @@ def check_out(folder: Path, *, force: bool = False) -> None:
         RunFolder.check_free(folder)
     check_links(folder, "--out")
     replaced = force and RunFolder(folder).recipe.is_file()
-    held = [] if replaced else sorted(_visible(folder) or ())
-    if held == ["checkpoints"] and _visible(folder / held[0]) == []:
-        held = []
-    if held:
-        more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+    names = [] if replaced else sorted(_visible(folder) or ())
+    if names == ["checkpoints"] and _visible(folder / names[0]) == []:
+        names = []
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise CseError(
-            f"holds other things: {held[0]}{more}",
+            f"holds other things: {names[0]}{more}",
             where="--out",
             value=str(folder),
             hint="name a new or an empty folder",
@@ -57,24 +57,24 @@ def _visible(path: Path) -> list[str] | None:
     """
     if not path.is_dir():
         return None
-    return [each.name for each in path.iterdir() if not each.name.startswith(".")]
+    return [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
 
 
 def check_links(folder: Path, where: str) -> None:
     """Refuse links and pipes among a run's own files: what is written there lies elsewhere."""
     from cse_core.files import EVALUATIONS, FOLDERS, LOCK, METRICS, RESULT, RUN_FILE
 
-    own = (folder / n for n in (RUN_FILE, RESULT, LOCK, METRICS, EVALUATIONS, *FOLDERS))
+    files = (folder / n for n in (RUN_FILE, RESULT, LOCK, METRICS, EVALUATIONS, *FOLDERS))
     walks = (os.walk(folder / name) for name in FOLDERS)  # which enters no link below
-    inside = (Path(at, each) for walk in walks for at, *names in walk for each in sum(names, []))
-    for each in chain(own, inside):
-        what = "a link" if each.is_symlink() else "a pipe or a device"
-        if each.is_symlink() or (each.exists() and not (each.is_file() or each.is_dir())):
+    inside = (Path(at, entry) for walk in walks for at, *names in walk for entry in sum(names, []))
+    for file in chain(files, inside):
+        what = "a link" if file.is_symlink() else "a pipe or a device"
+        if file.is_symlink() or (file.exists() and not (file.is_file() or file.is_dir())):
             raise CseError(
-                f"{each.relative_to(folder)} is {what}, and a run writes to files of its own",
+                f"{file.relative_to(folder)} is {what}, and a run writes to files of its own",
                 where=where,
                 value=str(folder),
-                hint="replace it by the file it points to" if each.is_symlink() else "remove it",
+                hint="replace it by the file it points to" if file.is_symlink() else "remove it",
             )
 
 
@@ -203,7 +203,7 @@ def check_auto(out: Path | None, force: bool) -> None:
 def check_same(
     composition: Composition, path: Path, registry: Registry
 ) -> Literal["", "begun", "finished"]:
-    """Return what became of the run in a folder, empty without one; refuse other settings."""
+    """Return the state of the run in a folder, empty without one; refuse other settings."""
     from cse_cli.training.resolving import with_absolute_paths
     from cse_engine.run.recipe_file import dump_recipe
     from cse_engine.run.run_folder import RunFolder

@@ -50,10 +50,10 @@ class Ema(Branch):
         self._own: list[Tensor] = []
         self._online: list[Tensor] = []
         for follower, leader in zip(self._followers, self._leaders, strict=True):
-            for own, other in zip(follower.parameters(), leader.parameters(), strict=True):
-                if own is not other:  # shared embeddings are the online encoder's
-                    own.requires_grad_(False)
-                    self._own.append(own.data)
+            for weight, other in zip(follower.parameters(), leader.parameters(), strict=True):
+                if weight is not other:  # shared embeddings are the online encoder's
+                    weight.requires_grad_(False)
+                    self._own.append(weight.data)
                     self._online.append(other.data)
 
     @torch.no_grad()
@@ -65,8 +65,8 @@ class Ema(Branch):
         if not self.training:
             # In train mode it keeps running statistics of its own; in eval mode nothing would.
             for follower, leader in zip(self._followers, self._leaders, strict=True):
-                for own, online in zip(follower.buffers(), leader.buffers(), strict=True):
-                    own.copy_(online)
+                for buffer, online in zip(follower.buffers(), leader.buffers(), strict=True):
+                    buffer.copy_(online)
 
 
 class Frozen(Branch):
@@ -92,9 +92,9 @@ class Frozen(Branch):
 def _own_pooler(encoder: Encoder, setup: Setup, model: str) -> Mlp:
     """Return the trained pooler of an encoder as a head."""
     size = encoder.hidden_size
-    own = replace(setup, encoder=encoder, dimension=size, hidden_size=size)
+    sized = replace(setup, encoder=encoder, dimension=size, hidden_size=size)
     try:
-        return Mlp(MlpOptions(start="pooler"), own).to(setup.device)
+        return Mlp(MlpOptions(start="pooler"), sized).to(setup.device)
     except CseError as error:
         where = f"branch.{setup.name}.model"
         raise CseError(error.what, where=where, value=model, hint=error.hint) from error

@@ -56,7 +56,7 @@ _UNSPACED = re.compile(
 
 
 def kind_of(values: Sequence[str]) -> ColumnKind:
-    """Return what values look like: labels recur, ids are single words with more than letters."""
+    """Guess the kind of values: labels recur, ids are single words with more than letters."""
     if values and all(map(NUMBER.fullmatch, values)):
         return "number"
     distinct, many = len(set(values)), len(values) >= _MANY
@@ -204,11 +204,11 @@ def match_columns(
     if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items() if to != name):
         seen.messages.append(f"{shown} (to change it: --set data.columns.text=NAME)")
     if "text" not in columns:
-        held = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
-        held += [f"{name} ({what})" for name, what in seen.left_out.items()]
+        items = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
+        items += [f"{name} ({what})" for name, what in seen.left_out.items()]
         other = any(kind(name) != "lists" for name in names)
         do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
-        raise CseError("no column text", where=where, hint=f"its columns: {listed(held)}; {do}")
+        raise CseError("no column text", where=where, hint=f"its columns: {listed(items)}; {do}")
     taken = {*columns, *columns.values()}
     columns.update({name: name for name in names if name not in taken})
     return ordered(columns, views)
@@ -218,8 +218,8 @@ def check_named(asked: Mapping[str, str], found: Sequence[Mapping[str, str]]) ->
     """Refuse ``data.columns`` that name a column which none of the sources has."""
     for target, name in asked.items():
         if not any(columns.get(target) == name for columns in found):
-            there = dict.fromkeys(name for columns in found for name in columns.values())
-            what, hint = f"no file has a column {name}", f"the columns are: {listed(list(there))}"
+            known = dict.fromkeys(name for columns in found for name in columns.values())
+            what, hint = f"no file has a column {name}", f"the columns are: {listed(list(known))}"
             raise CseError(what, where=f"data.columns.{target}", hint=hint)
 
 
@@ -255,7 +255,7 @@ def gathered(
             if names[1:] or (names and stem not in by_plain):
                 rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
                 made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names
-    name = next((by_plain[each] for each in SETS if each in by_plain), "")
+    name = next((by_plain[form] for form in SETS if form in by_plain), "")
     if name and is_lists(table.column(name)) and not by_plain.keys() & _TEXTS:
         if graded := [by_plain[key] for key in _GRADES if key in by_plain]:
             raise CseError(
@@ -303,10 +303,10 @@ def read_values(
     dtype = np.dtype(np.int64 if kind == "int" else np.float64)
     for place, text in enumerate(texts):
         try:
-            found = int(text) if kind == "int" else float(text)
+            parsed = int(text) if kind == "int" else float(text)
         except ValueError:
-            found = math.nan
-        if not math.isfinite(found):
+            parsed = math.nan
+        if not math.isfinite(parsed):
             noun = "integer" if kind == "int" else "finite number"
             raise CseError(
                 f"column {column} must hold {noun}s",
@@ -319,8 +319,8 @@ def read_values(
 
 def lacks_word_spaces(texts: Iterable[str]) -> bool:
     """Tell whether more than half of the letters are of scripts without spaces (Han, kana, …)."""
-    letters = found = 0
+    letters = hits = 0
     for text in texts:
         letters += sum(map(str.isalpha, text))
-        found += len(_UNSPACED.findall(text))
-    return 2 * found > letters
+        hits += len(_UNSPACED.findall(text))
+    return 2 * hits > letters

@@ -40,8 +40,8 @@ class TextColumn(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
         if isinstance(index, slice):
-            found: list[str] = self._texts[index].to_pylist()
-            return found
+            values: list[str] = self._texts[index].to_pylist()
+            return values
         text: str = self._texts[int(index)].as_py()
         return text
 
@@ -149,11 +149,11 @@ class Corpus:
         twice = ranked[1:][ranked[1:] == ranked[:-1]]
         parts = -(-len(twice) // _SHARED)  # a dictionary copies its texts
         for part in range(parts):
-            own = twice[np.searchsorted(twice[:-1], hashes)] == hashes
-            own &= hashes % parts == part
-            codes = text_codes(texts.arrow.filter(pa.array(own)))
+            chosen = twice[np.searchsorted(twice[:-1], hashes)] == hashes
+            chosen &= hashes % parts == part
+            codes = text_codes(texts.arrow.filter(pa.array(chosen)))
             _, at, same = np.unique(codes, return_index=True, return_inverse=True)
-            first[own] = first[own][at][same]
+            first[chosen] = first[chosen][at][same]
         return first
 
     @cached_property
@@ -165,9 +165,9 @@ class Corpus:
         for name in sorted(self.names):
             texts, lengths = hashlib.sha256(), hashlib.sha256()
             for chunk in self.table.column(name).chunks:
-                held, at = chunk.buffers(), chunk.offset
-                ends = np.frombuffer(held[1] or bytes(4), np.int32)[at : at + len(chunk) + 1]
-                texts.update(memoryview(held[2] or b"")[ends[0] : ends[-1]])
+                parts, at = chunk.buffers(), chunk.offset
+                ends = np.frombuffer(parts[1] or bytes(4), np.int32)[at : at + len(chunk) + 1]
+                texts.update(memoryview(parts[2] or b"")[ends[0] : ends[-1]])
                 lengths.update(np.diff(ends).astype("<i8").tobytes())
             whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
         if self.documents is not None:
@@ -193,8 +193,8 @@ def hold_out(corpus: Corpus, count: int) -> Corpus:
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     texts = corpus.column("text").take(first)
     order = np.argsort([hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts])
-    held = np.isin(which, order[: min(count, len(first) // 5)])
-    if not held.any():
+    drawn = np.isin(which, order[: min(count, len(first) // 5)])
+    if not drawn.any():
         hint = "name more data, or --data.held_out 0"
         raise CseError(f"{len(first)} texts are too few to hold some out", where="data", hint=hint)
 
@@ -202,7 +202,7 @@ def hold_out(corpus: Corpus, count: int) -> Corpus:
         documents = None if corpus.documents is None else corpus.documents[rows]
         return Corpus(filtered(corpus.table, rows), documents, corpus.report)
 
-    return replace(part(~held), held_out=part(held))
+    return replace(part(~drawn), held_out=part(drawn))
 
 
 def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
@@ -216,8 +216,8 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
     chunks: list[pa.Array] = []
     for number, table in enumerate(tables):
         ids = table.column("document")
-        own = pc.binary_join_element_wise(str(number), ids, " ")
-        chunks += pc.if_else(pc.equal(ids, ""), None, own).chunks
+        named = pc.binary_join_element_wise(str(number), ids, " ")
+        chunks += pc.if_else(pc.equal(ids, ""), None, named).chunks
     numbers: NDArray[np.int64] = text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
     return numbers
 

@@ -80,19 +80,19 @@ def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
     ``name`` is what messages call the folder.
     """
     paths, others, wrong = document_files(folder)
-    found: list[Document] = []
+    read: list[Document] = []
     for path in paths:
         try:
-            found.append(read_document(path, str(path)))
+            read.append(read_document(path, str(path)))
         except CseError as error:
             wrong[path] = error
-    if not found:
+    if not read:
         raise _left_out(wrong, folder, 0, name) if wrong else no_documents(name, others)
     kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
     notes = [f"{name}: files of other kinds are left out: {kinds}"] if others else []
     if wrong:
-        notes.append(str(_left_out(wrong, folder, len(found), name)))
-    return found, notes
+        notes.append(str(_left_out(wrong, folder, len(read), name)))
+    return read, notes
 
 
 def _left_out(wrong: dict[Path, CseError], folder: Path, read: int, name: str) -> CseError:
@@ -114,7 +114,7 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
     That is other files by ending, and folders that are not read, with why: links that lead out of
     the folder, too. Hidden ones are passed over.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
     others: Counter[str] = Counter()
     wrong: dict[Path, CseError] = {}
 
@@ -133,10 +133,10 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
         for name in names:
             path = Path(place, name)
             if path.suffix.lower() in DOCUMENTS and not name.startswith("."):
-                found.append(path)
+                paths.append(path)
             elif not name.startswith("."):
                 others[path.suffix.lower() or "without an ending"] += 1
-    return sorted(found), others, wrong
+    return sorted(paths), others, wrong
 
 
 def read_document(path: Path, name: str) -> Document:
@@ -160,7 +160,7 @@ def read_document(path: Path, name: str) -> Document:
         text = "".join(reader.parts)
         titles = (" ".join("".join(reader.titles[tag]).split()) for tag in ("h1", "title"))
         title = title or next(filter(None, titles), "")
-    paragraphs = (" ".join(each.split()) for each in _BLANK.split(text))
+    paragraphs = (" ".join(lines.split()) for lines in _BLANK.split(text))
     if not (passages := tuple(_joined(filter(None, paragraphs)))):
         raise CseError("contains no text", where=name, hint="write some, or remove the file")
     return Document(path, title, passages)
@@ -174,12 +174,12 @@ def _front_matter(text: str) -> tuple[str, str]:
 
     inside, loader = front[2] or "", getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # of texts alone
     try:
-        found = (yaml.load(inside, loader) if front[1] == "---" else tomllib.loads(inside)) or {}
+        fields = (yaml.load(inside, loader) if front[1] == "---" else tomllib.loads(inside)) or {}
     except Exception:  # of two libraries; a colon in a title is enough
-        found = {"title": "".join(_TITLE.findall(inside)[:1])}
-    if not isinstance(found, dict):  # a text between two lines
+        fields = {"title": "".join(_TITLE.findall(inside)[:1])}
+    if not isinstance(fields, dict):  # a text between two lines
         return "", text
-    title = found.get("title")
+    title = fields.get("title")
     title = title if isinstance(title, str) and title not in ("~", "null") else ""
     return " ".join(title.split()), text[front.end() :]
 
@@ -228,18 +228,18 @@ class _Paragraphs(HTMLParser):
 
 def _joined(paragraphs: Iterator[str]) -> Iterator[str]:
     """Yield short paragraphs together, and long ones in pieces."""
-    held: list[str] = []
+    parts: list[str] = []
     size = 0.0
     for paragraph in paragraphs:
         for piece in _pieces(paragraph):
-            own = _size(piece)
-            if held and size + own > PASSAGE:
-                yield " ".join(held)
-                held, size = [], 0.0
-            held.append(piece)
-            size += own
-    if held:
-        yield " ".join(held)
+            words = _size(piece)
+            if parts and size + words > PASSAGE:
+                yield " ".join(parts)
+                parts, size = [], 0.0
+            parts.append(piece)
+            size += words
+    if parts:
+        yield " ".join(parts)
 
 
 def _pieces(paragraph: str) -> Iterator[str]:
@@ -255,13 +255,13 @@ def _pieces(paragraph: str) -> Iterator[str]:
 
 
 def _size(text: str) -> float:
-    """Return how many words a text has, about."""
+    """Estimate the number of words of a text."""
     return len(text) / _WRITTEN_TOGETHER if lacks_word_spaces([text]) else len(text.split())
 
 
 def no_documents(name: str, others: Counter[str]) -> CseError:
     """Return the error of a folder without documents."""
-    there = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-    what = f"no document is in this folder{f' ({there})' if there else ''}"
+    counts = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
+    what = f"no document is in this folder{f' ({counts})' if counts else ''}"
     hint = f"these are read: {', '.join(DOCUMENTS)}; name tables by their file"
     return CseError(what, where=name, hint=hint)

@@ -222,7 +222,7 @@ def _is_quoted(name: str) -> bool:
     fields = [field for line in lines for field in line.split("\t") if field.strip()]
     texts = [field for field in fields if not NUMBER.fullmatch(field)]
     within = [text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"']
-    doubled = any('""' in each and '"' not in each.replace('""', "") for each in within)
+    doubled = any('""' in cell and '"' not in cell.replace('""', "") for cell in within)
     return doubled or len(within) == len(texts) > 0
 
 

@@ -144,16 +144,16 @@ class Data:
         import pyarrow as pa
 
         messages = list(self.messages)
-        found = [_usable(source, needed, self.refuse, messages) for source in self.sources]
+        read = [_usable(source, needed, self.refuse, messages) for source in self.sources]
         tables = []
-        for source, (table, _, _) in zip(self.sources, found, strict=True):
+        for source, (table, _, _) in zip(self.sources, read, strict=True):
             taken = _weighted(table, source.weight)
             tables.append(_prompted(taken, source.prompt, ("text", *needed.encoded)))
             if source.weight != 1:
                 rows = f"{len(table):,} rows, of which an epoch takes {len(taken):,}"
                 messages.append(f"{source.name}: {rows}")
-        there = {name for table in tables for name in table.column_names}
-        names = [name for name in self.columns if name in there]
+        known = {name for table in tables for name in table.column_names}
+        names = [name for name in self.columns if name in known]
         blank = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
             has = table.column_names
@@ -162,8 +162,8 @@ class Data:
             )
         report = LoadReport(
             tuple(source.name for source in self.sources),
-            sum(blank for _, blank, _ in found),
-            sum(incomplete for _, _, incomplete in found),
+            sum(blank for _, blank, _ in read),
+            sum(incomplete for _, _, incomplete in read),
             self.made_up,
             tuple(messages),
             {source.name: source.commit for source in self.sources if source.commit},
@@ -308,9 +308,9 @@ def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
         texts = part.column(0)
         filled = pc.fill_null(texts, "") if texts.null_count else texts  # which imports pandas
         trimmed = pc.utf8_trim_whitespace(filled)
-        found = pc.match_substring(trimmed, "\0")
-        if pc.any(found).as_py():
-            row = at + pc.index(found, True).as_py()
+        nulls = pc.match_substring(trimmed, "\0")
+        if pc.any(nulls).as_py():
+            row = at + pc.index(nulls, True).as_py()
             what = f"column {name} contains a NUL byte, so it is not text"
             raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
         return pa.table([trimmed], [name])
@@ -331,7 +331,7 @@ def _is_filled(column: pa.ChunkedArray) -> bool:
 
 
 def _kind(column: pa.ChunkedArray) -> ColumnKind:
-    """Return what a column holds, by values that are not blank, spread evenly over it."""
+    """Guess the kind of a column from values that are not blank, spread evenly over it."""
     if is_lists(column):
         return "lists"
     step = max(1, len(column) // _SAMPLE)
@@ -349,24 +349,24 @@ def _usable(
     import numpy as np
     import pyarrow.compute as pc
 
-    name, there = source.name, source.table.column_names
-    may_lack = {*FILLED, *(needed.partial - {*there})} - {*needed.encoded}
-    filled = [each for each in needed.required if each not in may_lack]
+    name, names = source.name, source.table.column_names
+    may_lack = {*FILLED, *(needed.partial - {*names})} - {*needed.encoded}
+    filled = [part for part in needed.required if part not in may_lack]
     for column in filled:
-        if column not in there:
-            hint = f"its columns: {listed(there)}; say which one it is with --set data.columns."
+        if column not in names:
+            hint = f"its columns: {listed(names)}; say which one it is with --set data.columns."
             hint += f"{column}=NAME, name other data, or let no view read it"
             raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
     table, rows = _unfolded(source.table, needed.required, name)
     has = {}
-    for each in ("text", *filled):
-        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(each).chunks]
-        has[each] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
+    for part in ("text", *filled):
+        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(part).chunks]
+        has[part] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
     usable = np.logical_and.reduce(list(has.values()))
-    lacking = [each for each in has if not has[each][has["text"]].all()]
+    lacking = [part for part in has if not has[part][has["text"]].all()]
     if refuse and not usable.all():
         first = int(np.flatnonzero(~usable)[0])
-        column = next(each for each in has if not has[each][first])
+        column = next(part for part in has if not has[part][first])
         where, hint = f"{name}, row {rows[first] + 1}", "--data.blank drop leaves out such rows"
         raise CseError(f"column {column} is blank", where=where, hint=f"fill it, or {hint}")
     if not usable.any():
@@ -382,7 +382,7 @@ def _usable(
     if not usable.all():
         table, rows = filtered(table, usable), rows[usable]
     for column, kind in needed.types.items():
-        if kind != "text" and column in there:
+        if kind != "text" and column in names:
             values = TextColumn(table.column(column))
             read_values(values, kind, column=column, where=name, rows=rows)
     return table, blank, incomplete

@@ -231,11 +231,11 @@ def _cell(name: str, value: object, seen: Seen) -> TextCell:
 
 def _texts_in(value: object) -> list[str] | None:
     """Return a list of texts, or of objects with a ``text`` each; None of anything else."""
-    found = value.get("text") if isinstance(value, dict) else value
-    if isinstance(found, list):
-        found = [each.get("text") if isinstance(each, dict) else each for each in found]
-        return found if all(isinstance(each, str) for each in found) else None
-    return [found] if isinstance(found, str) else None
+    texts = value.get("text") if isinstance(value, dict) else value
+    if isinstance(texts, list):
+        texts = [part.get("text") if isinstance(part, dict) else part for part in texts]
+        return texts if all(isinstance(text, str) for text in texts) else None
+    return [texts] if isinstance(texts, str) else None
 
 
 def is_article(record: Mapping[str, Any]) -> bool:
@@ -258,7 +258,7 @@ def unfold(
     texts = sentences
     if unit != "sentence":
         units = [sentences] if unit == "document" else filter(None, paragraphs)
-        texts = [" ".join(filter(None, map(str.strip, each))) for each in units]
+        texts = [" ".join(filter(None, map(str.strip, block))) for block in units]
     for text in texts:
         yield {"text": text, **shared}
 
@@ -267,20 +267,20 @@ def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
     field = "sections" if isinstance(record.get("sections"), list) else "paras"
     pairs = field == "sections"
     whole = all(isinstance(value, list) and len(value) == 2 for value in record[field])
-    found = [value[1] for value in record[field]] if pairs and whole else record[field]
-    texts = (text for part in found for text in (part if isinstance(part, list) else [None]))
+    values = [value[1] for value in record[field]] if pairs and whole else record[field]
+    texts = (text for part in values for text in (part if isinstance(part, list) else [None]))
     if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
         due = "[heading, [sentence, …]]" if pairs else "a list of sentences"
         hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
         hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
         shown = str(record[field])[:60]
         raise CseError(f"{field}: must be {due}", where=where, value=shown, hint=hint)
-    return found
+    return values
 
 
 def as_object(place: str, value: Any) -> dict[str, Any]:
     """Return a JSON value that is an object, or the object that a list of texts stands for."""
-    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return {"texts": value}
     if not isinstance(value, dict):
         what = "not an object with named values"

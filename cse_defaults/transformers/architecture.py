@@ -49,7 +49,7 @@ def word_table(model: PreTrainedModel) -> nn.Embedding:
 
 
 def embedding_layer(model: PreTrainedModel) -> nn.Module:
-    """Return what makes embeddings of ids: the table with its positions, types and norm.
+    """Return the module that embeds ids: the table with its positions, types and norm.
 
     That is the module which holds the table, or the table alone where the model itself holds it.
     """
@@ -99,7 +99,7 @@ def freeze_all_but(model: PreTrainedModel, layers: Sequence[int]) -> None:
 
 
 def layer_depths(model: PreTrainedModel) -> dict[str, int]:
-    """Return how many layers lie above each parameter, by its name; of the last layer none do."""
+    """Count the layers above each parameter, by its name; the last layer has none."""
     blocks = {id(block): number for number, block in enumerate(transformer_layers(model))}
     depth, inside = {}, {}
     for name, module in model.named_modules():
@@ -107,8 +107,8 @@ def layer_depths(model: PreTrainedModel) -> dict[str, int]:
             inside[name] = len(blocks) - 1 - blocks[id(module)]
     embeddings = {id(parameter) for parameter in embedding_layer(model).parameters()}
     for name, parameter in model.named_parameters():
-        own = [above for start, above in inside.items() if name.startswith(f"{start}.")]
-        depth[name] = own[0] if own else len(blocks) if id(parameter) in embeddings else 0
+        counts = [above for start, above in inside.items() if name.startswith(f"{start}.")]
+        depth[name] = counts[0] if counts else len(blocks) if id(parameter) in embeddings else 0
     return depth
 
 
@@ -157,7 +157,7 @@ def plain_forward(model: PreTrainedModel, longest: int) -> Evidence:
 
 
 def is_causal(evidence: Evidence) -> bool:
-    """Return whether a token's state is the same without those behind it: causal attention."""
+    """Check whether a token's state is the same without those behind it: causal attention."""
     states, _, lengths = evidence
     if lengths[0] < 2:
         return False

@@ -42,7 +42,7 @@ class LengthClass:
     _bias: dict[tuple[torch.dtype, int | None], Tensor | None] = field(default_factory=dict)
 
     def bias(self, dtype: torch.dtype, window: int | None, device: torch.device) -> Tensor | None:
-        """Return what is added to the scores, ``[r or 1, 1, 1 or l, l]``: 0, or minus infinity.
+        """Return the bias of the scores, ``[r or 1, 1, 1 or l, l]``: 0, or minus infinity.
 
         Tokens see others at a distance below ``window``; without one they see the whole row, or all
         of it before them.
@@ -60,8 +60,8 @@ class LengthClass:
             elif window is not None:
                 near = back.abs() < window
                 # A padded query may see nothing at all near it; its own place keeps it finite.
-                own = torch.eye(self.longest, dtype=torch.bool, device=device)
-                seen = near[None, None] if seen is None else (near & seen) | own
+                itself = torch.eye(self.longest, dtype=torch.bool, device=device)
+                seen = near[None, None] if seen is None else (near & seen) | itself
             self._bias[key] = None
             if seen is not None:
                 bias = torch.zeros(seen.shape, dtype=dtype, device=device)
@@ -154,7 +154,7 @@ class RowLayout:
         ]
 
     def merge(self, parts: list[Tensor], heads: int) -> Tensor:
-        """Return what :meth:`split` gave as ``[R, heads, d]``, in the order of the rows."""
+        """Return the parts of :meth:`split` as ``[R, heads, d]``, in the order of the rows."""
         rows = torch.cat([part.reshape(-1, heads, part.shape[-1]) for part in parts])
         order = torch.cat([group.rows for group in self.classes])
         return rows.index_select(0, self._there(order.argsort()))
@@ -169,7 +169,7 @@ class RowLayout:
         return [part.view(*shape, size) for part, shape in zip(parts, shapes, strict=True)]
 
     def unpad(self, parts: list[Tensor], heads: int) -> Tensor:
-        """Return what :meth:`pad` gave as ``[T, heads, d]``, without the padding."""
+        """Return the parts of :meth:`pad` as ``[T, heads, d]``, without the padding."""
         size = parts[0].shape[-1]
         flat = [part.reshape(-1, size) for part in parts]
         slots = flat[0] if len(flat) == 1 else torch.cat(flat)
@@ -177,7 +177,7 @@ class RowLayout:
         return tokens.view(self.tokens, heads, size)
 
     def _index(self, heads: int) -> _HeadIndex:
-        """Return where the vectors of so many heads lie; only what is one a row is made on the CPU.
+        """Index the vectors of so many heads; only what is one a row is made on the CPU.
 
         Slots are in the order ``[row of a class, head, place in the row]``, class behind class.
         """
@@ -357,7 +357,7 @@ def _varlen_kernel(query: Tensor, p: float, window: int | None) -> Callable[...,
 
 
 def _spans(rows: RowLayout) -> tuple[Tensor, Tensor, int, int]:
-    """Return where the rows of queries and of keys begin, and their longest rows."""
+    """Return the starts of the rows of queries and of keys, and their longest rows."""
     if rows.memory is None:
         return rows.offsets, rows.offsets, rows.longest, rows.longest
     one_each = torch.arange(len(rows.offsets), dtype=torch.int32, device=rows.device)

@@ -84,7 +84,7 @@ class Transformers:
                     hint="copy the config.json that belongs to the weights",
                 )
         architectures = config.get("architectures")
-        heads = [str(each) for each in architectures] if isinstance(architectures, list) else []
+        heads = [str(head) for head in architectures] if isinstance(architectures, list) else []
         what, hint = None, "name a text encoder such as bert-base-uncased"
         if (family := config.get("model_type")) in _UNUSABLE and not config.get(
             "is_encoder_decoder"

@@ -39,20 +39,20 @@ class _Dense(BaseModel):
 
 
 def declared(path: Path, name: str) -> Declared:
-    """Return what sentence-transformers' files of a model's folder say of how it encodes.
+    """Read the encoding settings from the sentence-transformers files of a model's folder.
 
     A folder without them has its tokenizer's length.
     """
     encoder = model_folder(path, name)
     roots = (path, path / "model", encoder)
-    root = next((each for each in roots if (each / "modules.json").is_file()), encoder)
+    root = next((above for above in roots if (above / "modules.json").is_file()), encoder)
     modules = read_modules(root, name)
     file = root / "config_sentence_transformers.json"
     values: dict[str, Any] = {"max_length": _length(encoder, name, bool(modules))}
     files = [file, *sorted(encoder.glob("sentence_*_config.json"))] if modules else []
-    for each in files:
-        values |= read_json(each, name, kind=dict) if each.is_file() else {}
-        _check_arguments(values, each)
+    for source in files:
+        values |= read_json(source, name, kind=dict) if source.is_file() else {}
+        _check_arguments(values, source)
     for place, (kind, folder) in enumerate(modules):
         config = folder / "config.json"
         if kind == "Pooling":
@@ -83,7 +83,7 @@ def _check_arguments(values: dict[str, Any], file: Path) -> None:
 
 
 def _length(encoder: Path, name: str, saved: bool) -> int | None:
-    """Return how many tokens a row has, from where sentence-transformers keeps it.
+    """Read the length of a row in tokens from where sentence-transformers keeps it.
 
     Older versions keep it in a file of their own, newer ones (6.2 does) with the tokenizer.
     """
@@ -123,7 +123,7 @@ def _dense(file: Path, name: str) -> dict[str, Any]:
     """Return the head of a Dense module."""
     dense = checked(_Dense, read_json(file, name, kind=dict), file)
     kind = dense.activation_function.rpartition(".")[2]
-    names = {torch: own for own, torch in ACTIVATIONS.items()}
+    names = {torch: ours for ours, torch in ACTIVATIONS.items()}
     if kind not in names or not dense.activation_function.startswith("torch.nn."):
         what, hint = "names a function that cse does not have", "encode with sentence-transformers"
         raise CseError(what, where=str(file), value=dense.activation_function, hint=hint)

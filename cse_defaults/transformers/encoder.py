@@ -222,15 +222,15 @@ class PackedEncoder(Encoder):
         """Return the last layer if it can be run for one token a row, by the same evidence."""
         if not self.packed or self._windowed or self.causal:
             return None
-        found = self._last_layer = LastLayer.find(self.model)
+        layer = self._last_layer = LastLayer.find(self.model)
         try:
-            agrees = found is not None and self._agrees(evidence, alone=True)
+            agrees = layer is not None and self._agrees(evidence, alone=True)
         except Exception:  # whatever an unknown family does, the whole layer still works
             agrees = False
-        return found if agrees else None
+        return layer if agrees else None
 
     def _agrees(self, evidence: Evidence, *, alone: bool = False) -> bool:
-        """Return whether the present layout gives the model's own output ``[T, H]``."""
+        """Check whether the present layout gives the model's own output ``[T, H]``."""
         expected, ids, lengths = evidence
         offsets = torch.tensor([0, *lengths]).cumsum(0)
         positions = torch.cat([torch.arange(length) for length in lengths]).to(ids.device)
@@ -290,8 +290,8 @@ class PackedEncoder(Encoder):
         """Return a copy (see ``Encoder``)."""
         table = self.model.get_input_embeddings()
         shared: list[nn.Module | nn.Parameter] = [table] if share_embeddings else []
-        shared += [each for each in self.parameters() if not each.requires_grad]
-        return copy.deepcopy(self, {id(each): each for each in shared})
+        shared += [tensor for tensor in self.parameters() if not tensor.requires_grad]
+        return copy.deepcopy(self, {id(tensor): tensor for tensor in shared})
 
     def word_embeddings(self, ids: Tensor) -> Tensor:
         """Return ``[T, E]`` word embeddings of ``[T]`` ids."""
@@ -355,9 +355,9 @@ class PackedEncoder(Encoder):
         reading: AbstractContextManager[None] | None = None
         if self._last_layer is not None and read is not None and self.layer_count not in layers:
             if bool(lengths.all()):  # an empty row has no token to read
-                there = read.to(layout.positions.device, non_blocking=True)
+                index = read.to(layout.positions.device, non_blocking=True)
                 rows = layout.arguments["row_layout"]
-                reading = self._last_layer.reading(self.model, rows, there)
+                reading = self._last_layer.reading(self.model, rows, index)
         without = torch.autocast(words.device.type, enabled=False)
         with (
             self._tapped(layout, on_input, layers, taken),

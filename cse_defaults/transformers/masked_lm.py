@@ -42,12 +42,12 @@ class Head(MaskedHead):
         """See the protocol."""
         # A decoder asks its encoder, which is not there, and returns None.
         matrix: Any = self.model.get_output_embeddings() or self.model.lm_head
-        own = (
+        table = (
             matrix.weight
             if encoder is None
             else cast(Any, encoder.model).get_input_embeddings().weight
         )
-        matrix.weight = nn.Parameter(own.detach().clone()) if encoder is None else own
+        matrix.weight = nn.Parameter(table.detach().clone()) if encoder is None else table
 
     def forward(self, states: Tensor) -> Tensor:
         """See the protocol."""

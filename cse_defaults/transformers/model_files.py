@@ -44,9 +44,9 @@ def model_folder(path: Path, name: str) -> Path:
     for root in (path, path / "model"):
         modules = read_modules(root, name)
         folder = modules[0][1] if modules else root
-        folders = {each for each in (root, folder) if each.is_dir()}
-        there = [each for inside in folders for each in inside.iterdir() if each.exists()]
-        if odd := [each.name for each in there if not (each.is_file() or each.is_dir())]:
+        folders = {entry for entry in (root, folder) if entry.is_dir()}
+        paths = [entry for inside in folders for entry in inside.iterdir() if entry.exists()]
+        if odd := [entry.name for entry in paths if not (entry.is_file() or entry.is_dir())]:
             what = f"{odd[0]} in it is a pipe, a socket or a device"
             raise CseError(what, where="model.name", value=name)
         whole = (folder / "config.json").is_file()
@@ -69,7 +69,7 @@ def model_folder(path: Path, name: str) -> Path:
 def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
     """Return the kinds and folders of sentence-transformers' modules; none without its list."""
     file = root / "modules.json"
-    found: list[tuple[str, Path]] = []
+    modules: list[tuple[str, Path]] = []
     for module in read_json(file, name, kind=list) if file.is_file() else ():
         values = module if isinstance(module, dict) else {}
         named, inner = str(values.get("type")), str(values.get("path"))
@@ -80,13 +80,13 @@ def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
         kind = named.rpartition(".")[2]
         what, value = "names a module that cse does not have", kind
         hint = f"encode with sentence-transformers: cse has {', '.join(MODULES)}, in this order"
-        if kind in (MODULES[1:] if found else MODULES[:1]):
+        if kind in (MODULES[1:] if modules else MODULES[:1]):
             if inner != ".." and Path(inner).name == inner:
-                found.append((kind, root / inner))
+                modules.append((kind, root / inner))
                 continue
             what, value, hint = "names a folder elsewhere", inner, "copy the whole folder again"
         raise CseError(what, where=str(file), value=value, hint=hint)
-    return found
+    return modules
 
 
 def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
@@ -99,7 +99,7 @@ def read_json_files(folder: Path, name: str) -> dict[str, dict[str, Any]]:
 
 
 def facts_of_files(name: str, files: Mapping[str, dict[str, Any]]) -> RunInfo:
-    """Return what JSON files of a model, by name, say of it; None what they do not."""
+    """Read the facts of a model from its JSON files by name; None for those they lack."""
     config = files.get("config.json", {})
     family = config.get("model_type")
     hidden = _whole(config, "hidden_size", "dim", "d_model", "n_embd")
@@ -124,7 +124,7 @@ def facts_of_files(name: str, files: Mapping[str, dict[str, Any]]) -> RunInfo:
 
 
 def _causal(config: Mapping[str, Any]) -> bool:
-    """Return whether a model reads in one direction, as far as its configuration says it."""
+    """Check whether a model reads in one direction, as far as its configuration says."""
     heads = config.get("architectures")
     continues = isinstance(heads, list) and any(str(h).endswith(_CONTINUES) for h in heads)
     if config.get("model_type") in DECODERS or continues:

@@ -142,8 +142,8 @@ def load_tokenizer(path: str | Path, *, lower_case: bool = False) -> Tokenizer:
         )
         if lower_case:
             backend = tokenizer.backend_tokenizer
-            own = [] if backend.normalizer is None else [backend.normalizer]
-            backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
+            present = [] if backend.normalizer is None else [backend.normalizer]
+            backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *present])
     return tokenizer
 
 
@@ -153,9 +153,9 @@ def check_weights(folder: Path, config: Any) -> None:
     if not files[0].is_file() and (index := folder / _WEIGHTS[1]).is_file():
         named = read_json(index, str(folder), kind=dict).get("weight_map")
         names = set(map(str, named.values())) if isinstance(named, dict) else {"nothing"}
-        files = [folder / Path(each).name for each in sorted(names)]
-        wrong = [each for each in names if not each.endswith(".safetensors") or "/" in each]
-        if wrong or (wrong := [each.name for each in files if not each.is_file()]):
+        files = [folder / Path(name).name for name in sorted(names)]
+        wrong = [name for name in names if not name.endswith(".safetensors") or "/" in name]
+        if wrong or (wrong := [path.name for path in files if not path.is_file()]):
             what = f"{index.name} names {wrong[0]}, which is not a safetensors file of the folder"
             hint = "copy the whole model folder again, or convert pickled weights to safetensors"
             raise CseError(what, where=WHERE, value=str(folder), hint=hint)
@@ -168,8 +168,8 @@ def check_weights(folder: Path, config: Any) -> None:
         raise CseError(what, where=WHERE, value=str(folder), hint=hint)
     shapes: list[list[int]] = []
     for file in files:
-        with safe_open(file, "pt") as held:
-            shapes += [held.get_slice(key).get_shape() for key in held.keys()]
+        with safe_open(file, "pt") as tensors:
+            shapes += [tensors.get_slice(key).get_shape() for key in tensors.keys()]
     largest = max((size for shape in shapes for size in shape), default=0)
     sizes = dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size"), largest)
     for key, most in {"num_hidden_layers": len(shapes), **sizes}.items():

@@ -143,12 +143,12 @@ class LastLayer:
 
 
 def _linear(block: nn.Module, names: tuple[str, ...]) -> str | None:
-    found = [
+    linears = [
         name
         for name, module in block.named_modules()
         if name.rpartition(".")[2] in names and isinstance(module, nn.Linear)
     ]
-    return found[0] if len(found) == 1 else None
+    return linears[0] if len(linears) == 1 else None
 
 
 def recompute_layers(model: PreTrainedModel, source: DropoutSource) -> None:

@@ -60,8 +60,8 @@ class TextTokenizer:
     @property
     def unknown_id(self) -> int | None:
         """The id of the token for what the vocabulary lacks."""
-        found: int | None = self.hf.unk_token_id
-        return found
+        number: int | None = self.hf.unk_token_id
+        return number
 
     def _find_special_tokens(self) -> None:
         tokenizer = self.hf
@@ -90,8 +90,8 @@ class TextTokenizer:
             single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, self.hf.eos_token_id)]
         )
         backend = self.hf.backend_tokenizer
-        own = [] if backend.post_processor is None else [backend.post_processor]
-        backend.post_processor = SequenceOfProcessors([*own, added])
+        present = [] if backend.post_processor is None else [backend.post_processor]
+        backend.post_processor = SequenceOfProcessors([*present, added])
         self._find_special_tokens()
 
     def content(self, texts: Sequence[str], longest: int | None = None) -> TokenBatch:
@@ -146,7 +146,7 @@ class TextTokenizer:
         ]
 
     def _encodings(self, texts: list[str], longest: int | None) -> list[Any]:
-        """Return what the tokenizer itself makes of texts.
+        """Encode texts with the tokenizer itself.
 
         Calling the Hugging Face tokenizer does the same and then copies every row into lists that
         nobody reads, in one thread.
@@ -214,6 +214,6 @@ class TextTokenizer:
     def prompt_ids(self, text: str) -> list[int]:
         """Return the ids of a prompt's text, tokenised once."""
         if text not in self._prompts:
-            found = self.hf(text, add_special_tokens=False, verbose=False) if text else {}
-            self._prompts[text] = list(found.get("input_ids", ()))
+            made = self.hf(text, add_special_tokens=False, verbose=False) if text else {}
+            self._prompts[text] = list(made.get("input_ids", ()))
         return self._prompts[text]
