@@ -60,7 +60,7 @@ class Backend(Protocol):
     """
 
     def find(self, name: str, installed: Sequence[str], *, weights: bool) -> Path | None:
-        """Fetch a model that is no folder here, or only its small files.
+        """Fetch a model that has no folder here, or only its small files.
 
         Args:
             name: Name of a model, such as one on a hub.

@@ -250,7 +250,7 @@ def cse_recipes() -> Iterable[RecipeSpec]:
 
 @_hookspec
 def cse_models() -> Iterable[EncoderSpec | BackendSpec]:
-    """Bring encoders in the package, ``--model``, and what reads and runs folders of models.
+    """Return encoders in the package, ``--model``, and what reads and runs folders of models.
 
     Example::
 

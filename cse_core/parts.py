@@ -377,7 +377,13 @@ class Branch(Part):
 
 
 class Adapter(Part):
-    """Chooses which weights of the encoder are trained; additions live in the encoder's modules."""
+    """Chooses which weights of the encoder are trained; additions live in the encoder's modules.
+
+    Attributes:
+        heads_only: Whether it means to train no weight of the encoder, only those of heads.
+    """
+
+    heads_only: ClassVar[bool] = False
 
     def wrap(self, model: torch.nn.Module) -> None:
         """Change the encoder in place, once, before branches copy it.

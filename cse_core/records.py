@@ -369,7 +369,7 @@ class SourceSpec(NamedSpec):
     """A source of texts: a data set in a package, files of a kind, or a place with names.
 
     Attributes:
-        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.texts.Source``, made anew for each
+        factory: ``"module:Class"``; ``Class()`` is a ``cse_core.texts.Source``, made again for each
             reading.
         endings: Endings of the files that it reads, ``(".xlsx",)``; ``.gz`` or ``.zst`` may stand
             behind each.

@@ -85,7 +85,7 @@ class Wanted:
 
 
 class Source(Protocol):
-    """Reads texts of one kind; made anew for each reading.
+    """Reads texts of one kind; made again for each reading.
 
     It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
     ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs

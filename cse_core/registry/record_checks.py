@@ -38,7 +38,7 @@ def check_records(hook: str, returned: object) -> list[Record]:
     """Check what an implementation of a hook returned, and list its records.
 
     Raises:
-        PluginFault: If it is no iterable of this hook's records, or a record is faulty.
+        PluginFault: If it is not an iterable of this hook's records, or a record is faulty.
     """
     expected, records = HOOK_RECORDS[hook], list[Record]()
     names = " or ".join(record.__name__ for record in expected)

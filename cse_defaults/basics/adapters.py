@@ -10,6 +10,8 @@ from cse_core.parts import Adapter
 class HeadsOnly(Adapter):
     """Trains none: a linear or Matryoshka head over an encoder that stays as it is."""
 
+    heads_only = True
+
     def wrap(self, model: nn.Module) -> None:
         """Freeze all weights."""
         model.requires_grad_(False)

@@ -62,7 +62,7 @@ class HubRows:
     def _read(self, name: str, wanted: Wanted) -> Any:
         parsed = HubName.parse(name)
         if parsed is None:
-            raise CseError("is no name of the hub", where=name, hint=f"write {_FORM}")
+            raise CseError("is not a name of the hub", where=name, hint=f"write {_FORM}")
         rows, self._resolved = hub_rows(parsed, SPLITS[wanted.split])
         return rows
 

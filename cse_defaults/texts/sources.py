@@ -96,7 +96,7 @@ class TextSource:
         return self.read(wanted)
 
     def read(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield its rows as tables, read anew."""
+        """Yield its rows as tables, read again."""
         name, reader = self.place.name, self.reader
         if (tables := getattr(reader, "tables", None)) is None:
             return record_tables(reader.rows(name, wanted), wanted, self.seen)
@@ -182,7 +182,7 @@ def loadable_names(folder: Path, registry: Registry) -> list[str]:
 
 
 def _no_file(name: str, path: Path, registry: Registry) -> CseError:
-    """Describe why there is no text at a path."""
+    """Describe why a path has no text."""
     if path.is_dir():
         names = ", ".join(loadable_names(path, registry)[:6])
         hint = f"name a file in it: {names}" if names else "no file in it can be read"

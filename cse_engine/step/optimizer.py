@@ -26,7 +26,10 @@ class Optimizer:
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
-        if not self.named:
+        adapters = assembly.composition.of("adapter")
+        heads_only = any(assembly.parts[adapter.path].heads_only for adapter in adapters)
+        whole = not adapters or any(name.startswith("encoder.") for name in self.named)
+        if not self.named or not (whole or heads_only):
             hint = "train a head, --pool +mlp, or leave out what freezes the encoder"
             raise CseError("nothing is trained: all weights are frozen", where="model", hint=hint)
         above = assembly.online.encoder.depths() if options.layer_decay < 1 else {}

@@ -1,4 +1,4 @@
-"""Encoder passes of a step, as the plan has them: its batch, encoder calls, their backward."""
+"""Encoder passes per step, as the plan has them: the batch, encoder calls, their backward."""
 
 from __future__ import annotations
 

@@ -130,11 +130,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(cse: Cse, bad: Path) -> None:
 
 
 def test_a_part_that_two_plugins_bring(cse: Cse, bad: Path, distributions: Distributions) -> None:
-    defaults = [
-        f"{name} = cse_defaults.{name}.plugin" for name in ("basics", "texts", "transformers")
-    ]
-    toolkit = distributions.folder / "cse_toolkit-0.1.0.dist-info/entry_points.txt"
-    toolkit.write_text("\n".join(["[cse]", *defaults, ""]))
+    distributions.with_defaults()
     for name in ("cse-one", "cse-two"):
         distributions.add(name, plugin(loss("same")))
     refused(

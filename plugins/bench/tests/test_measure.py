@@ -38,7 +38,7 @@ def measured(
     texts = folder / "texts.txt"
     texts.write_text("\n".join(sentences(40)), encoding="utf-8")
     sets = (*sets, f"data.path=[{texts}]")
-    composition = composed(encoder, recipe, *sets, folder=folder, rows=40)
+    composition = replace(composed(encoder, recipe, *sets, folder=folder, rows=40), read=None)
     rounds, plugins = len(precisions), Installed()
     vars(plugins)["registry"] = registry()
     report = measure(

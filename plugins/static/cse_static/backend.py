@@ -189,7 +189,7 @@ def _folder(folder: Path, name: str) -> Folder:
     from cse_static.folders import Folder
 
     if (source := Folder.find(folder)) is None:
-        what, hint = "is no folder of a static model", "copy the whole model folder again"
+        what, hint = "is not the folder of a static model", "copy the whole model folder again"
         raise CseError(what, where="model.name", value=name, hint=hint)
     return source
 

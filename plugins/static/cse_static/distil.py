@@ -41,7 +41,7 @@ def distil(
         model: As ``--model`` takes it.
         out: Folder to write, which is not there yet.
         dimension: Principal components to keep; None keeps the vectors as they are.
-        smoothing: ``a`` of SIF's weights ``a / (a + p)``; 0 weighs all tokens alike.
+        smoothing: ``a`` of SIF's weights ``a / (a + p)``; 0 weighs all tokens the same.
 
     Returns:
         The folder.

@@ -60,7 +60,7 @@ class StaticTokenizer(Tokenizer):
         return StaticTokenizer(self.hf, prompt or "", self.unknown)
 
     def end_rows(self, where: str) -> None:
-        """Refuse: there is no end token.
+        """Refuse: it has no end token.
 
         Raises:
             CseError: Always.

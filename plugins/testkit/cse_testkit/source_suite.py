@@ -47,7 +47,7 @@ class SourceSuite(Suite):
         return place
 
     def rows(self, limit: int | None = None) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return its first rows, read anew."""
+        """Return its first rows, read again."""
         place = self.place()
         wanted = Wanted(limit=limit, options=place.options)
         rows = load_factory(place.spec.factory)().rows(place.name, wanted)
@@ -79,7 +79,7 @@ class SourceSuite(Suite):
         spec = self.spec()
         if (takes := spec.takes) is not None:
             for name in ("", "nowhere", "a/b", "/", "x" * 300):
-                assert isinstance(takes(name), bool), f"takes({name!r}) is no bool"
+                assert isinstance(takes(name), bool), f"takes({name!r}) is not a bool"
         with tempfile.TemporaryDirectory(prefix="cse-source-") as folder:
             for ending in spec.endings:
                 path = Path(folder, f"broken{ending}")

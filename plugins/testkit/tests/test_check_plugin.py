@@ -60,7 +60,7 @@ RANK = "int(torch.distributed.is_initialized() and torch.distributed.get_rank())
 FAULTS = [
     ("cse_every/loss_options.py", f"    {TEXT}\n", "",
      "its_options_are_described", "cse_every/loss_options.py:", "temperature"),
-    ("cse_every/plugin.py", "paper=PAPER,\n        )", "requires=('sight:x',),\n        )",
+    ("cse_every/plugin.py", "paper=PAPER,\n        )", "requires=('views:x',),\n        )",
      "it_is_active", "cse_every/plugin.py", "not a known capability"),
     ("cse_every/plugin.py", "from cse_core.records", "import torch\nfrom cse_core.records",
      "its_records_import_nothing_heavy", "cse_every/plugin.py", "imports torch"),

@@ -96,7 +96,8 @@ def test_its_own_tests_and_promises_pass(
 
 
 def test_every_hook_has_a_kind() -> None:
-    assert {of.record.kind for of in RECORD_KINDS} | {"command"} == KINDS.keys()
+    # A backend is too large for a template: authors.md points to one of 90 lines.
+    assert {of.record.kind for of in RECORD_KINDS} | {"command"} == KINDS.keys() | {"backend"}
 
 
 def test_a_mistake_is_one_line_and_nothing_is_written(

@@ -38,6 +38,7 @@ def recipe_failures(made: Distributions, text: str, rows: str | None = None) -> 
     """Return what the suite finds; ``rows`` are those of a table of settings."""
     record = 'RecipeSpec(name="mine", summary="A recipe", path="cse_made:mine.toml")'
     if not (made.folder / "cse_made").exists():
+        made.with_defaults()
         made.add("cse-made", plugin(record, hook="cse_recipes"), requires=NEEDS)
     (made.folder / "cse_made" / "mine.toml").write_text(text, encoding="utf-8")
     registry = Registry.from_plugins(load_plugins(environ={}).infos)

@@ -162,12 +162,6 @@ def a_pipe(folder: Path) -> None:
     os.mkfifo(folder / "2_Dense/model.safetensors")
 
 
-def static(folder: Path) -> None:
-    tokenizer = modules.Transformer(str(shared_encoder())).tokenizer.backend_tokenizer
-    layer = modules.StaticEmbedding(tokenizer, embedding_dim=8)
-    st.SentenceTransformer(modules=[layer], device="cpu").save(str(folder))
-
-
 def transformer(name: str, **sizes: Any) -> Maker:
     def save(folder: Path) -> None:
         import transformers
@@ -241,7 +235,6 @@ REFUSED: dict[str, tuple[Maker, str]] = {
         saved(pooling(), dense(function="Softsign")), "a function that .*Softsign"
     ),
     "LayerNorm": (saved(pooling(), modules.LayerNorm(32)), "names a module that .*LayerNorm"),
-    "StaticEmbedding": (static, "names a module that .*StaticEmbedding"),
     "a class of its own": (
         lambda f: replaced(f, "modules.json", r"sentence_transformers[\w.]*Pooling", "my.Pooling"),
         "needs code of its own, .*my.Pooling.*trust_remote_code",
