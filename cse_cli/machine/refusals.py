@@ -115,6 +115,10 @@ def exits_as_errors() -> Iterator[None]:
             signal.signal(wanted, handler)
 
 
+_TOOLKIT = ("cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse")
+_ROOMS = tuple(f"{package}." for package in _TOOLKIT)
+
+
 def plugin_from_traceback(error: BaseException, owners: Mapping[str, str]) -> str | None:
     """Return the line that names the plugin whose code raised an error, None where none did.
 
@@ -130,12 +134,12 @@ def plugin_from_traceback(error: BaseException, owners: Mapping[str, str]) -> st
     parts: Any = sys.modules.get("cse_core.parts")
     for frame in frames if parts is not None else ():
         part = frame.f_locals.get("self")
-        if isinstance(part, parts.Part) and not type(part).__module__.startswith("cse_core."):
+        if isinstance(part, parts.Part) and not type(part).__module__.startswith(_ROOMS):
             return f"{part.path} of {part.owner}: {frame.f_code.co_name} raised {describe(error)}"
     for frame in frames:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
         if package in owners:
             return f"{owners[package]}: {frame.f_code.co_qualname} raised {describe(error)}"
-        if package in ("cse_core", "cse_cli", "cse"):
+        if package in _TOOLKIT:
             break
     return None

@@ -211,7 +211,7 @@ class Trainer:
             save_model(self.assembly, folder, about={**self.prepared.about, "chosen": why})
 
     def _steps(self, loop: TrainingLoop, meters: Meters) -> None:
-        """Make the steps of a round, and after each what is to be done: a line, scores, a checkpoint."""
+        """Make the steps of a round; after them come lines, scores and checkpoints."""
         intervals = Intervals.of(loop.options, loop.total)
         patience = intervals.evaluations(loop.options.patience, loop.batches.per_epoch)
         scored = bool(self.scorer.dev)

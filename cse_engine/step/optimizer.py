@@ -27,7 +27,7 @@ class Optimizer:
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
         adapters = assembly.composition.of("adapter")
-        heads_only = any(assembly.parts[adapter.path].heads_only for adapter in adapters)
+        heads_only = any(getattr(assembly.parts[a.path], "heads_only", False) for a in adapters)
         whole = not adapters or any(name.startswith("encoder.") for name in self.named)
         if not self.named or not (whole or heads_only):
             hint = "train a head, --pool +mlp, or leave out what freezes the encoder"

@@ -62,13 +62,13 @@ def code_lines(path: Path) -> frozenset[int]:
 
 BOUNDS = (
     Bound("cse_core", ("cse_core",), 2_100, 2_630),
-    Bound("cse_engine", ("cse_engine",), 5_000, 6_700),
+    Bound("cse_engine", ("cse_engine",), 5_000, 6_730),
     Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_800),
     Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_600),
-    Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 404),
+    Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_900),
-    Bound("plugins", ("plugins",), 18_600, 19_060),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 31_820, tests=True),
+    Bound("plugins", ("plugins",), 18_600, 19_070),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 31_830, tests=True),
 )
 
 

@@ -15,7 +15,7 @@ from cse_cli.api import processor
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[2]
 PEER = "sentence-transformers"
-CODE = ("tests/benchmarks", "cse_core", "cse_cli", "plugins")
+CODE = ("tests/benchmarks", "cse_core", "cse_engine", "cse_defaults", "cse_cli", "plugins")
 """Folders of what is measured."""
 FORMS = {"times": (".2f", ""), "s": (".3f", " s")}
 """Units of a row: how many digits its numbers have, and what stands behind them."""

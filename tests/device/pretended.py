@@ -207,8 +207,9 @@ def _line() -> str:
         if not path.is_relative_to(ROOT):
             continue
         inside = path.relative_to(ROOT)
-        if inside.parts[0] in ("cse_core", "plugins") and not {"testing", "tests"} & {
-            *inside.parts
-        }:
+        if inside.parts[0] in ("cse_core", "cse_engine", "cse_defaults", "plugins") and not {
+            "testing",
+            "tests",
+        } & {*inside.parts}:
             return f"{inside}:{frame.f_lineno}"
     return "?"

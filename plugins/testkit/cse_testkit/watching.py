@@ -63,8 +63,9 @@ def leaves(value: Any, path: str = "", seen: dict[int, Any] | None = None) -> It
 
 
 def _of_the_core(kind: type) -> bool:
-    """Check whether a class is behind the doors of the core: what parts share, such as a corpus."""
-    behind = kind.__module__.startswith("cse_core.") and kind.__module__ not in doors()
+    """Check whether a class is behind the doors: what parts share, such as a corpus."""
+    rooms = ("cse_core.", "cse_engine.", "cse_defaults.")
+    behind = kind.__module__.startswith(rooms) and kind.__module__ not in doors()
     return behind and not issubclass(kind, Part | nn.Module)
 
 
