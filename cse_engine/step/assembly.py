@@ -10,9 +10,9 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from cse_core.errors import CseError, raise_all
+from cse_core.errors import CseError, PartError, raise_all
 from cse_core.functional import derive_seed
-from cse_core.parts import Augmenter, Branch, Part, RowPooler
+from cse_core.parts import Adapter, Augmenter, Branch, Part, RowPooler
 from cse_core.protocols import Corpus, Data, Encoder, Tokenizer
 from cse_core.records import Kind
 from cse_core.texts import DataOptions
@@ -134,7 +134,10 @@ def build(
     )  # fmt: skip
     calls = PartCalls(device)
     for planned in composition.of("adapter"):
-        calls(factory(planned, encoder.hidden_size), "wrap", encoder.model)
+        adapter = cast(Adapter, factory(planned, encoder.hidden_size))
+        calls(adapter, "wrap", encoder.model)
+        if not (adapter.heads_only or any(p.requires_grad for p in encoder.model.parameters())):
+            raise PartError(adapter, "wrap", "left no weight of the encoder to train")
     online = factory.sentence_encoder(
         composition.of("pool"), model.max_length, composition.inference
     )

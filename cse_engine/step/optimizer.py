@@ -26,10 +26,7 @@ class Optimizer:
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
-        adapters = assembly.composition.of("adapter")
-        heads_only = any(getattr(assembly.parts[a.path], "heads_only", False) for a in adapters)
-        whole = not adapters or any(name.startswith("encoder.") for name in self.named)
-        if not self.named or not (whole or heads_only):
+        if not self.named:
             hint = "train a head, --pool +mlp, or leave out what freezes the encoder"
             raise CseError("nothing is trained: all weights are frozen", where="model", hint=hint)
         above = assembly.online.encoder.depths() if options.layer_decay < 1 else {}

@@ -17,7 +17,7 @@ from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.distributions import Distributions
 
 RECORD = """
-from cse_core.commands import CommandSpec
+from cse_core.records import CommandSpec
 COUNT = CommandSpec(name="{name}", summary="count words", factory="{package}.count:count")
 """
 FUNCTION = '''

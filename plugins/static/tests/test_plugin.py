@@ -1,5 +1,7 @@
 """The distribution, its backend and its command."""
 
-from cse_testkit import part_suites
+from cse_testkit import PluginSuite
 
-globals().update(part_suites("cse-static"))
+
+class TestPlugin(PluginSuite):
+    distribution = "cse-static"
