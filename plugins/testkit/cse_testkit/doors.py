@@ -28,7 +28,7 @@ def behind_the_doors(package: str) -> dict[str, str]:
     """
     points = (*entry_points(group="cse"), *entry_points(group="cse.commands"))
     plugins = {point.module.partition(".")[0] for point in points} - {package, "cse_defaults"}
-    ours = {"cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse", *plugins}
+    ours = {"cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse", *plugins} - {package}
     allowed = doors()
     places: dict[str, str] = {}
     spec = find_spec(package)
