@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -142,7 +143,8 @@ def _score(
     progress: Progress,
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
-    scores = Scores(model.name, f"{model.description}, at most {model.max_length} tokens")
+    length = f"at most {model.max_length}" if model.max_length < sys.maxsize else "any number of"
+    scores = Scores(model.name, f"{model.description}, {length} tokens")
     encoder = TextEncoder(model.loaded, request.batch_tokens)
     encode = EncodedTexts(encoder, chain(*(part.texts for part in sources.pairs)))
     metrics = {name: model.metric(name) for name in request.metric}
