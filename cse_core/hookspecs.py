@@ -10,80 +10,18 @@ record names the code of a part, which is imported when a run needs it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import get_args, get_type_hints
 
 from pluggy import HookimplMarker, HookspecMarker
 
-from cse_core.records import (
-    AdapterSpec,
-    AugmenterSpec,
-    BackendSpec,
-    BranchSpec,
-    ComponentSpec,
-    EncoderSpec,
-    Kind,
-    LossSpec,
-    MetricSpec,
-    MinerSpec,
-    PoolSpec,
-    RecipeSpec,
-    Record,
-    ReporterSpec,
-    SamplerSpec,
-    ScheduleSpec,
-    SourceSpec,
-    StoreSpec,
-    StudySpec,
-    SuiteSpec,
-    TransformSpec,
-    ViewSpec,
-)
+from cse_core import records
+from cse_core.records import ComponentSpec, Kind, Record, ViewSpec
 
 CSE_API_VERSION = 1
 """Raised when a change of hooks or contracts breaks plugins; a plugin may state the one it needs as
 ``CSE_API_VERSION`` in its plugin module."""
 GROUP = "cse"
 """The entry-point group of plugins, and pluggy's project name."""
-
-
-class RecordKind(NamedTuple):
-    """A class of records, the hook that returns some of them, and what messages call one.
-
-    ``record.kind`` is their name in recipes, flags and listings; ``help`` is that of a part's flag.
-    """
-
-    record: type[Record]
-    hook: str
-    noun: str
-    help: str = ""
-
-
-RECORD_KINDS = (
-    RecordKind(AugmenterSpec, "cse_augmenters", "augmenter", "Change the input of a view."),
-    RecordKind(PoolSpec, "cse_poolers", "pooler", "Make one vector of token states."),
-    RecordKind(TransformSpec, "cse_transforms", "transform", "Change the vectors of a batch."),
-    RecordKind(MinerSpec, "cse_positive_miners", "positive miner", "Find more positives."),
-    RecordKind(StoreSpec, "cse_negative_stores", "negative store", "Add or weigh negatives."),
-    RecordKind(SamplerSpec, "cse_samplers", "sampler", "Choose the rows of each batch."),
-    RecordKind(LossSpec, "cse_losses", "loss", "Minimise this; several are summed."),
-    RecordKind(BranchSpec, "cse_branches", "branch", "Encode views with a copy of the encoder."),
-    RecordKind(MetricSpec, "cse_metrics", "metric", "Compute a number on dev sets."),
-    RecordKind(AdapterSpec, "cse_adapters", "adapter", "Train only some weights of the encoder."),
-    RecordKind(RecipeSpec, "cse_recipes", "recipe"),
-    RecordKind(EncoderSpec, "cse_models", "encoder"),
-    RecordKind(BackendSpec, "cse_models", "backend"),
-    RecordKind(SourceSpec, "cse_sources", "data set"),
-    RecordKind(SuiteSpec, "cse_suites", "suite"),
-    RecordKind(ReporterSpec, "cse_reporters", "reporter"),
-    RecordKind(StudySpec, "cse_studies", "study"),
-    RecordKind(ViewSpec, "cse_views", "view"),
-    RecordKind(ScheduleSpec, "cse_schedules", "schedule"),
-)
-"""All kinds of records: of parts, in the order in which recipes list them, then of data."""
-COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
-    kind.record.kind: kind.record for kind in RECORD_KINDS if issubclass(kind.record, ComponentSpec)
-}
-"""The record of each kind of parts."""
 CORE_VIEWS = (
     ViewSpec(name="anchor", summary="the sentence", role="anchor", column="text"),
     ViewSpec(
@@ -92,18 +30,12 @@ CORE_VIEWS = (
     ViewSpec(name="negative", summary="a hard negative", role="negative", column="negative"),
 )
 """The views of the core itself."""
-HOOK_RECORDS: dict[str, tuple[type[Record], ...]] = {
-    kind.hook: tuple(other.record for other in RECORD_KINDS if other.hook == kind.hook)
-    for kind in RECORD_KINDS
-}
-"""Each hook, and the classes of its records."""
-
 hookimpl = HookimplMarker(GROUP)
 _hookspec = HookspecMarker(GROUP)
 
 
 @_hookspec
-def cse_augmenters() -> Iterable[AugmenterSpec]:
+def cse_augmenters() -> Iterable[records.AugmenterSpec]:
     """Return augmenters: ``--aug``.
 
     Example::
@@ -117,7 +49,7 @@ def cse_augmenters() -> Iterable[AugmenterSpec]:
 
 
 @_hookspec
-def cse_poolers() -> Iterable[PoolSpec]:
+def cse_poolers() -> Iterable[records.PoolSpec]:
     """Return slicing parts, row poolers and heads: ``--pool``.
 
     A ``RowPoolerSpec`` turns the states of a row into its vector, a ``HeadSpec`` maps vectors to
@@ -133,7 +65,7 @@ def cse_poolers() -> Iterable[PoolSpec]:
 
 
 @_hookspec
-def cse_transforms() -> Iterable[TransformSpec]:
+def cse_transforms() -> Iterable[records.TransformSpec]:
     """Return transforms: ``--transform``.
 
     Example::
@@ -146,7 +78,7 @@ def cse_transforms() -> Iterable[TransformSpec]:
 
 
 @_hookspec
-def cse_positive_miners() -> Iterable[MinerSpec]:
+def cse_positive_miners() -> Iterable[records.MinerSpec]:
     """Return positive miners: ``--positives``.
 
     Example::
@@ -159,7 +91,7 @@ def cse_positive_miners() -> Iterable[MinerSpec]:
 
 
 @_hookspec
-def cse_negative_stores() -> Iterable[StoreSpec]:
+def cse_negative_stores() -> Iterable[records.StoreSpec]:
     """Return negative stores: ``--negatives``.
 
     Example::
@@ -172,7 +104,7 @@ def cse_negative_stores() -> Iterable[StoreSpec]:
 
 
 @_hookspec
-def cse_samplers() -> Iterable[SamplerSpec]:
+def cse_samplers() -> Iterable[records.SamplerSpec]:
     """Return samplers: ``--sampler``.
 
     Example::
@@ -185,7 +117,7 @@ def cse_samplers() -> Iterable[SamplerSpec]:
 
 
 @_hookspec
-def cse_losses() -> Iterable[LossSpec]:
+def cse_losses() -> Iterable[records.LossSpec]:
     """Return losses: ``--loss``.
 
     Example::
@@ -198,7 +130,7 @@ def cse_losses() -> Iterable[LossSpec]:
 
 
 @_hookspec
-def cse_branches() -> Iterable[BranchSpec]:
+def cse_branches() -> Iterable[records.BranchSpec]:
     """Return branches: ``--branch``.
 
     Example::
@@ -211,7 +143,7 @@ def cse_branches() -> Iterable[BranchSpec]:
 
 
 @_hookspec
-def cse_metrics() -> Iterable[MetricSpec]:
+def cse_metrics() -> Iterable[records.MetricSpec]:
     """Return metrics: ``--metric``.
 
     Example::
@@ -224,7 +156,7 @@ def cse_metrics() -> Iterable[MetricSpec]:
 
 
 @_hookspec
-def cse_adapters() -> Iterable[AdapterSpec]:
+def cse_adapters() -> Iterable[records.AdapterSpec]:
     """Return adapters: ``--adapter``.
 
     Example::
@@ -237,7 +169,7 @@ def cse_adapters() -> Iterable[AdapterSpec]:
 
 
 @_hookspec
-def cse_recipes() -> Iterable[RecipeSpec]:
+def cse_recipes() -> Iterable[records.RecipeSpec]:
     """Return recipes, TOML files in the package: ``--recipe``.
 
     Example::
@@ -249,7 +181,7 @@ def cse_recipes() -> Iterable[RecipeSpec]:
 
 
 @_hookspec
-def cse_models() -> Iterable[EncoderSpec | BackendSpec]:
+def cse_models() -> Iterable[records.EncoderSpec | records.BackendSpec]:
     """Return encoders in the package, ``--model``, and what reads and runs folders of models.
 
     Example::
@@ -262,7 +194,7 @@ def cse_models() -> Iterable[EncoderSpec | BackendSpec]:
 
 
 @_hookspec
-def cse_sources() -> Iterable[SourceSpec]:
+def cse_sources() -> Iterable[records.SourceSpec]:
     """Return sources of texts, data sets in the package and readers of files: ``--data``.
 
     Example::
@@ -275,7 +207,7 @@ def cse_sources() -> Iterable[SourceSpec]:
 
 
 @_hookspec
-def cse_suites() -> Iterable[SuiteSpec]:
+def cse_suites() -> Iterable[records.SuiteSpec]:
     """Return evaluation suites: ``cse eval --suite NAME``.
 
     Example::
@@ -288,7 +220,7 @@ def cse_suites() -> Iterable[SuiteSpec]:
 
 
 @_hookspec
-def cse_reporters() -> Iterable[ReporterSpec]:
+def cse_reporters() -> Iterable[records.ReporterSpec]:
     """Return reporters: ``cse train --report NAME``.
 
     Example::
@@ -301,7 +233,7 @@ def cse_reporters() -> Iterable[ReporterSpec]:
 
 
 @_hookspec
-def cse_studies() -> Iterable[StudySpec]:
+def cse_studies() -> Iterable[records.StudySpec]:
     """Return studies: ``cse study NAME``.
 
     Example::
@@ -313,7 +245,7 @@ def cse_studies() -> Iterable[StudySpec]:
 
 
 @_hookspec
-def cse_views() -> Iterable[ViewSpec]:
+def cse_views() -> Iterable[records.ViewSpec]:
     """Return views that recipes can name: ``--views.NAME.branch``, ``loss.NAME.target``.
 
     Example::
@@ -326,7 +258,7 @@ def cse_views() -> Iterable[ViewSpec]:
 
 
 @_hookspec
-def cse_schedules() -> Iterable[ScheduleSpec]:
+def cse_schedules() -> Iterable[records.ScheduleSpec]:
     """Return shapes of options that change over a round: ``--loss.NAME.weight "NAME(0.1,1)"``.
 
     Example::
@@ -337,3 +269,20 @@ def cse_schedules() -> Iterable[ScheduleSpec]:
             factory = "my_package.schedules:exponential"
             return [ScheduleSpec(name="exponential", summary=summary, factory=factory)]
     """
+
+
+def _records(hook: str) -> tuple[type[Record], ...]:
+    (returned,) = get_args(get_type_hints(globals()[hook])["return"])
+    return get_args(returned) or (returned,)
+
+
+HOOK_RECORDS = {name: _records(name) for name in list(globals()) if name.startswith("cse_")}
+"""Each hook, and the classes of its records."""
+RECORDS = tuple(record for classes in HOOK_RECORDS.values() for record in classes)
+"""All classes of records: of parts, in the order in which recipes list them, then of data."""
+NOUNS: dict[str, str] = {record.kind: record.noun for record in RECORDS}
+"""What messages call a record of a kind."""
+COMPONENT_SPECS: dict[Kind, type[ComponentSpec]] = {
+    record.kind: record for record in RECORDS if issubclass(record, ComponentSpec)
+}
+"""The record of each kind of parts."""

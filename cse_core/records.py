@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 from cse_core.capabilities import INSTANCE, Capabilities, Need, Role, parse_needs
 from cse_core.errors import CseError
@@ -24,9 +24,6 @@ Kind = Literal[
     "adapter",
 ]  # fmt: skip
 Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
-DataKind = Literal[
-    "recipe", "encoder", "backend", "source", "suite", "reporter", "study", "view", "schedule"
-]
 GradientMode = Literal["fresh", "previous"]
 ColumnType = Literal["text", "float", "int", "label"]
 """What a column holds; a ``label`` is any text, of which each has a number."""
@@ -47,22 +44,34 @@ class Paper(str):
         return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedSpec:
-    """What every record has.
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class _Frozen:
+    """Makes each subclass a frozen dataclass with keywords alone."""
+
+    def __init_subclass__(cls, **named: str) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+        for name, value in named.items():
+            setattr(cls, name, value)
+
+
+class Record(_Frozen):
+    """What a plugin brings.
 
     Attributes:
+        kind: Its class's name in recipes, flags and listings.
+        noun: What messages call one.
         name: Lower-case words joined by hyphens, without the paper's name. If two plugins share a
             name, ``distribution/name`` tells them apart.
         summary: One line for listings.
     """
 
+    kind: ClassVar[str]
+    noun: ClassVar[str]
     name: str
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConfiguredSpec(NamedSpec):
+class ConfiguredSpec(Record):
     """Record of a part or a reporter.
 
     Attributes:
@@ -70,7 +79,6 @@ class ConfiguredSpec(NamedSpec):
         options: The same, a class that extends the options of its kind.
     """
 
-    kind: ClassVar[Kind | DataKind]
     factory: str
     options: str = "cse_core.options:Options"
 
@@ -85,7 +93,6 @@ class ConfiguredSpec(NamedSpec):
         return loaded
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComponentSpec(ConfiguredSpec):
     """A part: its name, where its code is, its options, what it provides and requires.
 
@@ -144,9 +151,10 @@ class ComponentSpec(ConfiguredSpec):
         return tuple(Need(n.kind, n.name.replace(INSTANCE, name or self.name)) for n in needs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AugmenterSpec(ComponentSpec):
-    """Record of an ``Augmenter``.
+class AugmenterSpec(ComponentSpec, kind="aug", noun="augmenter"):
+    """Change the input of a view.
+
+    Record of an ``Augmenter``.
 
     Attributes:
         views: Views that it changes by default.
@@ -154,22 +162,21 @@ class AugmenterSpec(ComponentSpec):
         gradient: ``fresh`` or ``previous`` if it needs the gradient of the inputs.
     """
 
-    kind: ClassVar[Kind] = "aug"
     options: str = "cse_core.options:AugmenterOptions"
     views: tuple[str, ...] = ("positive",)
     point: Point | Callable[[Any], Point] = "tokens"
     gradient: GradientMode | Callable[[Any], GradientMode | None] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoolSpec(ComponentSpec):
-    """Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``."""
+class PoolSpec(ComponentSpec, kind="pool", noun="pooler"):
+    """Make one vector of token states.
 
-    kind: ClassVar[Kind] = "pool"
+    Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``.
+    """
+
     options: str = "cse_core.options:PoolerOptions"
 
 
-@dataclass(frozen=True, kw_only=True)
 class SliceSpec(PoolSpec):
     """Record of a ``SlicePooler``; a run has at most one.
 
@@ -181,7 +188,6 @@ class SliceSpec(PoolSpec):
     slices_wrapped: bool | Callable[[Any], bool] = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class RowPoolerSpec(PoolSpec):
     """Record of a ``RowPooler``; a run has one.
 
@@ -194,24 +200,25 @@ class RowPoolerSpec(PoolSpec):
     prompts: bool | Callable[[Any], bool] = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class HeadSpec(PoolSpec):
     """Record of a ``Head``; a run has any number, in recipe order."""
 
     options: str = "cse_core.options:HeadOptions"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransformSpec(ComponentSpec):
-    """Record of a ``Transform``."""
+class TransformSpec(ComponentSpec, kind="transform", noun="transform"):
+    """Change the vectors of a batch.
 
-    kind: ClassVar[Kind] = "transform"
+    Record of a ``Transform``.
+    """
+
     options: str = "cse_core.options:TransformOptions"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MinerSpec(ComponentSpec):
-    """Record of a ``PositiveMiner``.
+class MinerSpec(ComponentSpec, kind="positives", noun="positive miner"):
+    """Find more positives.
+
+    Record of a ``PositiveMiner``.
 
     Attributes:
         rounds: Whether it mines between rounds.
@@ -219,15 +226,15 @@ class MinerSpec(ComponentSpec):
             may have texts of its own instead of rows of the data.
     """
 
-    kind: ClassVar[Kind] = "positives"
     options: str = "cse_core.options:MinerOptions"
     rounds: bool = False
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoreSpec(ComponentSpec):
-    """Record of a ``NegativeStore``.
+class StoreSpec(ComponentSpec, kind="negatives", noun="negative store"):
+    """Add or weigh negatives.
+
+    Record of a ``NegativeStore``.
 
     By default it encodes the view of its options.
 
@@ -236,35 +243,33 @@ class StoreSpec(ComponentSpec):
         side: Branches with which it weighs what others keep.
     """
 
-    kind: ClassVar[Kind] = "negatives"
     options: str = "cse_core.options:StoreOptions"
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = lambda o: (o.view,)
     keeps: bool = False
     side: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SamplerSpec(ComponentSpec):
-    """Record of a ``Sampler``; a run has at most one."""
+class SamplerSpec(ComponentSpec, kind="sampler", noun="sampler"):
+    """Choose the rows of each batch.
 
-    kind: ClassVar[Kind] = "sampler"
+    Record of a ``Sampler``; a run has at most one.
+    """
 
 
-@dataclass(frozen=True, kw_only=True)
-class LossSpec(ComponentSpec):
-    """Record of a ``Loss``.
+class LossSpec(ComponentSpec, kind="loss", noun="loss"):
+    """Minimise this; several are summed.
+
+    Record of a ``Loss``.
 
     Attributes:
         contrastive: Whether it needs negatives; a run in which such a loss can have none is
             refused.
     """
 
-    kind: ClassVar[Kind] = "loss"
     options: str = "cse_core.options:LossOptions"
     contrastive: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
 class TokenLossSpec(LossSpec):
     """Record of a ``TokenLoss``.
 
@@ -277,37 +282,38 @@ class TokenLossSpec(LossSpec):
     tokens: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = lambda o: (o.view,)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BranchSpec(ComponentSpec):
-    """Record of a ``Branch``.
+class BranchSpec(ComponentSpec, kind="branch", noun="branch"):
+    """Encode views with a copy of the encoder.
+
+    Record of a ``Branch``.
 
     Attributes:
         trainable: Whether its views are encoded with gradient, like those of ``online``.
     """
 
-    kind: ClassVar[Kind] = "branch"
     options: str = "cse_core.options:BranchOptions"
     trainable: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class MetricSpec(ComponentSpec):
-    """Record of a ``Metric``."""
+class MetricSpec(ComponentSpec, kind="metric", noun="metric"):
+    """Compute a number on dev sets.
 
-    kind: ClassVar[Kind] = "metric"
+    Record of a ``Metric``.
+    """
+
     options: str = "cse_core.options:MetricOptions"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdapterSpec(ComponentSpec):
-    """Record of an ``Adapter``; a run has at most one."""
+class AdapterSpec(ComponentSpec, kind="adapter", noun="adapter"):
+    """Train only some weights of the encoder.
 
-    kind: ClassVar[Kind] = "adapter"
+    Record of an ``Adapter``; a run has at most one.
+    """
+
     options: str = "cse_core.options:AdapterOptions"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecipeSpec(NamedSpec):
+class RecipeSpec(Record, kind="recipe", noun="recipe"):
     """A recipe: a TOML file in package data.
 
     Attributes:
@@ -316,14 +322,12 @@ class RecipeSpec(NamedSpec):
         sources: Texts that the paper trains on, as ``SuiteSpec.sources``.
     """
 
-    kind: ClassVar[DataKind] = "recipe"
     path: str
     paper: str = ""
     sources: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudySpec(NamedSpec):
+class StudySpec(Record, kind="study", noun="study"):
     """A study: a TOML file in package data.
 
     Attributes:
@@ -331,13 +335,11 @@ class StudySpec(NamedSpec):
         paper: As that of a recipe.
     """
 
-    kind: ClassVar[DataKind] = "study"
     path: str
     paper: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EncoderSpec(NamedSpec):
+class EncoderSpec(Record, kind="encoder", noun="encoder"):
     """An encoder: a Hugging Face folder in package data.
 
     Attributes:
@@ -346,26 +348,22 @@ class EncoderSpec(NamedSpec):
         licence: What its weights and training texts may be used for, for model cards.
     """
 
-    kind: ClassVar[DataKind] = "encoder"
     path: str
     synthetic: bool = False
     licence: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BackendSpec(NamedSpec):
+class BackendSpec(Record, kind="backend", noun="backend"):
     """What reads, runs and saves the folders of one library's models.
 
     Attributes:
         factory: ``"module:Class"``; ``Class()`` is a ``cse_core.backend.Backend``.
     """
 
-    kind: ClassVar[DataKind] = "backend"
     factory: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceSpec(NamedSpec):
+class SourceSpec(Record, kind="source", noun="data set"):
     """A source of texts: a data set in a package, files of a kind, or a place with names.
 
     Attributes:
@@ -380,7 +378,6 @@ class SourceSpec(NamedSpec):
         licence: The licence of the texts, for model cards.
     """
 
-    kind: ClassVar[DataKind] = "source"
     factory: str
     endings: tuple[str, ...] = ()
     takes: Callable[[str], bool] | None = None
@@ -403,8 +400,7 @@ class Panel(StrEnum):
     PLUGINS = "Plugins and recipes"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandSpec(NamedSpec):
+class CommandSpec(Record):
     """A command of ``cse``, named by an entry point of group ``cse.commands``.
 
     Attributes:
@@ -427,8 +423,7 @@ class CommandSpec(NamedSpec):
     example: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SuiteSpec(NamedSpec):
+class SuiteSpec(Record, kind="suite", noun="suite"):
     """An evaluation suite.
 
     Attributes:
@@ -440,24 +435,19 @@ class SuiteSpec(NamedSpec):
             examples are in ``cse_evaluation:sources``.
     """
 
-    kind: ClassVar[DataKind] = "suite"
     factory: str
     dev: bool | Literal["pairs", "rows"] = False
     sources: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReporterSpec(ConfiguredSpec):
+class ReporterSpec(ConfiguredSpec, kind="reporter", noun="reporter"):
     """A reporter of a training run: ``cse train --report NAME``.
 
     ``factory`` is called as ``Class(options)`` and makes a ``cse_core.reporter.Reporter``.
     """
 
-    kind: ClassVar[DataKind] = "reporter"
 
-
-@dataclass(frozen=True, kw_only=True)
-class ViewSpec(NamedSpec):
+class ViewSpec(Record, kind="view", noun="view"):
     """A view that recipes can name: its relation to the anchor, and the column of its texts.
 
     The core has ``anchor``, ``positive`` and ``negative``. A view with a suffix after a hyphen
@@ -473,26 +463,17 @@ class ViewSpec(NamedSpec):
             view's name, or None.
     """
 
-    kind: ClassVar[DataKind] = "view"
     role: Role = "aux"
     column: str
     optional: bool = False
     find: Callable[[Sequence[str], str], str | None] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScheduleSpec(NamedSpec):
+class ScheduleSpec(Record, kind="schedule", noun="schedule"):
     """A shape of options that change over a round: ``loss.NAME.weight = "NAME(0.1,1)"``.
 
     Attributes:
         factory: ``"package.module:function"``, a ``cse_core.schedule.Curve``.
     """
 
-    kind: ClassVar[DataKind] = "schedule"
     factory: str
-
-
-Record = (
-    ComponentSpec | RecipeSpec | StudySpec | EncoderSpec | BackendSpec | SourceSpec | SuiteSpec
-    | ReporterSpec | ViewSpec | ScheduleSpec
-)  # fmt: skip

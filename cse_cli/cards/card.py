@@ -18,7 +18,7 @@ from cse_cli.plugins.citations import papers_of
 from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_core.files import EVALUATIONS, MANIFEST, RUN_FILE, atomic_write
 from cse_core.hookspecs import COMPONENT_SPECS
-from cse_core.records import Paper
+from cse_core.records import EncoderSpec, Paper
 from cse_defaults.texts.hub import hub_name
 from cse_engine.run.export import public_name
 
@@ -177,7 +177,7 @@ def _scores(settings: Mapping[str, Any], result: Mapping[str, Any]) -> list[tupl
 
 def encoder_source(name: str, manifest: Mapping[str, Any], registry: Registry) -> Source:
     """Return the encoder that a run began with; ``manifest`` is ``cse.json`` of its model."""
-    for record in registry.encoders():
+    for record in registry.all(EncoderSpec):
         # A model that was trained on from one of the starter has its terms.
         if record.name == name or manifest.get("origin") == record.name:
             return Source(public_name(name), licence=record.spec.licence)

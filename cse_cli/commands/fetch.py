@@ -13,6 +13,7 @@ from cse_cli.machine.out_files import check_out_file, out_file
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
+from cse_core.records import RecipeSpec
 
 if TYPE_CHECKING:
     from cse_cli.texts.fetching import Sources
@@ -76,7 +77,7 @@ def fetch(
 def fetchable(plugins: Installed) -> dict[str, str]:
     """Return the tables of sources that installed suites and recipes name, by what to type."""
     paths = [spec.sources for spec in plugins.suites.values()]
-    paths += [recipe.spec.sources for recipe in plugins.registry.recipes()]
+    paths += [recipe.spec.sources for recipe in plugins.registry.all(RecipeSpec)]
     return {path.rpartition("/")[2].removesuffix(".toml"): path for path in paths if path}
 
 

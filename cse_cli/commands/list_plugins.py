@@ -10,7 +10,8 @@ from cse_cli.options.completion import complete_kind, complete_status
 from cse_cli.plugins.installed import Installed, facts, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
 from cse_core.errors import CseError, did_you_mean
-from cse_core.registry.plugin_info import NOUNS, Status
+from cse_core.hookspecs import NOUNS
+from cse_core.registry.plugin_info import Status
 
 
 def list_plugins(
@@ -27,7 +28,7 @@ def list_plugins(
         str | None,
         typer.Option(
             metavar="STATUS",
-            help="Only plugins that are active, blocked, broken, incompatible or conflicting.",
+            help="Only plugins that are active, blocked or broken.",
             autocompletion=complete_status,
         ),
     ] = None,

@@ -8,6 +8,7 @@ import typer
 
 from cse_cli.plugins.installed import about, installed
 from cse_cli.terminal.console import echo, plain_table, say_json, say_table
+from cse_core.records import RecipeSpec
 
 
 def list_recipes(
@@ -15,7 +16,7 @@ def list_recipes(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed recipes."""
-    recipes = installed(context).registry.recipes()
+    recipes = installed(context).registry.all(RecipeSpec)
     if json:
         say_json({"recipes": [about(recipe, "paper") for recipe in recipes]})
         return

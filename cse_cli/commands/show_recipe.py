@@ -12,6 +12,7 @@ from cse_cli.options.flags import Choice
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, say_json, warn
 from cse_core.errors import CseError
+from cse_core.records import RecipeSpec
 
 if TYPE_CHECKING:
     from cse_engine.compose.reading import Document
@@ -129,6 +130,6 @@ def _text(name: str, plugins: Installed) -> str:
     from cse_core.loading import package_path
 
     if plugins.registry.has("recipe", name):
-        return file_text(package_path(plugins.registry.recipe(name).spec.path))
+        return file_text(package_path(plugins.registry.one(RecipeSpec, name).spec.path))
     path = Path(name).expanduser()
     return file_text(path / RUN_FILE if path.is_dir() else path)

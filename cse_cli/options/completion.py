@@ -46,7 +46,7 @@ def _records(method: str) -> Complete:
 
 
 def _kinds() -> Iterable[tuple[str, str]]:
-    from cse_core.registry.plugin_info import NOUNS
+    from cse_core.hookspecs import NOUNS
 
     return NOUNS.items()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cse_core.hookspecs import COMPONENT_SPECS
+from cse_core.records import RecipeSpec
 from cse_core.registry.registry import Registry
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ ALL = "all"
 def papers_of(settings: Mapping[str, Any], registry: Registry) -> Iterator[str]:
     """Yield the citations of a recipe's table and of its parts, as far as they are installed."""
     recipe = settings.get("name")
-    papers = (record.spec.paper for record in registry.recipes() if record.name == recipe)
+    papers = (record.spec.paper for record in registry.all(RecipeSpec) if record.name == recipe)
     yield from filter(None, papers)
     for kind in COMPONENT_SPECS:
         for part in settings.get(kind, ()):

@@ -138,7 +138,7 @@ class Installed:
     def warn_of_failed(self) -> None:
         """Warn of plugins that could not be loaded and were not left out."""
         for info in self.manager.infos:
-            if not info.loaded and info.status != "blocked":
+            if info.status == "broken":
                 warn(f"plugin {info.key} is {info.status}: {info.reason}; {info.fix}")
 
 

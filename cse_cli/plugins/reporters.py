@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError, describe, raise_all
 from cse_core.loading import load_factory
+from cse_core.records import ReporterSpec
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
 from cse_engine.compose.values import FlagText, OptionReader
@@ -82,7 +83,7 @@ def reporters_of(wanted: Sequence[str], registry: Registry) -> dict[str, Callabl
     reader = OptionReader()
     for text in wanted:
         name, _, settings = text.partition(":")
-        spec = registry.reporter(name, where=WHERE).spec
+        spec = registry.one(ReporterSpec, name, where=WHERE).spec
         given: dict[str, FlagText] = {}
         for setting in filter(None, settings.split(",")):
             option, equals, value = setting.partition("=")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_cli.texts.given import unknown_line
 from cse_core.errors import CseError, did_you_mean
+from cse_core.records import EncoderSpec
 from cse_defaults.texts.columns import lacks_word_spaces
 from cse_defaults.texts.corpus import Corpus
 
@@ -112,7 +113,7 @@ def counted_tokens(model: str, registry: Registry, texts: Sequence[str]) -> list
             return models.backend(folder).count_tokens(folder, texts)
     except CseError as error:
         raise CseError(error.what, where="--model", value=model, hint=error.hint) from None
-    hint = did_you_mean(model, [item.name for item in registry.encoders()])
+    hint = did_you_mean(model, [item.name for item in registry.all(EncoderSpec)])
     what = "is neither an installed encoder nor a model folder"
     raise CseError(what, where="--model", value=model, hint=hint)
 

@@ -17,7 +17,7 @@ from cse_cli.options.signatures import described, parameters, with_flags
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.console import literal
 from cse_core.errors import CseError, did_you_mean
-from cse_core.hookspecs import RECORD_KINDS
+from cse_core.hookspecs import COMPONENT_SPECS
 
 if TYPE_CHECKING:
     from cse_cli.options.paths import OptionPath
@@ -192,9 +192,8 @@ _CHOICE: dict[str, Any] = {
                 panel=PARTS, autocompletion=complete_recipe),
     ],
     **{
-        kind: _part_flag(kind, of.help)
-        for of in RECORD_KINDS
-        if (kind := of.record.kind) in PART_FLAGS
+        kind: _part_flag(kind, str(record.__doc__).partition("\n")[0])
+        for kind, record in COMPONENT_SPECS.items()
     },
     "model": Annotated[
         str | None,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
-from typing import NoReturn
 
 from cse_core.hookspecs import GROUP
 from cse_core.registry.plugin_info import PluginInfo, canonical
@@ -24,40 +23,24 @@ def find_entry_points(group: str = GROUP) -> Iterator[EntryPoint]:
     """Yield every installed entry point of a group, in the order of ``sys.path``.
 
     Of a distribution that is installed more than once the first counts, which Python imports. What
-    an interrupted uninstallation leaves, a folder without readable metadata, is passed over; where
-    its entry points alone cannot be read, one stands for them that cannot be loaded.
+    an interrupted uninstallation leaves, a folder without readable metadata, is passed over.
     """
     seen: set[str] = set()
     for dist in distributions():
         try:
-            if f"[{group}]" not in (dist.read_text("entry_points.txt") or ""):
-                continue
-            name = canonical(_metadata(dist)["Name"])
+            if f"[{group}]" in (dist.read_text("entry_points.txt") or ""):
+                name = canonical(_metadata(dist)["Name"])
+                if name not in seen:
+                    seen.add(name)
+                    yield from dist.entry_points.select(group=group)
         except (AttributeError, KeyError, TypeError, ValueError):
             continue
-        if name not in seen:
-            seen.add(name)
-            try:
-                yield from dist.entry_points.select(group=group)
-            except (TypeError, ValueError):  # a line without "=", which no other tool reads either
-                if group == GROUP:
-                    point = _Unreadable("entry_points.txt", "entry_points.txt", group)
-                    vars(point)["dist"] = dist
-                    yield point
 
 
 @lru_cache
 def _metadata(dist: Distribution) -> PackageMetadata:
     """Return the metadata of a distribution, parsed once: it includes the whole readme."""
     return dist.metadata
-
-
-class _Unreadable(EntryPoint):
-    """Stands for the entry points of a distribution whose file of them is malformed."""
-
-    def load(self) -> NoReturn:
-        """Raise an error, as a plugin that cannot be imported does."""
-        raise ValueError("its entry_points.txt has a line that is not NAME = MODULE")
 
 
 def describe(point: EntryPoint) -> PluginInfo:

@@ -10,12 +10,10 @@ import inspect
 import os
 import sys
 import traceback
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.metadata import EntryPoint
-from typing import Any
 
 import pluggy
 
@@ -32,8 +30,8 @@ from cse_core.registry.discovery import (
     left_out_by,
     update_command,
 )
-from cse_core.registry.plugin_info import NOUNS, TOOLKIT, AnyKind, PluginInfo
-from cse_core.registry.record_checks import PluginFault, check_names, check_records
+from cse_core.registry.plugin_info import TOOLKIT, PluginInfo
+from cse_core.registry.record_checks import PluginFault, check_records
 
 
 class PluginManager(pluggy.PluginManager):
@@ -82,24 +80,14 @@ class PluginManager(pluggy.PluginManager):
     def _register(self, plugin: object, info: PluginInfo) -> PluginInfo:
         if (other := self.get_name(plugin)) is not None:
             raise PluginFault(f"its module {info.module} is already loaded as {other}")
-        stated: Any = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
-        if type(stated) is not int:
-            raise PluginFault(f"CSE_API_VERSION is an integer, not {stated!r}")
+        stated = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
         if stated != CSE_API_VERSION:
             has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
-            reason = f"it is made for API version {stated}, {has}"
-            fix = update_command(TOOLKIT if stated > CSE_API_VERSION else info.distribution)
-            return replace(info, status="incompatible", reason=reason, fix=fix)
+            both = update_command(f"{TOOLKIT} {info.distribution}")
+            raise PluginFault(f"it is made for API version {stated!r}, {has}", fix=both)
         self.register(plugin, info.key)
         info = replace(info, hooks=self._hooks_of(plugin))
         return replace(info, parts=self._records(plugin, info))
-
-    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Refuse hooks that wrap those of other plugins; called by ``register``."""
-        options = super().parse_hookimpl_opts(plugin, name)
-        if options and (options["wrapper"] or options["hookwrapper"]):
-            raise PluginFault(f"{name} wraps a hook of other plugins: return records of its own")
-        return options
 
     def _hooks_of(self, plugin: object) -> tuple[str, ...]:
         """Return the hooks that a registered plugin implements."""
@@ -125,17 +113,16 @@ class PluginManager(pluggy.PluginManager):
             for implementation in getattr(self.hook, hook).get_hookimpls():
                 if implementation.plugin is plugin:
                     records += check_records(hook, implementation.function())
-        check_names(records)
-        taken = [
-            (part.kind, part.name)
+        taken = {
+            (part.kind, part.name): f"has the name of a part of {TOOLKIT}: choose another"
             for other in self.infos
             if other.distribution == TOOLKIT != info.distribution
             for part in other.parts
-        ]
+        }
         for record in records:
-            if (record.kind, record.name) in taken:
-                what = f"{NOUNS[record.kind]} {record.name!r} has the name of a part of {TOOLKIT}"
-                raise PluginFault(f"{what}: choose another")
+            if fault := taken.get((record.kind, record.name)):
+                raise PluginFault(f"{record.noun} {record.name!r} {fault}")
+            taken[record.kind, record.name] = "is returned twice"
         return tuple(records)
 
 
@@ -152,7 +139,7 @@ def load_plugins(
     for point in sorted(find_entry_points(), key=_place):
         manager.infos += (manager.load(point, left_out),)
     infos = sorted(manager.infos, key=lambda info: (info.distribution, info.name))
-    manager.infos = tuple(_with_clashes(infos))
+    manager.infos = tuple(infos)
     manager.unmatched = tuple(
         name for name in left_out if name != ALL and not any(is_meant(info, name) for info in infos)
     )
@@ -165,40 +152,18 @@ def _place(point: EntryPoint) -> tuple[bool, str]:
     return info.distribution != TOOLKIT, info.key
 
 
-def _with_clashes(infos: Sequence[PluginInfo]) -> Iterator[PluginInfo]:
-    """Yield the plugins, with those marked whose parts share a name with another's."""
-    owners: dict[tuple[AnyKind, str], list[PluginInfo]] = defaultdict(list)
-    for info in infos:
-        for part in info.parts:
-            owners[part.kind, part.name].append(info)
-    for info in infos:
-        reasons, fix = [], ""
-        for part in info.parts:
-            others = [other for other in owners[part.kind, part.name] if other is not info]
-            if others:
-                near = any(other.distribution == info.distribution for other in others)
-                names = ", ".join(other.key if near else other.label for other in others)
-                reasons.append(f"{NOUNS[part.kind]} {part.name} is also in {names}")
-                owner = info.key if near else info.distribution
-                fix = fix or f"write {owner}/{part.name} to use this one"
-        if reasons:
-            info = replace(info, status="conflicting", reason="; ".join(reasons), fix=fix)
-        yield info
-
-
 def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:
     """Return a plugin that raised, or returned what is faulty, with the place and what to do."""
     reason, fix, where = str(error), f"correct {info.module}", ""
-    if not isinstance(error, PluginFault):
+    if isinstance(error, PluginFault):
+        fix = error.fix or fix
+    else:
         frames = [
-            frame
+            f" ({os.path.basename(frame.filename)}:{frame.lineno})"
             for frame in traceback.extract_tb(error.__traceback__)
-            if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+            if "importlib" not in frame.filename and os.path.dirname(__file__) not in frame.filename
         ]
-        at = ""
-        if frames and os.path.dirname(frames[-1].filename) != os.path.dirname(__file__):
-            at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
-        reason = f"{''.join(traceback.format_exception_only(error)).strip()}{at}"
+        reason = "".join([*traceback.format_exception_only(error), *frames[-1:]])
         fix, where = update_command(info.distribution), "".join(traceback.format_exception(error))
     return replace(
         info,

@@ -40,7 +40,7 @@ def unpacked(name: str) -> str:
 def ending_of(name: str, registry: Registry) -> str:
     """Find the ending of a file's name that some source reads, the longest; empty without one."""
     stem = unpacked(split_options(name)[0])
-    endings = (ending for source in registry.sources() for ending in source.spec.endings)
+    endings = (ending for source in registry.all(SourceSpec) for ending in source.spec.endings)
     return max(filter(stem.endswith, endings), key=len, default="")
 
 
@@ -54,7 +54,7 @@ def source_of(name: str, registry: Registry) -> Place | None:
         CseError: If two sources read it, or the source has no such option.
     """
     base, options = split_options(name)
-    matches: Sequence[Registered[SourceSpec]] = registry.sources()
+    matches: Sequence[Registered[SourceSpec]] = registry.all(SourceSpec)
     if base in registry.datasets():
         matches = [registry.datasets()[base]]
     elif not os.path.isdir(os.path.expanduser(base)) and (ending := ending_of(base, registry)):

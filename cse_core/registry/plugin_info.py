@@ -7,24 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cse_core.capabilities import Need
-from cse_core.hookspecs import RECORD_KINDS
-from cse_core.records import DataKind, Kind, Record
+from cse_core.records import Record
 
 TOOLKIT = "cse-toolkit"
 """Distribution of the core and of the built-in parts, whose names no plugin may take."""
-Status = Literal["active", "blocked", "broken", "incompatible", "conflicting"]
+Status = Literal["active", "blocked", "broken"]
 """What became of an entry point.
 
 active: loaded, all its parts can be used. blocked: the user switched it off, it was not imported.
-broken: it raised, or did not return valid records. incompatible: made for another version of
-cse-toolkit. conflicting: a part of it has the name of another plugin's part (it is loaded, and the
-part is used by its full name).
+broken: it raised, did not return valid records, or is made for another version of cse-toolkit.
 """
-AnyKind = Kind | DataKind
-"""Kinds of parts, and of the data that plugins bring."""
-
-NOUNS: dict[AnyKind, str] = {kind.record.kind: kind.noun for kind in RECORD_KINDS}
-"""What messages call a part of a kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +50,6 @@ class PluginInfo:
         """Return distribution and version, as messages name it."""
         return f"{self.distribution} {self.version}".strip()
 
-    @property
-    def loaded(self) -> bool:
-        """Whether its parts are registered."""
-        return self.status in ("active", "conflicting")
-
 
 @dataclass(frozen=True)
 class KnownPart:
@@ -72,7 +59,7 @@ class KnownPart:
     suite that reads dev sets.
     """
 
-    kind: AnyKind
+    kind: str
     name: str
     distribution: str
     provides: tuple[Need, ...] = ()

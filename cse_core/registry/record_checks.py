@@ -7,31 +7,35 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_args
 
+from cse_core import records
 from cse_core.capabilities import Role, describe_fault
 from cse_core.errors import did_you_mean, truncate_repr
 from cse_core.hookspecs import CORE_VIEWS, HOOK_RECORDS
-from cse_core.records import (
-    AugmenterSpec,
-    ComponentSpec,
-    EncoderSpec,
-    GradientMode,
-    Point,
-    PoolSpec,
-    RecipeSpec,
-    Record,
-    SourceSpec,
-    StudySpec,
-    ViewSpec,
-)
+from cse_core.records import GradientMode, Point, Record
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 STUDY = re.compile(rf"{NAME.pattern}/[a-z]+(-[A-Za-z0-9]+(\.[0-9]+)*)*")
-DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[^/\\:][^\\:]*")
+DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?!.*\.\.)[^/\\:][^\\:]*")
+_CLASS = (CLASS, "'package.module:Class'")
+FORMS = {"factory": _CLASS, "options": _CLASS, "path": (DATA_PATH, "'package:folder/file'")}
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "role": get_args(Role),
+    "point": get_args(Point),
+    "gradient": (None, *get_args(GradientMode)),
+}
 
 
 class PluginFault(Exception):
-    """A fault for a plugin's author to fix; the text says what and where."""
+    """A fault for a plugin's author to fix; the text says what and where.
+
+    Attributes:
+        fix: What a user types; by default its module is to be corrected.
+    """
+
+    def __init__(self, what: str, *, fix: str = "") -> None:
+        super().__init__(what)
+        self.fix = fix
 
 
 def check_records(hook: str, returned: object) -> list[Record]:
@@ -40,7 +44,7 @@ def check_records(hook: str, returned: object) -> list[Record]:
     Raises:
         PluginFault: If it is not an iterable of this hook's records, or a record is faulty.
     """
-    expected, records = HOOK_RECORDS[hook], list[Record]()
+    expected, checked = HOOK_RECORDS[hook], list[Record]()
     names = " or ".join(record.__name__ for record in expected)
     if returned is None:
         raise PluginFault(f"{hook} returned None; return its records, [] where it has none")
@@ -56,73 +60,47 @@ def check_records(hook: str, returned: object) -> list[Record]:
         except PluginFault as fault:
             where = f"{hook}, {record.kind} {record.name!r}"
             raise PluginFault(f"{where}: {fault}") from None
-        records.append(record)
-    return records
-
-
-def check_names(records: Iterable[Record]) -> None:
-    """Raise a ``PluginFault`` where two records of one plugin have the same kind and name."""
-    seen: set[tuple[str, str]] = set()
-    for record in records:
-        if (record.kind, record.name) in seen:
-            raise PluginFault(f"{record.kind} {record.name!r} is returned twice")
-        seen.add((record.kind, record.name))
+        checked.append(record)
+    return checked
 
 
 def _check(record: Record) -> None:
-    form = STUDY if isinstance(record, StudySpec) else NAME
+    form = STUDY if isinstance(record, records.StudySpec) else NAME
     if not isinstance(record.name, str) or not form.fullmatch(record.name):
         what = "a name is lower-case words and numbers joined by hyphens"
         place = ", for a study the paper's and the place's: mocose/table-7"
         raise PluginFault(what + place if form is STUDY else what)
     for field in fields(record):
-        value = getattr(record, field.name)
-        if field.name in ("factory", "options"):
-            if not isinstance(value, str) or not CLASS.fullmatch(value):
-                raise PluginFault(f"{field.name} is 'package.module:Class', not {value!r}")
-        elif field.type == "str" and not (isinstance(value, str) and value.isprintable()):
-            raise PluginFault(f"{field.name} is not one line of printable text")
+        if fault := _fault(field.name, str(field.type), getattr(record, field.name)):
+            raise PluginFault(f"{field.name} {fault}")
     if not record.summary.strip():
         raise PluginFault("the summary is empty")
-    if isinstance(record, RecipeSpec | StudySpec | EncoderSpec):
-        fits = DATA_PATH.fullmatch(record.path)
-        if not fits or ".." in record.path.split(":", 1)[1].split("/"):
-            raise PluginFault(f"path is 'package:folder/file', not {record.path!r}")
-    elif isinstance(record, ViewSpec):
-        if record.role not in get_args(Role):
-            raise PluginFault(f"role is {record.role!r}; {did_you_mean('', get_args(Role))}")
-        if record.name in {view.name for view in CORE_VIEWS}:
-            raise PluginFault("the core has a view of this name")
-    elif isinstance(record, SourceSpec):
-        if not all(re.fullmatch(r"(\.[a-z0-9]+)+", ending) for ending in record.endings):
-            raise PluginFault(f"endings is {record.endings!r}, not ('.xlsx',) in lower case")
-    if isinstance(record, ComponentSpec):
-        _check_capabilities(record)
-    if type(record) is PoolSpec:
+    if type(record) is records.PoolSpec:
         raise PluginFault("a pooler is a SliceSpec, RowPoolerSpec or HeadSpec")
-    if isinstance(record, AugmenterSpec):
-        _check_augmenter(record)
+    if isinstance(record, records.ViewSpec) and record.name in [view.name for view in CORE_VIEWS]:
+        raise PluginFault("the core has a view of this name")
 
 
-def _check_capabilities(spec: ComponentSpec) -> None:
-    for field in ("provides", "requires"):
-        declared: Any = getattr(spec, field)
-        if callable(declared):  # with the options, whose class is not imported here
-            continue
-        if not isinstance(declared, tuple):
-            raise PluginFault(f"{field} is {declared!r}, not a tuple of capabilities")
-        for need in declared:
-            for one in need if isinstance(need, tuple) else (need,):
+def _fault(name: str, kind: str, value: Any) -> str | None:
+    """Describe what is wrong with a field of a record; None if nothing is."""
+    if name in FORMS and kind == "str":
+        form, example = FORMS[name]
+        fits = isinstance(value, str) and form.fullmatch(value)
+        return None if fits else f"is {example}, not {value!r}"
+    if callable(value):  # with the options, whose class is not imported here
+        return None
+    if kind == "str" and not (isinstance(value, str) and value.isprintable()):
+        return "is not one line of printable text"
+    if kind == "tuple[str, ...]" or name in ("provides", "requires"):
+        if not isinstance(value, tuple):
+            return f"is {value!r}, not a tuple"
+    if name in CHOICES and value not in CHOICES[name]:
+        return f"is {value!r}; {did_you_mean('', map(str, CHOICES[name]))}"
+    if name == "endings" and not all(re.fullmatch(r"(\.[a-z0-9]+)+", item) for item in value):
+        return f"is {value!r}, not ('.xlsx',) in lower case"
+    if name in ("provides", "requires"):
+        for item in value:
+            for one in item if isinstance(item, tuple) else (item,):
                 if (hint := describe_fault(one)) is not None:
-                    raise PluginFault(
-                        f"{field} has {one!r}, which is not a known capability; {hint}"
-                    )
-
-
-def _check_augmenter(spec: AugmenterSpec) -> None:
-    if not isinstance(spec.views, tuple) or not all(isinstance(view, str) for view in spec.views):
-        raise PluginFault(f"views is {spec.views!r}, not a tuple of names")
-    if not callable(spec.point) and spec.point not in get_args(Point):
-        raise PluginFault(f"point is {spec.point!r}; {did_you_mean('', get_args(Point))}")
-    if not callable(spec.gradient) and spec.gradient not in (None, *get_args(GradientMode)):
-        raise PluginFault(f"gradient is fresh or previous, not {spec.gradient!r}")
+                    return f"has {one!r}, which is not a known capability; {hint}"
+    return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cse_core.errors import CseError, did_you_mean
 from cse_core.files import atomic_file, cache_folder
 from cse_core.loading import load_factory
+from cse_core.records import SourceSpec
 from cse_core.registry.names import Place, ending_of, source_of, unpacked
 from cse_core.registry.registry import Registered, Registry
 from cse_core.texts import Source, Wanted
@@ -188,7 +189,7 @@ def _no_file(name: str, path: Path, registry: Registry) -> CseError:
         hint = f"name a file in it: {names}" if names else "no file in it can be read"
         return CseError("is a folder, not a file", where=name, hint=hint)
     if path.is_file():
-        read = {ending for source in registry.sources() for ending in source.spec.endings}
+        read = {ending for source in registry.all(SourceSpec) for ending in source.spec.endings}
         endings = sorted(read, key=lambda e: (ENDINGS.index(e) if e in ENDINGS else 99, e))
         hint = f"these are read: {', '.join(endings)}, each also with .gz or .zst; "
         hint += "convert it to one of them"

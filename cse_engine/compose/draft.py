@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 from cse_core.errors import CseError, collect_errors, did_you_mean, raise_all
+from cse_core.hookspecs import NOUNS
 from cse_core.records import Kind
-from cse_core.registry.plugin_info import NOUNS
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_engine.compose.reading import CONDITIONS, CORE_TABLES, KINDS, Document, check_name

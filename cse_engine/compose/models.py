@@ -17,6 +17,7 @@ from cse_core.errors import CseError
 from cse_core.files import HEADS, MANIFEST, SUMS, file_sum, read_json
 from cse_core.loading import load_factory, package_path
 from cse_core.model_card import Declared, Stage, checked_card
+from cse_core.records import BackendSpec, EncoderSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
@@ -50,7 +51,8 @@ class Models:
         Raises:
             CseError: If there is none.
         """
-        records = sorted(self.registry.backends(), key=lambda item: item.distribution == TOOLKIT)
+        items = self.registry.all(BackendSpec)
+        records = sorted(items, key=lambda item: item.distribution == TOOLKIT)
         if not records:
             hint = "leave out no plugin of cse-toolkit: remove --no-plugin"
             raise CseError("no installed plugin reads models", where="model.name", hint=hint)
@@ -78,25 +80,25 @@ class Models:
         registry, path = self.registry, Path(name).expanduser()
         if registry.has("encoder", name):
             if any(Path(name, file).is_file() for file in _MODEL_FILES):
-                record = registry.encoder(name)
+                record = registry.one(EncoderSpec, name)
                 what = "is an installed encoder, and a folder with a model"
                 hint = f"write ./{name} for the folder, {record.plugin}/{record.name} for the other"
                 raise CseError(what, where="model.name", value=name, hint=hint)
-            return package_path(registry.encoder(name).spec.path, where="model.name")
+            return package_path(registry.one(EncoderSpec, name).spec.path, where="model.name")
         if os.path.exists(path):
             inside = path / "model"
             inner = any((inside / file).is_file() for file in ("config.json", MANIFEST))
             return inside if inner else path
         if registry.how_to_get("encoder", name):
-            registry.encoder(name)
+            registry.one(EncoderSpec, name)
         if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
-            encoders = ", ".join(item.name for item in registry.encoders()) or "none is installed"
+            names = ", ".join(item.name for item in registry.all(EncoderSpec))
             raise CseError(
                 "no such folder",
                 where="model.name",
                 value=name,
                 hint="name a model folder, a run, an installed encoder "
-                f"({encoders}) or a model of the Hugging Face hub",
+                f"({names or 'none is installed'}) or a model of the Hugging Face hub",
             )
         return None
 
@@ -108,7 +110,7 @@ class Models:
         """
         if (path := self.find(name)) is not None:
             return path
-        installed = [item.name for item in self.registry.encoders()]
+        installed = [item.name for item in self.registry.all(EncoderSpec)]
         fetched = (item.find(name, installed, weights=weights) for item in self.backends.values())
         return next((path for path in fetched if path is not None), None)
 
@@ -140,7 +142,7 @@ class Models:
         card, taking = self.card(folder, name), self._taking(folder)
         facts = replace(self.backends[taking].facts(folder, name), backend=taking)
         if self.registry.has("encoder", name):
-            facts = replace(facts, origin=self.registry.encoder(name).name)
+            facts = replace(facts, origin=self.registry.one(EncoderSpec, name).name)
         elif (manifest := _manifest(folder, name)) is not None:  # also one that was saved over
             facts = replace(facts, origin=manifest.origin)
         return replace(facts, cased=False) if card.do_lower_case else facts, card
@@ -163,7 +165,7 @@ class Models:
 
     def problems(self, options: ModelOptions, facts: RunInfo) -> Iterator[CseError | str]:
         """Yield the backend's objections to the options ``model.*``."""
-        if self.registry.backends():  # else there are no facts either, of a model that is read
+        if self.registry.all(BackendSpec):  # else no facts were read either
             backend = self.backends.get(facts.backend) or [*self.backends.values()][-1]
             yield from backend.problems(options, facts)
 

@@ -14,7 +14,7 @@ from cse_core.files import RUN_FILE, file_text
 from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import package_path
 from cse_core.model_card import Declared
-from cse_core.records import Kind
+from cse_core.records import Kind, RecipeSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_engine.compose.settings import CORE_OPTIONS
@@ -130,7 +130,7 @@ def _locate(
     """Return the file of a recipe, its name, how messages name it, and its distribution."""
     text = str(recipe)
     if isinstance(recipe, str) and registry.has("recipe", recipe):
-        entry = registry.recipe(recipe, where=where)
+        entry = registry.one(RecipeSpec, recipe, where=where)
         path = package_path(entry.spec.path, where=f"recipe {entry.name}")
         return path, entry.name, f"recipe {entry.name}", entry.distribution
     path = Path(text).expanduser()
@@ -145,8 +145,8 @@ def _locate(
         name = path.absolute().parent.name if path.name == RUN_FILE else path.stem
         return path, name, text, ""
     if isinstance(recipe, str) and path.suffix != ".toml" and "/" not in text and "\\" not in text:
-        registry.recipe(recipe, where=where)
-    names = [entry.name for entry in registry.recipes()]
+        registry.one(RecipeSpec, recipe, where=where)
+    names = [entry.name for entry in registry.all(RecipeSpec)]
     hint = f"installed recipes: {', '.join(names)}" if names else "no recipe is installed"
     raise CseError("no such recipe file", where=where, value=text, hint=hint)
 

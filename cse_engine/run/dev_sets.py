@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cse_core.capabilities import Need
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
+from cse_core.records import SuiteSpec
 from cse_core.registry.names import source_of
 from cse_core.registry.registry import Registry
 from cse_core.suites import DevSet, NoDevSet, Suite
@@ -79,7 +80,7 @@ def dev_sets(
     """
     sets: list[DevSet] = []
     installed = registry.datasets()
-    dev = [suite.spec for suite in registry.suites() if suite.spec.dev]
+    dev = [suite.spec for suite in registry.all(SuiteSpec) if suite.spec.dev]
     readers = [spec for spec in dev if options.dev and spec.dev != "rows"]
     readers.sort(key=lambda spec: spec.dev == "pairs")
     suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]

@@ -135,7 +135,7 @@ def test_a_part_that_two_plugins_bring(cse: Cse, bad: Path, distributions: Distr
         distributions.add(name, plugin(loss("same")))
     refused(
         cse("train", "--dry-run", "--model", "nothere", "--data", "ok.txt", "--loss", "same"),
-        "more than one loss", "cse-one 0.1.0 and cse-two 0.1.0", "write cse-one/same or",
+        "more than one loss", "write cse-one:one/same or cse-two:two/same",
     )  # fmt: skip
 
 

@@ -6,7 +6,15 @@ from cse_cli.plugins.directory import known_commands, known_parts
 from cse_cli.plugins.installed import Installed
 from cse_core.capabilities import Need
 from cse_core.errors import CseError
-from cse_core.records import ComponentSpec, Kind, StoreSpec, SuiteSpec
+from cse_core.records import (
+    ComponentSpec,
+    EncoderSpec,
+    Kind,
+    RecipeSpec,
+    SourceSpec,
+    StoreSpec,
+    SuiteSpec,
+)
 from cse_core.registry.manager import load_plugins
 from cse_core.registry.plugin_info import KnownPart, PluginInfo
 from cse_core.registry.registry import Registry
@@ -60,9 +68,9 @@ def test_parts_of_a_known_paper() -> None:
     assert "cse-mocose" not in said, "the installed version lacks it"
     none = Registry([], known=known_parts())
     for find, distribution in (
-        (lambda: none.recipe("hicl"), "cse-hicl"),
-        (lambda: none.source("starter"), "cse-starter"),
-        (lambda: none.encoder("starter"), "cse-starter"),
+        (lambda: none.one(RecipeSpec, "hicl"), "cse-hicl"),
+        (lambda: none.one(SourceSpec, "starter"), "cse-starter"),
+        (lambda: none.one(EncoderSpec, "starter"), "cse-starter"),
         (lambda: Models(none).facts("starter"), "cse-starter"),
     ):
         with pytest.raises(CseError, match=f"pip install {distribution}"):

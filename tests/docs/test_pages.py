@@ -24,7 +24,7 @@ from cse_cli.plugins.installed import Installed
 from cse_cli.training import choosing
 from cse_core import hookspecs
 from cse_core.capabilities import CAPABILITIES, CAPABILITY_PREFIXES, Role
-from cse_core.hookspecs import COMPONENT_SPECS, HOOK_RECORDS, RECORD_KINDS
+from cse_core.hookspecs import COMPONENT_SPECS, HOOK_RECORDS, RECORDS
 from cse_core.loading import load_factory
 from cse_core.options import HeadOptions
 from cse_core.registry.plugin_info import Status
@@ -179,7 +179,7 @@ DATACLASSES = (
     "types:TokenBatch", "types:View", "types:Embeddings", "types:Positives", "types:Negatives",
     "types:Batch", "types:StepContext", "types:LossOutput", "types:Round", "types:Hidden",
     "types:CorpusKeys", "parts:Setup", "parts:RoundContext", "run_info:RunInfo",
-    *(f"records:{kind.record.__name__}" for kind in RECORD_KINDS),
+    *(f"records:{record.__name__}" for record in RECORDS),
 )  # fmt: skip
 PARTS = (
     "Part", "Augmenter", "SlicePooler", "RowPooler", "Head", "PositiveMiner", "NegativeStore",

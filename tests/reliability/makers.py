@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.loading import package_path
+from cse_core.records import EncoderSpec
 
 Maker = Callable[[Path], None]
 LINES = b"a text\nanother text\n"
@@ -25,7 +26,7 @@ LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
 def starter_folder() -> Path:
     from cse_cli.plugins.installed import Installed
 
-    return package_path(Installed().registry.encoder("starter").spec.path)
+    return package_path(Installed().registry.one(EncoderSpec, "starter").spec.path)
 
 
 def encoder(path: Path) -> None:

@@ -116,6 +116,7 @@ def _installed(name: str) -> Sequence[Mapping[str, Any]]:
     """Return the test pairs of an installed data set."""
     from cse_cli.api import Installed
     from cse_core.loading import load_factory
+    from cse_core.records import SourceSpec
 
-    dataset = Installed([]).registry.source(name)
+    dataset = Installed([]).registry.one(SourceSpec, name)
     return list(load_factory(dataset.spec.factory)().pairs("test"))

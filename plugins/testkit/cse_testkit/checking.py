@@ -13,7 +13,7 @@ from typing import Any
 
 from cse_cli.api import PluginInfo, Registry
 from cse_core.errors import CseError
-from cse_core.hookspecs import RECORD_KINDS
+from cse_core.hookspecs import NOUNS
 from cse_core.loading import load_factory, package_path
 from cse_core.records import (
     ComponentSpec,
@@ -42,7 +42,6 @@ from cse_testkit.recipes import RecipeSuite
 from cse_testkit.source_suite import SourceSuite
 from cse_testkit.tiny import declared_options
 
-NOUNS: dict[str, str] = {entry.record.kind: entry.noun for entry in RECORD_KINDS}
 SUITES: dict[Kind, type[RecordSuite]] = {
     "aug": AugmenterSuite,
     "pool": PoolerSuite,

@@ -144,7 +144,7 @@ class PluginSuite(Suite):
         trained: list[Any] = [
             (record.kind, f"{info.distribution}/{record.name}")
             for info in self.infos()
-            for record in (info.parts if info.loaded else ())
+            for record in info.parts
             if record.kind in kinds
         ]
         if not trained:

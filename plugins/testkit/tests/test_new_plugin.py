@@ -12,7 +12,7 @@ import pytest
 import yaml
 from cse_testkit.new_plugin import KINDS, MAX_NAME, PARTS, Package, kinds_of
 
-from cse_core.hookspecs import RECORD_KINDS
+from cse_core.hookspecs import NOUNS
 from tests.fixtures.command_line import CSE, Cse
 
 ASKED = {*PARTS, "recipe", "reporter", "source"}
@@ -97,7 +97,7 @@ def test_its_own_tests_and_promises_pass(
 
 def test_every_hook_has_a_kind() -> None:
     # A backend is too large for a template: authors.md points to one of 90 lines.
-    assert {of.record.kind for of in RECORD_KINDS} | {"command"} == KINDS.keys() | {"backend"}
+    assert NOUNS.keys() | {"command"} == KINDS.keys() | {"backend"}
 
 
 def test_a_mistake_is_one_line_and_nothing_is_written(

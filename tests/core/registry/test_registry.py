@@ -17,7 +17,7 @@ from cse_core.records import (
     SourceSpec,
     StoreSpec,
 )
-from cse_core.registry.plugin_info import AnyKind, PluginInfo
+from cse_core.registry.plugin_info import PluginInfo
 from cse_core.registry.registry import Registry
 from tests.fixtures.methods import refusal
 
@@ -51,7 +51,7 @@ def registry(*infos: PluginInfo) -> Registry:
     return Registry.from_plugins([info("cse-toolkit:basics", INFONCE), *infos])
 
 
-def error(made: Registry, kind: AnyKind, name: str, where: str | None = None) -> str:
+def error(made: Registry, kind: str, name: str, where: str | None = None) -> str:
     return refusal(made.find, kind, name, where=where)
 
 
@@ -73,11 +73,11 @@ def test_data_records_have_getters() -> None:
         SourceSpec(name="starter", summary="s", factory="m:C"),
     ]
     made = registry(info("cse-x:x", *records))
-    assert made.recipe("simcse").spec is records[0]
-    assert made.encoder("starter").spec is records[1]
-    assert made.source("cse-x/starter").spec is records[2]
+    assert made.one(RecipeSpec, "simcse").spec is records[0]
+    assert made.one(EncoderSpec, "starter").spec is records[1]
+    assert made.one(SourceSpec, "cse-x/starter").spec is records[2]
     for found, record in zip(
-        (made.recipes(), made.encoders(), made.sources()), records, strict=True
+        map(made.all, (RecipeSpec, EncoderSpec, SourceSpec)), records, strict=True
     ):
         assert [part.spec for part in found] == [record]
     assert made.parts() == registry().parts()
@@ -87,8 +87,8 @@ def test_equal_names() -> None:
     made = registry(info("cse-ifcl:ifcl", TWINS), info("cse-other:o", TWINS, NEEDY))
     assert made.find("loss", "needy").distribution == "cse-other"
     assert error(made, "loss", "twins", "--loss") == (
-        "--loss: more than one loss has this name: cse-ifcl 0.1.0 and cse-other 0.1.0 "
-        "(got 'twins'); write cse-ifcl/twins or cse-other/twins"
+        "--loss: more than one loss has this name (got 'twins'); "
+        "write cse-ifcl:ifcl/twins or cse-other:o/twins"
     )
     assert made.find("loss", "cse-other/twins").plugin == "cse-other:o"
     assert made.find("loss", "CSE_Other/twins").plugin == "cse-other:o"

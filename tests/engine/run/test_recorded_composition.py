@@ -8,6 +8,7 @@ import pytest
 from cse_testkit import installed_registry
 
 from cse_core.errors import CseError
+from cse_core.records import RecipeSpec
 from cse_engine.compose import compose
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.composition import Composition
@@ -21,7 +22,7 @@ OPTIONAL = ("positive", "negative", "fraternal")
 
 def test_a_run_is_composed_again_as_it_was_whatever_columns_the_data_has(tmp_path: Path) -> None:
     registry, record = installed_registry(), tmp_path / "run.toml"
-    recipes = [None, *(found.name for found in registry.recipes())]
+    recipes = [None, *(found.name for found in registry.all(RecipeSpec))]
     subsets = [each for count in range(4) for each in combinations(OPTIONAL, count)]
     composed, read = 0, dict[str, Composition]()
     for recipe in recipes:

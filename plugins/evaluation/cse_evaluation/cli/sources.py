@@ -26,7 +26,7 @@ from cse_cli.api import (
 )
 from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
-from cse_core.records import SuiteSpec
+from cse_core.records import SourceSpec, SuiteSpec
 from cse_core.suites import Suite
 from cse_evaluation.collections import Collection, files_in, find_collections, read_collection
 from cse_evaluation.documents import DocumentSet, read_documents
@@ -156,7 +156,7 @@ class Sources:
 
 def read_sources(request: Request, plugins: Installed) -> Sources:
     """Read what a request is scored on, and check the rest of it."""
-    specs = {name: plugins.registry.suite(name).spec for name in request.suite}
+    specs = {name: plugins.registry.one(SuiteSpec, name).spec for name in request.suite}
     _check_options(request, plugins)
     sources = Sources()
     data = _implied(request, plugins, specs, sources)
@@ -166,7 +166,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     sources.files += pairs
     sources.pairs += map(find_pairs, pairs)
     for name in data:
-        dataset = plugins.registry.source(name, where="--data").spec
+        dataset = plugins.registry.one(SourceSpec, name, where="--data").spec
         rows = load_factory(dataset.factory)().pairs("test")
         sources.pairs.append(pairs_from_rows(f"{name}.test", rows))
         if plugins.datasets[name].synthetic:
@@ -225,7 +225,7 @@ def _implied(
     """Return the data sets to score on, where no suite is named; add the STS suite if it is."""
     if request.labelled or request.documents or request.collections or specs:
         return request.data
-    sts = plugins.registry.suite("sts").spec
+    sts = plugins.registry.one(SuiteSpec, "sts").spec
     if request.data_dir is not None:
         specs["sts"] = sts
         return request.data

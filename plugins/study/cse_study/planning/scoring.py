@@ -11,6 +11,7 @@ from typing import Any
 from cse import hub_name, read_table, table_name
 from cse_cli.api import Installed, data_folder, known_set
 from cse_core.errors import CseError
+from cse_core.records import SuiteSpec
 from cse_study.definition.reading import Definition
 from cse_study.definition.schema import Scores
 from cse_study.execution.jobs import Scoring
@@ -48,7 +49,7 @@ class _Words:
     def add_suites(self, names: Sequence[str], *, asked: bool) -> None:
         """Add suites as far as their files are here; one that was asked for has to be."""
         for name in names:
-            self.plugins.registry.suite(name)
+            self.plugins.registry.one(SuiteSpec, name)
             files = self.plugins.locate(name, self.folder).there
             hint = "--data-dir names another"
             if files:
