@@ -35,10 +35,20 @@ class Held:
         """Return N, without a look at the device."""
         return len(self.row)
 
+    def columns(self) -> dict[str, Tensor]:
+        """Give all tensors by name, those beside behind ``beside.``."""
+        beside = {f"beside.{name}": values for name, values in self.beside.items()}
+        return {"vectors": self.vectors, "row": self.row, "age": self.age, **beside}
+
+    @staticmethod
+    def of(columns: Mapping[str, Tensor]) -> Held:
+        """Make one of what :meth:`columns` gave."""
+        beside = {name[7:]: columns[name] for name in columns if name.startswith("beside.")}
+        return Held(columns["vectors"], columns["row"], columns["age"], beside)
+
     def part(self, start: int, stop: int) -> Held:
-        """Return the vectors from ``start`` up to ``stop``."""
-        beside = {name: values[start:stop] for name, values in self.beside.items()}
-        return Held(self.vectors[start:stop], self.row[start:stop], self.age[start:stop], beside)
+        """Take the vectors from ``start`` up to ``stop``."""
+        return Held.of({name: values[start:stop] for name, values in self.columns().items()})
 
     def negatives(
         self, anchors: int, *, name: str, view: str, log_weights: Tensor | None = None
@@ -93,37 +103,20 @@ class Fifo:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return vectors, corpus rows, ages and what is beside; empty before the first push."""
-        if self.held is None:
-            return {}
-        plain = {name: getattr(self.held, name) for name in ("vectors", "row", "age")}
-        return plain | {f"beside.{name}": values for name, values in self.held.beside.items()}
+        return {} if self.held is None else self.held.columns()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what ``state_dict`` returned."""
-        if "vectors" not in state:
-            self.held = None
-            return
-        beside = {n[7:]: values for n, values in state.items() if n.startswith("beside.")}
-        self.held = Held(state["vectors"], state["row"], state["age"], beside)
+        self.held = Held.of(state) if "vectors" in state else None
 
 
 def _joined(first: Held, second: Held) -> Held:
-    """Return a copy of both, one behind the other."""
-    beside = {}
-    for name in dict.fromkeys([*first.beside, *second.beside]):
-        like = first.beside.get(name, second.beside.get(name))
-        assert like is not None
+    """Lay both end to end, in a copy; what only one has beside is -1 or NaN in the other."""
+    parts, joined = (first.columns(), second.columns()), {}
+    for name, like in (parts[0] | parts[1]).items():
         empty = float("nan") if like.is_floating_point() else -1
-        parts = [
-            part.beside[name]
-            if name in part.beside
-            else like.new_full((len(part), *like.shape[1:]), empty)
-            for part in (first, second)
-        ]
-        beside[name] = torch.cat(parts)
-    return Held(
-        torch.cat([first.vectors, second.vectors]),
-        torch.cat([first.row, second.row]),
-        torch.cat([first.age, second.age]),
-        beside,
-    )
+        for part in parts:
+            if name not in part:
+                part[name] = like.new_full((len(part["row"]), *like.shape[1:]), empty)
+        joined[name] = torch.cat([part[name] for part in parts])
+    return Held.of(joined)

@@ -8,6 +8,8 @@ needs itself after ``super().__init__()``; its parameters join the optimiser.
 Only ``after_step`` may change a part in a step; all other methods are pure.
 """
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -187,7 +189,6 @@ class Augmenter(Part):
             view: The view.
             ctx: The step.
         """
-        raise TypeError(f"{type(self).__name__} does not say what it changes")
 
 
 class SlicePooler(Part):
@@ -207,7 +208,6 @@ class SlicePooler(Part):
 
     def slices(self, tokens: TokenBatch) -> TokenBatch:
         """Return tokens cut into more rows; slots count the rows of a sentence."""
-        raise TypeError(f"{type(self).__name__} does not slice")
 
     def join(self, rows: Embeddings) -> Embeddings:
         """Return one vector for each owner, in the order of first appearance, slot 0.
@@ -253,7 +253,6 @@ class RowPooler(Part):
 
     def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
         """Return ``[R, D]`` from ``[T, H]`` states, or from those that ``reads`` names."""
-        raise TypeError(f"{type(self).__name__} does not pool")
 
 
 class Head(Part):
@@ -267,7 +266,6 @@ class Head(Part):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Return ``[N, D']`` from ``[N, D]``."""
-        raise TypeError(f"{type(self).__name__} has no forward")
 
     def sentence_transformers(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """Return configuration and weights of an equal Dense module, or None."""
@@ -286,7 +284,6 @@ class Transform(Part):
             views: Vectors ``[N, D]`` of each view over all processes, with gradient.
             ctx: The step; ``ctx.vectors`` gives vectors before any transform.
         """
-        raise TypeError(f"{type(self).__name__} does not say what it changes")
 
 
 class PositiveMiner(Part):
@@ -322,7 +319,6 @@ class Sampler(Part):
         It is called before each epoch and on resume, and may depend only on the rows,
         ``begin_round`` and ``draws(name)``, generators of the epoch.
         """
-        raise TypeError(f"{type(self).__name__} does not order rows")
 
 
 class Loss(Part):
@@ -335,7 +331,6 @@ class Loss(Part):
 
         Must take N = 0, any mask and weights, and A = 1.
         """
-        raise TypeError(f"{type(self).__name__} has no value")
 
 
 class TokenLoss(Part):
@@ -351,7 +346,6 @@ class TokenLoss(Part):
 
         It is pure, and a row does not depend on others.
         """
-        raise TypeError(f"{type(self).__name__} has no sums")
 
 
 class Branch(Part):
@@ -391,7 +385,6 @@ class Adapter(Part):
         What then requires a gradient is trained; copies share all other weights. For a plan,
         ``model`` is on the device ``meta``.
         """
-        raise TypeError(f"{type(self).__name__} does not adapt")
 
     def merged(self, model: torch.nn.Module) -> torch.nn.Module:
         """Return a model of the same vectors without added modules; leave ``model`` unchanged."""
@@ -412,7 +405,6 @@ class Metric(Part):
 
     def compute(self, encode: Callable[[Sequence[str]], Any], pairs: Any) -> dict[str, float]:
         """Return named numbers of an encoder on a set of scored pairs."""
-        raise TypeError(f"{type(self).__name__} computes nothing")
 
 
 @dataclass(frozen=True)

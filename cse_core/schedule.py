@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, ValidationInfo
+    from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
 
 Curve = Callable[[float, float, float], float]
@@ -60,27 +60,21 @@ class Schedule:
         """
         if isinstance(value, Schedule):
             return value
-        if isinstance(value, bool):
-            raise ValueError("expects a number or a schedule, not true or false")
-        if isinstance(value, int | float):
-            return cls("constant", _number(value), _number(value))
-        if not isinstance(value, str):
-            raise ValueError("expects a number or a schedule such as linear(0,0.1)")
-        match = _CALL.fullmatch(value)
-        if match is None or match[1] not in curves:
-            try:
-                number = _number(float(value))
-            except ValueError:
-                calls = [f"{shape}(a,b)" for shape in curves]
-                raise ValueError(f"expects a number, or {', '.join(calls)}") from None
-            return cls("constant", number, number)
-        shape, first, last = match.groups()
+        shape, curve = "constant", None
+        ends: Sequence[Any] = (value, value)
+        match = _CALL.fullmatch(value) if isinstance(value, str) else None
+        if match is not None and match[1] in curves:
+            shape, curve, ends = match[1], curves[match[1]], match.group(2, 3)
         try:
-            start, end = _number(float(first)), _number(float(last))
-        except ValueError:
-            raise ValueError(f"{shape} expects two numbers") from None
-        curves[shape](start, end, 0.0)
-        return cls(shape, start, end, curves[shape])
+            start, end = map(float, ends)
+        except (TypeError, ValueError, OverflowError):
+            start = end = math.nan
+        if isinstance(value, bool) or not (math.isfinite(start) and math.isfinite(end)):
+            calls = ", ".join(f"{name}(a,b)" for name in curves)
+            raise ValueError(f"expects a finite number, or {calls}")
+        if curve is not None:
+            curve(start, end, 0.0)
+        return cls(shape, start, end, curve)
 
     def at(self, step: float, total: float) -> float:
         """Return the value after ``step`` of ``total`` optimiser steps."""
@@ -98,9 +92,8 @@ class Schedule:
 
     def __str__(self) -> str:
         """Return the text that parses to this schedule."""
-        if self.shape == "constant":
-            return _short(self.start)
-        return f"{self.shape}({_short(self.start)},{_short(self.end)})"
+        start, end = (repr(value).removesuffix(".0") for value in (self.start, self.end))
+        return start if self.shape == "constant" else f"{self.shape}({start},{end})"
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -109,26 +102,10 @@ class Schedule:
         """Let pydantic models have fields of this type; ``curves`` may be in their context."""
         from pydantic_core import core_schema
 
+        def plain(schedule: Schedule) -> float | str:
+            return schedule.start if schedule.shape == "constant" else str(schedule)
+
         return core_schema.with_info_plain_validator_function(
-            _of_a_model, serialization=core_schema.plain_serializer_function_ser_schema(_plain)
+            lambda value, info: cls.parse(value, (info.context or {}).get("curves", CURVES)),
+            serialization=core_schema.plain_serializer_function_ser_schema(plain),
         )
-
-
-def _of_a_model(value: object, info: ValidationInfo) -> Schedule:
-    return Schedule.parse(value, (info.context or {}).get("curves", CURVES))
-
-
-def _short(value: float) -> str:
-    """Return the shortest text that reads back as the same number."""
-    text = f"{value:g}"
-    return text if float(text) == value else repr(value)
-
-
-def _number(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("expects a finite number")
-    return float(value)
-
-
-def _plain(schedule: Schedule) -> float | str:
-    return schedule.start if schedule.shape == "constant" else str(schedule)

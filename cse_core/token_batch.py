@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,13 +72,13 @@ class TokenBatch:
 
     def to(self, device: torch.device) -> TokenBatch:
         """Return the batch on a device; the offsets stay on the CPU."""
-        moved = {
-            name: getattr(self, name).to(device, non_blocking=True)
-            for name in (*_OF_TOKENS, *_OF_ROWS)
-        }
-        labels = self.labels
-        labels = None if labels is None else labels.to(device, non_blocking=True)
-        return replace(self, **moved, labels=labels)
+        every = (*_OF_TOKENS, *_OF_ROWS, "labels")
+        return replace(self, **self._mapped(every, lambda x: x.to(device, non_blocking=True)))
+
+    def _mapped(self, names: Sequence[str], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+        """Change tensors by name, those that are there."""
+        tensors = {name: getattr(self, name) for name in names}
+        return {name: change(x) for name, x in tensors.items() if x is not None}
 
     def take_tokens(self, index: Tensor, lengths: Tensor) -> TokenBatch:
         """Return the tokens at ``index`` as rows of ``lengths``; positions start again at 0.
@@ -87,16 +88,9 @@ class TokenBatch:
             lengths: ``[R]`` tokens that each row has then; a row may be empty.
         """
         offsets = offsets_of(lengths)
-        return replace(
-            self,
-            ids=self.ids[index],
-            positions=positions_of(offsets).to(self.ids.device),
-            source=self.source[index],
-            word=self.word[index],
-            special=self.special[index],
-            offsets=offsets,
-            labels=None if self.labels is None else self.labels[index],
-        )
+        taken = self._mapped((*_OF_TOKENS, "labels"), lambda x: x[index])
+        taken["positions"] = positions_of(offsets).to(self.ids.device)
+        return replace(self, **taken, offsets=offsets)
 
     def keep_tokens(self, keep: Tensor) -> TokenBatch:
         """Return only the tokens marked in ``keep`` (``[T]`` bool); positions start again at 0."""
@@ -108,10 +102,9 @@ class TokenBatch:
         """Return the rows at ``index`` (``[R']``, CPU), in that order."""
         lengths = self.lengths[index]
         tokens = ragged_index(self.offsets[:-1][index], lengths)
-        taken = {name: getattr(self, name)[tokens] for name in _OF_TOKENS}
-        taken |= {name: getattr(self, name)[index] for name in _OF_ROWS}
-        labels = None if self.labels is None else self.labels[tokens]
-        return TokenBatch(offsets=offsets_of(lengths), labels=labels, **taken)
+        taken = self._mapped((*_OF_TOKENS, "labels"), lambda x: x[tokens])
+        taken |= self._mapped(_OF_ROWS, lambda x: x[index])
+        return replace(self, **taken, offsets=offsets_of(lengths))
 
     @staticmethod
     def join(batches: Sequence[TokenBatch], *, pinned: bool = False) -> TokenBatch:

@@ -1,5 +1,7 @@
 """The data that parts pass to each other in a step; tokens are ragged, no part sees padding."""
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 from collections import ChainMap
@@ -31,6 +33,7 @@ SLOTS_PER_TEXT = 2**10
 """Room for the slots of one text, where a batch row has several texts in a view."""
 INPUT = "input"
 """The level of mean input embeddings, built only when a part requires it."""
+_OF_ROWS = ("vectors", "owner", "slot", "length")
 
 
 @dataclass(frozen=True)
@@ -92,19 +95,14 @@ class Embeddings:
 
     def take(self, index: Tensor | slice) -> Embeddings:
         """Return the rows at ``index``."""
-        return Embeddings(
-            self.vectors[index], self.owner[index], self.slot[index], self.length[index]
-        )
+        taken: Any = (getattr(self, name)[index] for name in _OF_ROWS)
+        return Embeddings(*taken)
 
     @staticmethod
     def join(several: Sequence[Embeddings]) -> Embeddings:
         """Lay several one after the other."""
-        return Embeddings(
-            torch.cat([embeddings.vectors for embeddings in several]),
-            torch.cat([embeddings.owner for embeddings in several]),
-            torch.cat([embeddings.slot for embeddings in several]),
-            torch.cat([embeddings.length for embeddings in several]),
-        )
+        joined: Any = (torch.cat([getattr(item, name) for item in several]) for name in _OF_ROWS)
+        return Embeddings(*joined)
 
 
 @dataclass(frozen=True)
@@ -346,8 +344,6 @@ class Round:
 class StepContext:
     """What a part may ask for in a step: the engine and the test kit fill in the methods.
 
-    A method that a context does not have raises ``NotImplementedError``.
-
     Attributes:
         step: Finished optimiser steps of this round.
         total_steps: Optimiser steps of this round.
@@ -388,14 +384,12 @@ class StepContext:
             shared: Whether all processes draw the same.
             device: Where it draws.
         """
-        raise NotImplementedError("this context has no generator")
 
     def uniform(self, name: str, tokens: TokenBatch) -> Tensor:
         """Draw ``[T]`` numbers from [0, 1).
 
         They are the same whichever process or chunk has the row, if a view has one text per row.
         """
-        raise NotImplementedError("this context has no uniform")
 
     def vectors(self, view: str, branch: str | None) -> Mapping[str, Embeddings]:
         """Give a view's Embeddings by level, without gradient.
@@ -406,28 +400,24 @@ class StepContext:
             KeyError: If the batch has no such view.
             RuntimeError: If no record declares it, or nothing is encoded yet.
         """
-        raise NotImplementedError("this context has no vectors")
 
     def beside(self, view: str, rows: Embeddings) -> Mapping[str, Tensor]:
         """Give the tensors that a memory keeps beside a view's Embeddings.
 
         These are their ``slot``, and their vectors from each branch of ``StoreSpec.side``.
         """
-        raise NotImplementedError("this context has no beside")
 
     def gradient(self, view: View, tokens: TokenBatch) -> Tensor | None:
         """Give ``[T, E]``, the gradient of the objective for a view's inputs.
 
         It is what the record of the augmenter asks for at its point; None if there is none (yet).
         """
-        raise NotImplementedError("this context has no gradient")
 
     def texts(self, column: str) -> list[str]:
         """Give the batch's texts of a column, over all processes.
 
         In ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
         """
-        raise NotImplementedError("this context has no texts")
 
     def values(self, column: str) -> Tensor:
         """Give ``[B]`` numbers of the rows that ``texts`` is of, for a column that a record reads.
@@ -435,11 +425,9 @@ class StepContext:
         They are float32, or int64 for integers and labels. ``[batch.owner]`` selects those of the
         anchors.
         """
-        raise NotImplementedError("this context has no values")
 
     def tokens(self, column: str) -> TokenBatch:
         """Give the content tokens of the rows that ``texts`` is of, by the run's tokenizer."""
-        raise NotImplementedError("this context has no tokens")
 
     def negatives(
         self, batch: Batch, options: LossOptions, given: Negatives | None = None
@@ -448,7 +436,6 @@ class StepContext:
 
         With ``given`` these are masked instead.
         """
-        raise NotImplementedError("this context has no negatives")
 
     def log(self, name: str, value: Tensor | float) -> None:
         """Add a scalar to metrics.jsonl, also in ``after_step``.
@@ -456,7 +443,6 @@ class StepContext:
         Begin the name with the instance's. Values that ``weigh`` logs for some anchors are averaged
         over the anchors.
         """
-        raise NotImplementedError("this context has no log")
 
 
 @dataclass(frozen=True)
