@@ -114,10 +114,8 @@ class PartError(RuntimeError):
 
 def raise_all(errors: Sequence[CseError]) -> None:
     """Raise the collected errors, if there are any."""
-    if len(errors) == 1:
-        raise errors[0]
     if errors:
-        raise CseErrors(errors)
+        raise CseErrors(errors) if len(errors) > 1 else errors[0]
 
 
 @contextmanager

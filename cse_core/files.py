@@ -67,27 +67,23 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = _name_beside(path)
+        beside, old = _name_beside(path), _name_beside(path, "old-")
         beside.mkdir()
         try:
             yield beside
-            sums: dict[str, str] = {}
+            files = sorted(file for file in beside.rglob("*") if file.is_file())
             mode = beside.stat().st_mode & 0o666
-            for file in sorted(beside.rglob("*")):
-                if file.is_file():
-                    file.chmod(mode)  # some libraries write files that nobody else may read
-                    if file.name != _NOT_SUMMED:
-                        sums[file.relative_to(beside).as_posix()] = file_sum(file)
+            for file in files:
+                file.chmod(mode)  # some libraries write files that nobody else may read
+            summed = (file for file in files if file.name != _NOT_SUMMED)
+            sums = {file.relative_to(beside).as_posix(): file_sum(file) for file in summed}
             (beside / SUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
-            old = _name_beside(path, "old-") if path.exists() else None
-            if old is not None:
+            if path.exists():
                 os.replace(path, old)
             os.replace(beside, path)
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
-        except BaseException:
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
             shutil.rmtree(beside, ignore_errors=True)
-            raise
 
 
 def verify_checksums(folder: Path, *needed: str) -> str | None:
@@ -102,8 +98,7 @@ def verify_checksums(folder: Path, *needed: str) -> str | None:
     from pydantic import TypeAdapter
 
     try:
-        content = (folder / SUMS).read_bytes() if (folder / SUMS).is_file() else b""
-        sums = TypeAdapter(dict[str, str]).validate_json(content)
+        sums = TypeAdapter(dict[str, str]).validate_json(file_text(folder / SUMS))
     except (OSError, ValueError):
         return f"{SUMS} is damaged"
     for name in (*needed, *sums):
@@ -231,13 +226,8 @@ def writable_folder(path: Path, where: str) -> Path:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        tried = _name_beside(path / "writable")
-        tried.touch()
-        tried.unlink()
-        return path
-    except FileExistsError:
-        what, hint = "is a file, not a folder", "name another folder"
+        with atomic_file(path / "writable", keep=False):
+            return path
     except OSError as error:
-        what = f"cannot be written to ({error.strerror})"
-        hint = "name a folder that you may write to"
-    raise CseError(what, where=where, value=str(path), hint=hint)
+        what, hint = f"cannot be written to ({error.strerror})", "name another folder"
+        raise CseError(what, where=where, value=str(path), hint=hint) from None

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from cse_core.errors import CseError, did_you_mean
 from cse_core.suites import ROLE_PROMPTS, Role
@@ -19,12 +19,6 @@ ACTIVATIONS = {
 }  # fmt: skip
 """Functions behind a linear layer, and their classes in torch."""
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)
-
-
-def _of_this_version(number: object) -> object:
-    if number != 1 or number is True:
-        raise ValueError("another version of cse wrote it: update cse-toolkit")
-    return number
 
 
 class Stage(BaseModel):
@@ -51,7 +45,7 @@ class Declared(BaseModel):
             its options too.
     """
 
-    format: Annotated[object, AfterValidator(_of_this_version)] = 1
+    format: Literal[1] = 1
     row: Stage | None = None
     heads: tuple[Stage, ...] = ()
     slice: Stage | None = None
@@ -133,7 +127,7 @@ def checked(kind: type[Checked], values: dict[str, Any], file: Path) -> Checked:
         what, hint = f"is malformed: {place + ': ' if place else ''}{first['msg']}", AGAIN
         if first["type"] == "literal_error":
             what = f"says {place} {first['input']!r}, which cse does not have"
-            hint = "encode with sentence-transformers"
+            hint = "update cse-toolkit, or encode with sentence-transformers"
         raise CseError(what, where=str(file), value=first["input"], hint=hint) from None
 
 

@@ -83,10 +83,6 @@ class HeadOptions(PoolerOptions):
     """Branches whose vectors pass through it."""
 
 
-class AdapterOptions(Options):
-    """What every adapter accepts."""
-
-
 class TransformOptions(Options):
     """What every transform accepts."""
 
@@ -148,8 +144,7 @@ class LossOptions(Options):
     def _a_weight_for_each_size(self) -> LossOptions:
         weights, sizes = len(self.dimension_weights), len(self.dimensions)
         if weights not in (0, sizes):
-            hint = f"give {sizes}" if sizes else "set dimensions too, or leave the weights out"
-            raise ValueError(f"{weights} dimension_weights for {sizes} dimensions: {hint}")
+            raise ValueError(f"{weights} dimension_weights for {sizes} dimensions")
         return self
 
 
@@ -173,30 +168,20 @@ class BranchOptions(Options):
     """Share the embedding matrix of the online branch, or copy it."""
 
 
-class MetricOptions(Options):
-    """What every metric accepts."""
-
-
 Temperature = Annotated[float, Field(ge=1e-4, le=1e5)]
 """A softmax temperature."""
 
-PATIENCE_FORM = re.compile(r"([1-9][0-9]{0,9}) *(steps?|epochs?|evaluations?)")
-"""A patience with its unit."""
+PATIENCE_FORM = re.compile(r"([1-9][0-9]{0,8})(?: *(steps?|epochs?|evaluations?))?")
+"""A patience, with its unit or without."""
 
 
 def _checked_patience(value: int | str) -> int | str:
-    if isinstance(value, str) and value.isdecimal():
-        value = int(value[:11])
-    if isinstance(value, int):
-        if not 1 <= value <= LARGEST:
-            raise ValueError(f"must be at least 1 and at most {LARGEST:,}")
-        return value
-    if not PATIENCE_FORM.fullmatch(value):
+    if not PATIENCE_FORM.fullmatch(str(value)):
         raise ValueError(
             "must be a number of evaluations, or a number with its unit: 5 evaluations, "
             "20000 steps, 2 epochs"
         )
-    return value
+    return int(value) if str(value).isdecimal() else value
 
 
 Patience = Annotated[int | str, AfterValidator(_checked_patience)]

@@ -301,16 +301,12 @@ class MetricSpec(ComponentSpec, kind="metric", noun="metric"):
     Record of a ``Metric``.
     """
 
-    options: str = "cse_core.options:MetricOptions"
-
 
 class AdapterSpec(ComponentSpec, kind="adapter", noun="adapter"):
     """Train only some weights of the encoder.
 
     Record of an ``Adapter``; a run has at most one.
     """
-
-    options: str = "cse_core.options:AdapterOptions"
 
 
 class RecipeSpec(Record, kind="recipe", noun="recipe"):

@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -57,13 +57,12 @@ class PluginManager(pluggy.PluginManager):
             raise CseError("no plugin of this name is installed", value=name, hint=hint)
         return plugins
 
-    def load(self, point: EntryPoint, left_out: Mapping[str, str]) -> PluginInfo:
+    def load(self, info: PluginInfo, point: EntryPoint, left_out: Mapping[str, str]) -> PluginInfo:
         """Import and register what an entry point names; what it prints goes to stderr.
 
         Nothing that a plugin raises gets out, except ``KeyboardInterrupt``. ``left_out`` has names
         of plugins that are never imported, and what leaves each out.
         """
-        info = describe(point)
         for name, origin in left_out.items():
             if is_meant(info, name) or (name == ALL and info.distribution != TOOLKIT):
                 return blocked(info, origin)
@@ -71,23 +70,18 @@ class PluginManager(pluggy.PluginManager):
         try:
             with redirect_stdout(sys.stderr):
                 plugin = point.load()
-                return self._register(plugin, info)
+                stated = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
+                if stated != CSE_API_VERSION:
+                    has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
+                    both = update_command(f"{TOOLKIT} {info.distribution}")
+                    raise PluginFault(f"it is made for API version {stated!r}, {has}", fix=both)
+                self.register(plugin, info.key)
+                info = replace(info, hooks=self._hooks_of(plugin))
+                return replace(info, parts=tuple(self._records(plugin, info)))
         except (Exception, SystemExit) as error:
             if self.get_name(plugin) == info.key:
                 self.unregister(plugin)
             return _broken(info, error)
-
-    def _register(self, plugin: object, info: PluginInfo) -> PluginInfo:
-        if (other := self.get_name(plugin)) is not None:
-            raise PluginFault(f"its module {info.module} is already loaded as {other}")
-        stated = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
-        if stated != CSE_API_VERSION:
-            has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
-            both = update_command(f"{TOOLKIT} {info.distribution}")
-            raise PluginFault(f"it is made for API version {stated!r}, {has}", fix=both)
-        self.register(plugin, info.key)
-        info = replace(info, hooks=self._hooks_of(plugin))
-        return replace(info, parts=self._records(plugin, info))
 
     def _hooks_of(self, plugin: object) -> tuple[str, ...]:
         """Return the hooks that a registered plugin implements."""
@@ -102,28 +96,16 @@ class PluginManager(pluggy.PluginManager):
             raise PluginFault(f"it implements no hook (known: {', '.join(sorted(HOOK_RECORDS))})")
         return names
 
-    def _records(self, plugin: object, info: PluginInfo) -> tuple[Record, ...]:
+    def _records(self, plugin: object, info: PluginInfo) -> Iterator[Record]:
         """Call the hooks of a plugin and check its records.
 
         Raises:
             PluginFault: If what a hook returned is faulty; what a hook raises gets out.
         """
-        records = list[Record]()
         for hook in info.hooks:
             for implementation in getattr(self.hook, hook).get_hookimpls():
                 if implementation.plugin is plugin:
-                    records += check_records(hook, implementation.function())
-        taken = {
-            (part.kind, part.name): f"has the name of a part of {TOOLKIT}: choose another"
-            for other in self.infos
-            if other.distribution == TOOLKIT != info.distribution
-            for part in other.parts
-        }
-        for record in records:
-            if fault := taken.get((record.kind, record.name)):
-                raise PluginFault(f"{record.noun} {record.name!r} {fault}")
-            taken[record.kind, record.name] = "is returned twice"
-        return tuple(records)
+                    yield from check_records(hook, implementation.function())
 
 
 def load_plugins(
@@ -136,20 +118,15 @@ def load_plugins(
     ``CSE_DISABLE_PLUGINS`` of ``environ`` names. Broken plugins are among ``infos`` too.
     """
     manager, left_out = PluginManager(), left_out_by(disable, environ)
-    for point in sorted(find_entry_points(), key=_place):
-        manager.infos += (manager.load(point, left_out),)
-    infos = sorted(manager.infos, key=lambda info: (info.distribution, info.name))
-    manager.infos = tuple(infos)
+    points = ((describe(point), point) for point in find_entry_points())
+    found = sorted(points, key=lambda item: (item[0].distribution, item[0].name))
+    manager.infos = tuple(manager.load(info, point, left_out) for info, point in found)
     manager.unmatched = tuple(
-        name for name in left_out if name != ALL and not any(is_meant(info, name) for info in infos)
+        name
+        for name in left_out
+        if name != ALL and not any(is_meant(info, name) for info in manager.infos)
     )
     return manager
-
-
-def _place(point: EntryPoint) -> tuple[bool, str]:
-    """Return a sort key that puts the toolkit's own plugins first: their names are reserved."""
-    info = describe(point)
-    return info.distribution != TOOLKIT, info.key
 
 
 def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:

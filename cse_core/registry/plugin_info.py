@@ -10,7 +10,7 @@ from cse_core.capabilities import Need
 from cse_core.records import Record
 
 TOOLKIT = "cse-toolkit"
-"""Distribution of the core and of the built-in parts, whose names no plugin may take."""
+"""Distribution of the core and of the built-in parts, which are meant where others share a name."""
 Status = Literal["active", "blocked", "broken"]
 """What became of an entry point.
 

@@ -14,11 +14,7 @@ from cse_core.hookspecs import CORE_VIEWS, HOOK_RECORDS
 from cse_core.records import GradientMode, Point, Record
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 STUDY = re.compile(rf"{NAME.pattern}/[a-z]+(-[A-Za-z0-9]+(\.[0-9]+)*)*")
-DATA_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:(?!.*\.\.)[^/\\:][^\\:]*")
-_CLASS = (CLASS, "'package.module:Class'")
-FORMS = {"factory": _CLASS, "options": _CLASS, "path": (DATA_PATH, "'package:folder/file'")}
 CHOICES: dict[str, tuple[str | None, ...]] = {
     "role": get_args(Role),
     "point": get_args(Point),
@@ -46,8 +42,6 @@ def check_records(hook: str, returned: object) -> list[Record]:
     """
     expected, checked = HOOK_RECORDS[hook], list[Record]()
     names = " or ".join(record.__name__ for record in expected)
-    if returned is None:
-        raise PluginFault(f"{hook} returned None; return its records, [] where it has none")
     if not isinstance(returned, Iterable) or isinstance(returned, str | bytes | dict):
         what = f"{hook} returned {truncate_repr(returned)}"
         raise PluginFault(f"{what}; it must return a list of {names}")
@@ -65,14 +59,13 @@ def check_records(hook: str, returned: object) -> list[Record]:
 
 
 def _check(record: Record) -> None:
-    form = STUDY if isinstance(record, records.StudySpec) else NAME
-    if not isinstance(record.name, str) or not form.fullmatch(record.name):
-        what = "a name is lower-case words and numbers joined by hyphens"
-        place = ", for a study the paper's and the place's: mocose/table-7"
-        raise PluginFault(what + place if form is STUDY else what)
     for field in fields(record):
         if fault := _fault(field.name, str(field.type), getattr(record, field.name)):
             raise PluginFault(f"{field.name} {fault}")
+    study = isinstance(record, records.StudySpec)
+    if not (STUDY if study else NAME).fullmatch(record.name):
+        example = "a paper and a place, mocose/table-7" if study else "hard-negatives"
+        raise PluginFault(f"a name is lower-case words and numbers joined by hyphens: {example}")
     if not record.summary.strip():
         raise PluginFault("the summary is empty")
     if type(record) is records.PoolSpec:
@@ -83,14 +76,10 @@ def _check(record: Record) -> None:
 
 def _fault(name: str, kind: str, value: Any) -> str | None:
     """Describe what is wrong with a field of a record; None if nothing is."""
-    if name in FORMS and kind == "str":
-        form, example = FORMS[name]
-        fits = isinstance(value, str) and form.fullmatch(value)
-        return None if fits else f"is {example}, not {value!r}"
-    if callable(value):  # with the options, whose class is not imported here
-        return None
     if kind == "str" and not (isinstance(value, str) and value.isprintable()):
         return "is not one line of printable text"
+    if callable(value):  # with the options, whose class is not imported here
+        return None
     if kind == "tuple[str, ...]" or name in ("provides", "requires"):
         if not isinstance(value, tuple):
             return f"is {value!r}, not a tuple"

@@ -14,7 +14,7 @@ from cse_core.errors import CseError, PartError, did_you_mean
 from cse_core.hookspecs import COMPONENT_SPECS, CORE_VIEWS, NOUNS
 from cse_core.loading import load_factory
 from cse_core.records import ComponentSpec, Kind, Record, ScheduleSpec, SourceSpec, ViewSpec
-from cse_core.registry.plugin_info import KnownPart, PluginInfo, canonical
+from cse_core.registry.plugin_info import TOOLKIT, KnownPart, PluginInfo, canonical
 from cse_core.schedule import CURVES, Curve
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
@@ -58,7 +58,7 @@ class Registry:
 
     A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
     ``cse-toolkit:basics/infonce``; it must be where two plugins bring a part of one name, and
-    neither is the distribution of the recipe that names it.
+    neither is the distribution of the recipe that names it or the toolkit itself.
     ``plugins`` say what became of each plugin, and ``known`` which parts others bring, for hints.
     """
 
@@ -112,7 +112,8 @@ class Registry:
         """
         kind = record.kind
         where, matches = where or _WHERE.get(kind, kind), self._matching(kind, name)
-        matches = [part for part in matches if part.distribution == near] or matches
+        for owner in (near, TOOLKIT):
+            matches = [part for part in matches if part.distribution == owner] or matches
         if len(matches) == 1:
             return cast(Registered[RecordT], matches[0])
         if not matches:

@@ -61,7 +61,7 @@ class Intervals:
         match = PATIENCE_FORM.fullmatch(patience)
         if match is None:
             raise ValueError(f"no patience: {patience!r}")
-        count, unit = int(match[1]), match[2][0:4]
+        count, unit = int(match[1]), (match[2] or "eval")[:4]
         if unit == "eval" or not self.evaluate:
             return count
         steps = count * (per_epoch if unit == "epoc" else 1)

@@ -10,8 +10,8 @@ from cse_core.options import (
     AugmenterOptions,
     Location,
     LossOptions,
-    MetricOptions,
     ModelName,
+    Options,
     StoreOptions,
     Temperature,
 )
@@ -111,7 +111,7 @@ class TwinsOptions(LossOptions):
     """Factor of the term that keeps the innate distance between the twins."""
 
 
-class MutualInformationOptions(MetricOptions):
+class MutualInformationOptions(Options):
     """Options of ``mutual-information``."""
 
     temperature: Temperature = 0.05

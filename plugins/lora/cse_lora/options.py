@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from cse_core.options import AdapterOptions
+from cse_core.options import Options
 
 
-class LoraOptions(AdapterOptions):
+class LoraOptions(Options):
     """Low-rank matrices beside the linear layers of the encoder."""
 
     rank: int = Field(default=8, ge=1, le=1024)

@@ -292,8 +292,8 @@ def test_what_cannot_be_written_or_run_is_refused_before_any_run(
     for words, line in {
         "--pairs other/pairs.tsv --dry-run": "two sets are called 'pairs', a test set and the dev",
         "--page encoder": "--page: is a folder",
-        "--page texts.txt/page.md": "--page: is a file, not a folder",
-        "--pack texts.txt/page.gz": "--pack: is a file, not a folder",
+        "--page texts.txt/page.md": "--page: cannot be written to (File exists)",
+        "--pack texts.txt/page.gz": "--pack: cannot be written to (File exists)",
         "--out texts.txt --dry-run": "texts.txt is a file (got",
         "--data-dir nodir --dry-run": "--data-dir: no such folder (got 'nodir')",
         "--suite sts --data-dir encoder --dry-run": "--suite: no file of it is in",

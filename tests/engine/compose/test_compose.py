@@ -243,7 +243,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("loss.infonce.dimensions=64,512", {}, ("infonce.dimensions: is more than the vectors have (got"
                                             " 512); name sizes of at most 256",)),
     ("loss.infonce.dimensions=64 pool.mlp.dimension=32", {}, ("name sizes of at most 32",)),
-    ("loss.infonce.dimension_weights=1,2", {}, ("for 0 dimensions: set dimensions too, or leave",)),
+    ("loss.infonce.dimension_weights=1,2", {}, ("2 dimension_weights for 0 dimensions",)),
     ("model.max_length=513", {}, ("model.max_length: exceeds the 512 positions of starter (got "
                                   "513); --set model.max_length=512",)),
     ("inference.max_length=513", {}, ("inference.max_length: exceeds the 512 positions of starter "
