@@ -61,15 +61,12 @@ def package_path(path: str, *, where: str | None = None) -> Path:
     except (ImportError, ValueError):
         spec = None
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    if not folders:
-        hint = "install its plugin"
-        raise CseError(f"no package {package}", where=where, value=path, hint=hint)
     for folder in folders:
         candidate = Path(folder, *steps)
         if candidate.exists():
             return candidate
-    hint = "reinstall its plugin"
-    raise CseError(f"package {package} has no {relative}", where=where, value=path, hint=hint)
+    what = f"package {package} has no {relative}" if folders else f"no package {package}"
+    raise CseError(what, where=where, value=path, hint="reinstall its plugin")
 
 
 def records_of_files(

@@ -9,7 +9,6 @@ from annotated_types import Le, Lt
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     ValidationInfo,
     field_validator,
@@ -32,7 +31,7 @@ LARGEST = 10**9
 class Options(BaseModel):
     """Base of every options model: frozen, no unknown names, each field described."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = {"frozen": True, "extra": "forbid", "defer_build": True}
 
     @field_validator("*")
     @classmethod

@@ -21,24 +21,14 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import owner_means
-from cse_core.types import (
-    Batch,
-    Embeddings,
-    LossOutput,
-    Negatives,
-    Positives,
-    Round,
-    StepContext,
-    TokenBatch,
-    TokenSums,
-    View,
-)
+from cse_core.token_batch import TokenBatch, TokenStates, TokenSums
+from cse_core.types import Batch, Embeddings, Negatives, Positives, StepContext, View
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cse_core.protocols import Corpus, Encoder, MaskedHead, Rows, Tokenizer
-    from cse_core.types import Hidden, TokenStates
+    from cse_core.types import Hidden, LossOutput, Round
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,10 @@ class TokenBatch:
         """
         if len(batches) == 1 and not pinned:
             return batches[0]
-        joined = {
-            name: _end_to_end([getattr(batch, name) for batch in batches], pinned)
-            for name in (*_OF_TOKENS, *_OF_ROWS)
-        }
+        joined = {}
+        for name in (*_OF_TOKENS, *_OF_ROWS):
+            values = torch.cat([getattr(batch, name) for batch in batches])
+            joined[name] = values.pin_memory() if pinned else values
         lengths = torch.cat([batch.lengths for batch in batches])
         return TokenBatch(offsets=offsets_of(lengths), **joined)
 
@@ -156,13 +156,6 @@ class TokenSums:
     total: Tensor
     count: Tensor
     parts: Mapping[str, Tensor] = field(default_factory=dict)
-
-
-def _end_to_end(parts: list[Tensor], pinned: bool) -> Tensor:
-    if not pinned:
-        return torch.cat(parts)
-    length = sum(len(part) for part in parts)
-    return torch.cat(parts, out=torch.empty(length, dtype=parts[0].dtype, pin_memory=True))
 
 
 def offsets_of(lengths: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ def list_plugins(
     if kind is not None:
         shown = [plugin for plugin in shown if plugin["parts"]]
     if json:
-        say_json({"plugins": shown, "unmatched": list(manager.unmatched)})
+        say_json({"plugins": shown, "unmatched": plugins.unmatched})
         return
     if not shown:
         echo("no installed plugin matches")

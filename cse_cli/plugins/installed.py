@@ -52,16 +52,16 @@ class Installed:
         Warns of names to leave out that none of them has.
         """
         from cse_core.errors import did_you_mean, truncate
+        from cse_core.registry.discovery import is_meant, left_out_by
         from cse_core.registry.manager import load_plugins
 
         manager = load_plugins(self.left_out)
-        blocking = {command.blocked_by for command in self.commands.all}
         infos = (*manager.infos, *self.commands.plugins(manager.infos))
         manager.infos = tuple(sorted(infos, key=lambda info: (info.distribution, info.name)))
-        manager.unmatched = tuple(
-            name for name in manager.unmatched if f"--no-plugin {name}" not in blocking
-        )
-        for name in manager.unmatched:
+        infos += tuple(command.info for command in self.commands.all)
+        names = left_out_by(self.left_out)
+        self.unmatched = [n for n in names if not any(is_meant(info, n) for info in infos)]
+        for name in self.unmatched:
             hint = did_you_mean(name, {info.name for info in manager.infos})
             warn(f"--no-plugin {truncate(name, 100)}: no installed plugin has this name; {hint}")
         return manager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -15,12 +15,10 @@ from cse_core.errors import CseError
 from cse_core.hookspecs import GROUP
 from cse_core.records import CommandSpec
 from cse_core.registry.discovery import (
-    ALL,
     COMMANDS_GROUP,
     blocked,
     describe,
     find_entry_points,
-    is_meant,
     left_out_by,
     update_command,
 )
@@ -34,14 +32,12 @@ class Command:
     Attributes:
         name: What a user types after ``cse``: ``eval``, ``data fetch``.
         point: What to load.
-        info: The same, and who brings it.
-        blocked_by: What leaves it out, such as ``--no-plugin bench``; empty where nothing does.
+        info: The same, who brings it, and whether it is left out.
     """
 
     name: str
     point: EntryPoint
     info: PluginInfo
-    blocked_by: str = ""
 
     def spec(self) -> CommandSpec:
         """Load its record, which imports nothing heavy."""
@@ -70,14 +66,13 @@ def find_commands(left_out: Sequence[str] = ()) -> tuple[Command, ...]:
     blocking = left_out_by(left_out)
     commands = []
     for point in find_entry_points(COMMANDS_GROUP):
-        origin = ""
+        info = describe(point)
         if blocking and point.dist is not None:  # by any name of its distribution
             beside = [p for p in point.dist.entry_points if p.group in (GROUP, COMMANDS_GROUP)]
-            infos = [describe(other) for other in beside]
-            for name, why in blocking.items():
-                if name == ALL or any(is_meant(info, name) for info in infos):
-                    origin = origin or why
-        commands.append(Command(point.name.replace(".", " "), point, describe(point), origin))
+            left = filter(None, (blocked(describe(other), blocking) for other in beside))
+            for why in [*left][:1]:
+                info = replace(info, status="blocked", reason=why.reason, fix=why.fix)
+        commands.append(Command(point.name.replace(".", " "), point, info))
     return tuple(sorted(commands, key=lambda command: (command.name, command.info.distribution)))
 
 
@@ -91,7 +86,7 @@ class Commands:
         self.all, self.own = find_commands(left_out), own
         self.usable: dict[str, list[Command]] = {}
         for command in self.all:
-            if not command.blocked_by and command.name not in own:
+            if command.info.status == "active" and command.name not in own:
                 self.usable.setdefault(command.name, []).append(command)
 
     def chosen(self, words: Sequence[str]) -> CommandSpec | None:
@@ -149,7 +144,7 @@ class Commands:
         """Explain how to get a missing command, or return an empty text."""
         from cse_cli.plugins.directory import known_commands
 
-        left_out = {command.name: f"it is left out by {command.blocked_by}" for command in self.all}
+        left_out = {command.name: f"it is {command.info.reason}" for command in self.all}
         known = {
             name: f"it is a command of {owner}, not installed: pip install {owner}"
             for name, owner in known_commands().items()
@@ -171,7 +166,7 @@ class Commands:
         for item in self.all:
             if item.info.distribution not in distributions:
                 distributions.add(item.info.distribution)
-                yield blocked(item.info, item.blocked_by) if item.blocked_by else item.info
+                yield item.info
 
 
 def _holder(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, PackageMetadata, distributions
 
 from cse_core.hookspecs import GROUP
-from cse_core.registry.plugin_info import PluginInfo, canonical
+from cse_core.registry.plugin_info import TOOLKIT, PluginInfo, canonical
 
 COMMANDS_GROUP = f"{GROUP}.commands"
 """The entry-point group of commands; a dot in a name stands for the space of a nested command."""
@@ -70,18 +70,23 @@ def left_out_by(
 
 
 def is_meant(info: PluginInfo, name: str) -> bool:
-    """Check whether a name refers to a plugin: a key, an entry point, or a distribution."""
-    if ":" in name:
-        distribution, _, entry_point = name.partition(":")
+    """Check whether a name means a plugin: a key, an entry point, a distribution, or ``all``."""
+    if name == ALL:
+        return info.distribution != TOOLKIT
+    distribution, separator, entry_point = name.partition(":")
+    if separator:
         return canonical(distribution) == info.distribution and entry_point == info.name
     return canonical(name) in (canonical(info.name), info.distribution)
 
 
-def blocked(info: PluginInfo, origin: str) -> PluginInfo:
-    """Return a plugin that is left out, with what left it out."""
-    variable = origin.startswith(DISABLE_VARIABLE)
-    fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {origin}"
-    return replace(info, status="blocked", reason=f"left out by {origin}", fix=fix)
+def blocked(info: PluginInfo, left_out: Mapping[str, str]) -> PluginInfo | None:
+    """Describe a plugin that is left out; None where nothing leaves it out."""
+    for name, origin in left_out.items():
+        if is_meant(info, name):
+            variable = origin.startswith(DISABLE_VARIABLE)
+            fix = f"unset {DISABLE_VARIABLE}" if variable else f"run without {origin}"
+            return replace(info, status="blocked", reason=f"left out by {origin}", fix=fix)
+    return None
 
 
 def update_command(distribution: str) -> str:

@@ -21,15 +21,7 @@ from cse_core import __version__, hookspecs
 from cse_core.errors import CseError, did_you_mean
 from cse_core.hookspecs import CSE_API_VERSION, HOOK_RECORDS
 from cse_core.records import Record
-from cse_core.registry.discovery import (
-    ALL,
-    blocked,
-    describe,
-    find_entry_points,
-    is_meant,
-    left_out_by,
-    update_command,
-)
+from cse_core.registry import discovery
 from cse_core.registry.plugin_info import TOOLKIT, PluginInfo
 from cse_core.registry.record_checks import PluginFault, check_records
 
@@ -39,18 +31,16 @@ class PluginManager(pluggy.PluginManager):
 
     Attributes:
         infos: What became of each, sorted by distribution and entry point.
-        unmatched: Names that were to be left out and that no installed plugin has.
     """
 
     def __init__(self) -> None:
         super().__init__(hookspecs.GROUP)
         self.add_hookspecs(hookspecs)
         self.infos: tuple[PluginInfo, ...] = ()
-        self.unmatched: tuple[str, ...] = ()
 
     def find(self, name: str) -> tuple[PluginInfo, ...]:
         """Return the plugins that a name means: a key, an entry point, or a distribution."""
-        plugins = tuple(info for info in self.infos if is_meant(info, name))
+        plugins = tuple(info for info in self.infos if discovery.is_meant(info, name))
         if not plugins:
             known = {text for info in self.infos for text in (info.name, info.distribution)}
             hint = did_you_mean(name, known)
@@ -63,9 +53,8 @@ class PluginManager(pluggy.PluginManager):
         Nothing that a plugin raises gets out, except ``KeyboardInterrupt``. ``left_out`` has names
         of plugins that are never imported, and what leaves each out.
         """
-        for name, origin in left_out.items():
-            if is_meant(info, name) or (name == ALL and info.distribution != TOOLKIT):
-                return blocked(info, origin)
+        if (blocked := discovery.blocked(info, left_out)) is not None:
+            return blocked
         plugin = None
         try:
             with redirect_stdout(sys.stderr):
@@ -73,7 +62,7 @@ class PluginManager(pluggy.PluginManager):
                 stated = getattr(plugin, "CSE_API_VERSION", CSE_API_VERSION)
                 if stated != CSE_API_VERSION:
                     has = f"{TOOLKIT} {__version__} has {CSE_API_VERSION}"
-                    both = update_command(f"{TOOLKIT} {info.distribution}")
+                    both = discovery.update_command(f"{TOOLKIT} {info.distribution}")
                     raise PluginFault(f"it is made for API version {stated!r}, {has}", fix=both)
                 self.register(plugin, info.key)
                 info = replace(info, hooks=self._hooks_of(plugin))
@@ -117,15 +106,10 @@ def load_plugins(
     is ``all``, which leaves those of the toolkit's own wheel; they are never imported, nor what
     ``CSE_DISABLE_PLUGINS`` of ``environ`` names. Broken plugins are among ``infos`` too.
     """
-    manager, left_out = PluginManager(), left_out_by(disable, environ)
-    points = ((describe(point), point) for point in find_entry_points())
+    manager, left_out = PluginManager(), discovery.left_out_by(disable, environ)
+    points = ((discovery.describe(point), point) for point in discovery.find_entry_points())
     found = sorted(points, key=lambda item: (item[0].distribution, item[0].name))
     manager.infos = tuple(manager.load(info, point, left_out) for info, point in found)
-    manager.unmatched = tuple(
-        name
-        for name in left_out
-        if name != ALL and not any(is_meant(info, name) for info in manager.infos)
-    )
     return manager
 
 
@@ -141,7 +125,8 @@ def _broken(info: PluginInfo, error: BaseException) -> PluginInfo:
             if "importlib" not in frame.filename and os.path.dirname(__file__) not in frame.filename
         ]
         reason = "".join([*traceback.format_exception_only(error), *frames[-1:]])
-        fix, where = update_command(info.distribution), "".join(traceback.format_exception(error))
+        fix = discovery.update_command(info.distribution)
+        where = "".join(traceback.format_exception(error))
     return replace(
         info,
         status="broken",
