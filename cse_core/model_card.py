@@ -71,12 +71,8 @@ class Declared(BaseModel):
         name = self.default_prompt_name if given is None else given
         text = "" if name is None else self.prompts.get(name, name)
         if typed and _NAME.fullmatch(text) and text not in self.prompts.values():
-            what = "is the name of a prompt, and the model has none"
-            hint = f"write '{text}: ' for a text"
-            if self.prompts:
-                what = "is none of the model's prompts"
-                hint += f"; {did_you_mean(text, self.prompts)}"
-            raise CseError(what, where=where, value=text, hint=hint)
+            hint = f"write '{text}: ' for a text; {did_you_mean(text, self.prompts)}"
+            raise CseError("is none of the model's prompts", where=where, value=text, hint=hint)
         if text and not self.include_prompt and self.row and self.row.use == "cls":
             what = "its pooling leaves out the tokens of the prompt, which cls cannot do"
             hint = "encode with sentence-transformers, or without a prompt: --prompt ''"

@@ -58,11 +58,9 @@ def describe(point: EntryPoint) -> PluginInfo:
     )
 
 
-def left_out_by(
-    names: Iterable[str] = (), environ: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def left_out_by(names: Iterable[str] = ()) -> dict[str, str]:
     """Map each plugin left out to the cause: ``--no-plugin NAME`` or the variable."""
-    variable = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
+    variable = os.environ.get(DISABLE_VARIABLE, "")
     reasons = {name.strip(): f"--no-plugin {name.strip()}" for name in names if name.strip()}
     for name in filter(None, map(str.strip, variable.split(","))):
         reasons.setdefault(name, f"{DISABLE_VARIABLE}={variable.strip()}")

@@ -97,16 +97,14 @@ class PluginManager(pluggy.PluginManager):
                     yield from check_records(hook, implementation.function())
 
 
-def load_plugins(
-    disable: Iterable[str] = (), *, environ: Mapping[str, str] | None = None
-) -> PluginManager:
+def load_plugins(disable: Iterable[str] = ()) -> PluginManager:
     """Load every installed plugin that is not left out; whoever calls it keeps the result.
 
     ``disable`` names plugins to leave out (``--no-plugin``) by entry point, distribution or key, or
     is ``all``, which leaves those of the toolkit's own wheel; they are never imported, nor what
-    ``CSE_DISABLE_PLUGINS`` of ``environ`` names. Broken plugins are among ``infos`` too.
+    ``CSE_DISABLE_PLUGINS`` names. Broken plugins are among ``infos`` too.
     """
-    manager, left_out = PluginManager(), discovery.left_out_by(disable, environ)
+    manager, left_out = PluginManager(), discovery.left_out_by(disable)
     points = ((discovery.describe(point), point) for point in discovery.find_entry_points())
     found = sorted(points, key=lambda item: (item[0].distribution, item[0].name))
     manager.infos = tuple(manager.load(info, point, left_out) for info, point in found)

@@ -82,8 +82,8 @@ class Frozen(Branch):
             self.heads = {}
             self.encoder, self.tokenizer = setup.load_encoder(options.model)
             if options.pooler:
-                wide = replace(setup, dimension=self.encoder.hidden_size)
-                self.pooler = Cls(PoolerOptions(), wide)
+                self.pooler = Cls(PoolerOptions(), setup)
+                self.pooler.dimension = self.encoder.hidden_size
                 self.heads["pooler"] = _own_pooler(self.encoder, setup, options.model)
         for module in (self.encoder, *self.heads.values()):
             module.requires_grad_(False)

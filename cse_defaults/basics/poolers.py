@@ -15,9 +15,6 @@ from cse_defaults.basics.options import FirstLastOptions, LastTokenOptions
 class Cls(RowPooler):
     """The state of each row's first token."""
 
-    def __init__(self, options: PoolerOptions, setup: Setup) -> None:
-        self.dimension = setup.dimension
-
     def reads(self, tokens: TokenBatch) -> Tensor:
         """Return the rows' first tokens ``[R]``."""
         return tokens.offsets[:-1]
@@ -35,7 +32,6 @@ class LastToken(RowPooler):
     """
 
     def __init__(self, options: LastTokenOptions, setup: Setup) -> None:
-        self.dimension = setup.dimension
         if options.end:
             setup.tokenizer.end_rows(f"pool.{setup.name}.end")
 
@@ -56,7 +52,6 @@ class Mean(RowPooler):
     """
 
     def __init__(self, options: PoolerOptions, setup: Setup) -> None:
-        self.dimension = setup.dimension
         self.include_prompt = getattr(options, "include_prompt", True)
         self.tokenizer = setup.tokenizer
 
@@ -78,7 +73,6 @@ class FirstLast(RowPooler):
     """The mean over tokens of the average of a first and the last state (``first`` says which)."""
 
     def __init__(self, options: FirstLastOptions, setup: Setup) -> None:
-        self.dimension = setup.dimension
         self.first = 0 if options.first == "embeddings" else 1
         self.layers = (self.first,)
 

@@ -41,7 +41,7 @@ def recipe_failures(made: Distributions, text: str, rows: str | None = None) -> 
         made.with_defaults()
         made.add("cse-made", plugin(record, hook="cse_recipes"), requires=NEEDS)
     (made.folder / "cse_made" / "mine.toml").write_text(text, encoding="utf-8")
-    registry = Registry.from_plugins(load_plugins(environ={}).infos)
+    registry = Registry.from_plugins(load_plugins().infos)
     values: dict[str, Any] = {"recipe": "mine", "registry": registry}
     if rows is not None:
         values["settings"] = made.folder / "settings.toml"
@@ -52,7 +52,7 @@ def recipe_failures(made: Distributions, text: str, rows: str | None = None) -> 
 def rows_of(made: Distributions) -> str:
     """Return a whole table of the recipe's settings."""
     recipe_failures(made, RECIPE.format(temperature=0.05))
-    registry = Registry.from_plugins(load_plugins(environ={}).infos)
+    registry = Registry.from_plugins(load_plugins().infos)
     facts = ENCODERS["bert-base"]
     found = settings_of(resolve(registry, recipe="mine", model=facts.model, facts=facts))
     rows = {path: value for path, value in found.items() if path not in OF_THE_RUN}

@@ -69,7 +69,7 @@ def test_recorded_prompts_are_texts_whatever_else_is_typed(tmp_path: Path) -> No
     file = recipe(tmp_path, record)
     assert compose(file, "views.positive.prompt='x: '").model.prompt == "query"
     (line,) = refused(file, "model.prompt=query")
-    assert line.startswith("model.prompt: is the name of a prompt")
+    assert line.startswith("model.prompt: is none of the model's prompts")
 
 
 def test_a_kind_flag_replaces_adds_and_takes_away() -> None:
@@ -171,7 +171,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("branch.online.copies=encoder --branch online --negatives ring", {},
      ("branch.online.copies: has no effect: an online branch is the encoder",)),
     # Names
-    ("--aug repeat", {}, ("cse-alpha 0.1.0 and cse-beta 0.1.0",
+    ("--aug repeat", {}, ("cse-alpha:it/repeat or cse-beta:it/repeat",
                           "write cse-alpha/repeat or cse-beta/repeat")),
     ("--loss ~infonce", {}, ("loss: nothing is minimised; add one: --loss infonce",)),
     ("loss.infonce.target=postive", {}, ("neither a view of this run nor a group that a miner",
