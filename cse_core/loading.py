@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -81,7 +80,7 @@ def records_of_files(
         CseError: If the folder or a file is missing, or a file begins otherwise.
     """
     records, named = [], [package_path(f"{folder}/{name}.toml") for name in names]
-    for path in named or sorted(package_path(folder).glob("*.toml"), key=_by_number):
+    for path in named or sorted(package_path(folder).glob("*.toml")):
         with path.open(encoding="utf-8") as file:
             first = next((line for line in file if not line.startswith("#")), "")
         try:
@@ -92,11 +91,6 @@ def records_of_files(
         about = {"name": f"{prefix}{path.stem}", "path": f"{folder}/{path.name}"}
         records.append(record(**about, summary=summary, **fields))
     return records
-
-
-def _by_number(path: Path) -> list[str | int]:
-    """Return a sort key that puts ``table-2`` before ``table-10``."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
 def is_hub_reachable() -> bool:

@@ -45,17 +45,9 @@ class Paper(str):
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-class _Frozen:
-    """Makes each subclass a frozen dataclass with keywords alone."""
-
-    def __init_subclass__(cls, **named: str) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
-        for name, value in named.items():
-            setattr(cls, name, value)
-
-
-class Record(_Frozen):
-    """What a plugin brings.
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a plugin brings; each subclass is a frozen dataclass, too.
 
     Attributes:
         kind: Its class's name in recipes, flags and listings.
@@ -69,6 +61,12 @@ class Record(_Frozen):
     noun: ClassVar[str]
     name: str
     summary: str
+
+    def __init_subclass__(cls, **named: str) -> None:
+        """Make the subclass a dataclass with a kind and a noun."""
+        dataclass(frozen=True, kw_only=True)(cls)
+        for name, value in named.items():
+            setattr(cls, name, value)
 
 
 class ConfiguredSpec(Record):

@@ -173,10 +173,8 @@ class Registry:
     def how_to_get(self, kind: str, name: str) -> str:
         """Return a hint for getting a known part; empty if its plugin is loaded without it."""
         bare = name.rpartition("/")[2]
-        for part in self.known:
-            if (part.kind, part.name) == (kind, bare) and (hint := self._bringing(part)):
-                return hint
-        return ""
+        parts = (part for part in self.known if (part.kind, part.name) == (kind, bare))
+        return next(filter(None, map(self._bringing, parts)), "")
 
     def _bringing(self, part: KnownPart) -> str:
         plugins = [info for info in self.plugins if info.distribution == part.distribution]
