@@ -50,15 +50,15 @@ class Record:
     """What a plugin brings; each subclass is a frozen dataclass, too.
 
     Attributes:
-        kind: Its class's name in recipes, flags and listings.
-        noun: What messages call one.
         name: Lower-case words joined by hyphens, without the paper's name. If two plugins share a
             name, ``distribution/name`` tells them apart.
         summary: One line for listings.
     """
 
     kind: ClassVar[str]
+    """Name of the class in recipes, flags and listings."""
     noun: ClassVar[str]
+    """What messages call one."""
     name: str
     summary: str
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from cse_testkit import installed_registry, make_context, make_part, run_steps, shared_encoder
 
+from cse_core.records import RecipeSpec
 from cse_core.types import View
 from cse_defaults.texts import Corpus
 from plugins.sncse.tests import steps_left_out
@@ -46,7 +47,7 @@ def test_a_batch_without_soft_negatives_has_the_other_losses_alone() -> None:
 
 
 def needs(recipe: str) -> None:
-    if recipe not in {each.name for each in installed_registry().recipes()}:
+    if recipe not in {each.name for each in installed_registry().all(RecipeSpec)}:
         pytest.skip("cse-hicl is not installed")
 
 

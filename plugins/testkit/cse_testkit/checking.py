@@ -121,7 +121,7 @@ def recipe_suites(
     for name, values in (recipes or {}).items():
         given[name] = {**given.get(name, {}), **values}
     suites: list[type[Suite]] = []
-    for recipe in installed_registry().recipes():
+    for recipe in installed_registry().all(RecipeSpec):
         if recipe.distribution == distribution:
             values = {"recipe": recipe.name, **given.pop(recipe.name, {})}
             suites.append(type(_class_name(f"recipe {recipe.name}"), (RecipeSuite,), values))

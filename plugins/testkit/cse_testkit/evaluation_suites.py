@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cse_core.loading import load_factory
 from cse_core.parts import Metric
-from cse_core.records import SuiteSpec
+from cse_core.records import ReporterSpec, SuiteSpec
 from cse_core.reporter import Reporter
 from cse_core.suites import DevSet, NoDevSet, SuiteScore
 from cse_core.suites import Suite as EvaluationSuite
@@ -115,7 +115,7 @@ class SuiteSuite(Suite):
 
     def spec(self) -> SuiteSpec:
         """Return its record."""
-        return self.installed().suite(self.suite).spec
+        return self.installed().one(SuiteSpec, self.suite).spec
 
     def made(self) -> EvaluationSuite:
         """Return the suite."""
@@ -241,7 +241,7 @@ class ReporterSuite(Suite):
         done: int = 0,
     ) -> None:
         """Call a new reporter as a run of three steps does."""
-        spec = self.installed().reporter(self.reporter).spec
+        spec = self.installed().one(ReporterSpec, self.reporter).spec
         reporter = load_factory(spec.factory)(spec.options_class(**self.options))
         name = type(reporter).__name__
         assert isinstance(reporter, Reporter), f"its factory makes a {name}, not a Reporter"

@@ -26,6 +26,7 @@ import torch
 from cse import Composition
 from cse_cli.api import Registry, resolve
 from cse_core.errors import CseError
+from cse_core.records import RecipeSpec
 from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite, plugins_of
 from cse_testkit.runs import Rig, compose
@@ -112,7 +113,7 @@ class RecipeSuite(Suite):
 
     def declared(self) -> Mapping[str, str | Sequence[str]]:
         """Return the columns that the suite or the plugin's ``pyproject.toml`` declares."""
-        columns = declared_columns(self.installed().recipe(self.recipe).distribution)
+        columns = declared_columns(self.installed().one(RecipeSpec, self.recipe).distribution)
         return {**columns, **typed(self.columns or ())}
 
     def promise_it_resolves_for_every_encoder(self) -> None:

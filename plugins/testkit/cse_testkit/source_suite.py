@@ -34,7 +34,7 @@ class SourceSuite(Suite):
 
     def spec(self) -> SourceSpec:
         """Return its record."""
-        return self.installed().source(self.source).spec
+        return self.installed().one(SourceSpec, self.source).spec
 
     def place(self) -> Any:
         """Return the place that the sample's name stands for."""

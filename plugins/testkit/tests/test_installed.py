@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cse_testkit import installed_registry, part_suites, recipe_suites
 
+from cse_core.records import RecipeSpec
+
 PLUGINS = Path(__file__).parents[2]
 OWN = {
     f"cse-{each.parent.name}": each
@@ -28,7 +30,7 @@ def test_a_plugin_of_this_repository_holds_its_suites_itself() -> None:
         text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))
         named = re.findall(rf'(\w+)[ (=]+\s*"{distribution}"', text)
         parts = any(part.distribution == distribution for part in REGISTRY.parts())
-        recipes = any(recipe.distribution == distribution for recipe in REGISTRY.recipes())
+        recipes = any(recipe.distribution == distribution for recipe in REGISTRY.all(RecipeSpec))
         assert ("part_suites" if parts else "distribution") in named, distribution
         assert not recipes or "recipe_suites" in named, distribution
 
