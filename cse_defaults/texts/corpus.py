@@ -6,17 +6,20 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
 from cse_core.texts import LoadReport
-from cse_defaults.texts.tables import filtered, numbers_of, text_table
+from cse_defaults.texts.tables import batched, filtered, numbers_of, text_table
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from cse_core.protocols import Tokenizer
 
 _ROWS = 10_000
 _SHARED = 500_000
@@ -136,6 +139,40 @@ class Corpus:
         from cse_defaults.texts.columns import read_values
 
         return read_values(self.column(name), kind, column=name, where="data")
+
+    def pieces(self, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()) -> Corpus:
+        """Cut the texts into pieces, which keep their document and title.
+
+        A piece has so many tokens, special ones not counted; the last of a text has those left. A
+        cut may stand inside a word; the rest of the word is then read as a word of its own.
+
+        Raises:
+            CseError: If the run encodes further ``columns``, since only texts are cut.
+        """
+        if columns:
+            what = f"texts are split, but column {columns[0]}, which this run also encodes, is not"
+            hint = "--set data.split_tokens=none, or a recipe with one column"
+            raise CseError(what, where="data.split_tokens", value=tokens, hint=hint)
+        pieces: list[str] = []
+        rows: list[int] = []
+        cut = (
+            pair
+            for texts in batched(self.column("text"), None)
+            for pair in zip(texts, tokenizer.cuts(texts, tokens), strict=True)
+        )
+        for row, (text, places) in enumerate(cut):
+            parts = [part for one, two in pairwise(places) if (part := text[one:two].strip())]
+            pieces += parts
+            rows += [row] * len(parts)
+        about = [name for name in ("document", "title") if name in self.names]
+        columns_cut = {"text": pieces, **{name: self.column(name).take(rows) for name in about}}
+        line = f"{len(self):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
+        return replace(
+            self,
+            table=text_table(columns_cut),
+            documents=None if self.documents is None else self.documents[rows],
+            report=replace(self.report, messages=(*self.report.messages, line)),
+        )
 
     @cached_property
     def text_ids(self) -> NDArray[np.int64]:

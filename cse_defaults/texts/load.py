@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
@@ -16,7 +15,6 @@ from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,
     gathered,
-    is_lists,
     kind_of,
     listed,
     match_columns,
@@ -25,18 +23,22 @@ from cse_defaults.texts.columns import (
 )
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
-from cse_defaults.texts.tables import ROWS, changed, filtered, join_tables, numbers_of, text_table
+from cse_defaults.texts.tables import (
+    changed,
+    filtered,
+    is_lists,
+    join_tables,
+    numbers_of,
+    text_array,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cse_core.protocols import Tokenizer
     from cse_core.registry.registry import Registry
 
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
-_AT_ONCE = 10_000
-"""Texts that are cut together."""
 _SAMPLE = 1000
 """Values of a column that tell what it holds."""
 
@@ -104,66 +106,31 @@ class Data:
         self._made.append((needed, self._corpus(needed)))
         return self._made[-1][1]
 
-    def pieces(
-        self, corpus: Corpus, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
-    ) -> Corpus:
-        """Cut the texts of a corpus into pieces, which keep their document and title.
-
-        A piece has so many tokens, special ones not counted; the last of a text has those left. A
-        cut may stand inside a word; the rest of the word is then read as a word of its own.
-
-        Raises:
-            CseError: If the run encodes further ``columns``, since only texts are cut.
-        """
-        if columns:
-            what = f"texts are split, but column {columns[0]}, which this run also encodes, is not"
-            hint = "--set data.split_tokens=none, or a recipe with one column"
-            raise CseError(what, where="data.split_tokens", value=tokens, hint=hint)
-        pieces: list[str] = []
-        parents: list[int] = []
-        whole = corpus.column("text")
-        for start in range(0, len(whole), _AT_ONCE):
-            texts = whole[start : start + _AT_ONCE]
-            pairs = zip(texts, tokenizer.cuts(texts, tokens), strict=True)
-            for row, (text, cuts) in enumerate(pairs, start):
-                kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
-                pieces += kept
-                parents += [row] * len(kept)
-        about = [name for name in ("document", "title") if name in corpus.names]
-        cut: dict[str, list[str]] = {"text": pieces}
-        cut |= {name: corpus.column(name).take(parents) for name in about}
-        said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
-        return Corpus(
-            text_table(cut),
-            None if corpus.documents is None else corpus.documents[parents],
-            replace(corpus.report, messages=(*corpus.report.messages, said)),
-            corpus.held_out,
-        )
-
     def _corpus(self, needed: NeededColumns) -> Corpus:
         import pyarrow as pa
 
         messages = list(self.messages)
-        read = [_usable(source, needed, self.refuse, messages) for source in self.sources]
-        tables = []
-        for source, (table, _, _) in zip(self.sources, read, strict=True):
+        tables, blank, incomplete = [], 0, 0
+        for source in self.sources:
+            table, no_text, no_pair = _usable(source, needed, self.refuse, messages)
             taken = _weighted(table, source.weight)
             tables.append(_prompted(taken, source.prompt, ("text", *needed.encoded)))
+            blank, incomplete = blank + no_text, incomplete + no_pair
             if source.weight != 1:
                 rows = f"{len(table):,} rows, of which an epoch takes {len(taken):,}"
                 messages.append(f"{source.name}: {rows}")
-        known = {name for table in tables for name in table.column_names}
-        names = [name for name in self.columns if name in known]
-        blank = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
+        present = {name for table in tables for name in table.column_names}
+        names = [name for name in self.columns if name in present]
+        empty = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
             has = table.column_names
             tables[number] = pa.table(
-                {n: table[n] if n in has else pa.repeat(blank[n], len(table)) for n in names}
+                {n: table[n] if n in has else pa.repeat(empty[n], len(table)) for n in names}
             )
         report = LoadReport(
             tuple(source.name for source in self.sources),
-            sum(blank for _, blank, _ in read),
-            sum(incomplete for _, _, incomplete in read),
+            blank,
+            incomplete,
             self.made_up,
             tuple(messages),
             {source.name: source.commit for source in self.sources if source.commit},
@@ -253,7 +220,7 @@ def _read(
     raw = join_tables(list(source.tables(wanted)))
     seen = source.seen
     raw = raw.select([name for name in raw.column_names if name not in seen.left_out])
-    raw = gathered(raw, where, seen, _kind)
+    raw = gathered(raw, where, seen)
 
     @cache
     def kind(name: str) -> ColumnKind:
@@ -272,7 +239,9 @@ def _read(
         seen.messages.append(f"column {name} is ignored: it holds {what}")
     table = {name: raw.column(old) for name, old in columns.items() if old not in lists}
     for name, column in table.items():
-        table[name] = column if is_lists(column) else _trimmed(column, name, where)
+        if column.null_count and not is_lists(column):
+            parts = changed(pa.table([column], [name]), _without_nulls)
+            table[name] = parts.column(0)
     if not _is_filled(table["text"]):
         raise nothing
     for name in dict.fromkeys(view.column for view in views if view.column in table):
@@ -299,27 +268,12 @@ def _read(
     )
 
 
-def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
-    """Return a column of texts without white space around them, and blank for null."""
+def _without_nulls(part: pa.Table, _: int) -> pa.Table:
+    """Return a column with blanks for nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def change(part: pa.Table, at: int) -> pa.Table:
-        texts = part.column(0)
-        filled = pc.fill_null(texts, "") if texts.null_count else texts  # which imports pandas
-        trimmed = pc.utf8_trim_whitespace(filled)
-        nulls = pc.match_substring(trimmed, "\0")
-        if pc.any(nulls).as_py():
-            row = at + pc.index(nulls, True).as_py()
-            what = f"column {name} contains a NUL byte, so it is not text"
-            raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
-        return pa.table([trimmed], [name])
-
-    table = pa.table([column], [name])
-    parts = ((table.slice(at, ROWS), at) for at in range(0, len(table), ROWS))
-    if all(change(part, at).equals(part) for part, at in parts):
-        return column
-    return changed(table, change).column(0)
+    return pa.table([pc.fill_null(part.column(0), "")], part.column_names)
 
 
 def _is_filled(column: pa.ChunkedArray) -> bool:
@@ -336,7 +290,7 @@ def _kind(column: pa.ChunkedArray) -> ColumnKind:
         return "lists"
     step = max(1, len(column) // _SAMPLE)
     texts = (column[row].as_py() for row in range(0, len(column), step))
-    return kind_of([text.strip() for text in texts if text and text.strip()])
+    return kind_of([*filter(None, texts)])
 
 
 def _usable(
@@ -357,7 +311,7 @@ def _usable(
             hint = f"its columns: {listed(names)}; say which one it is with --set data.columns."
             hint += f"{column}=NAME, name other data, or let no view read it"
             raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
-    table, rows = _unfolded(source.table, needed.required, name)
+    table, rows = _unfolded(source.table, needed.required)
     has = {}
     for part in ("text", *filled):
         lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(part).chunks]
@@ -388,10 +342,9 @@ def _usable(
     return table, blank, incomplete
 
 
-def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Table, Any]:
+def _unfolded(table: pa.Table, needed: Sequence[str]) -> tuple[pa.Table, Any]:
     """Return a table whose needed lists are rows, without the others, and each row's old one."""
     import numpy as np
-    import pyarrow as pa
 
     every = [name for name in table.column_names if is_lists(table.column(name))]
     lists = {name: table.column(name).to_pylist() for name in every if name in needed}
@@ -405,10 +358,9 @@ def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Ta
     table = table.take(rows)
     for name, cells in lists.items():
         texts = [
-            cell[place % len(cell)] if cell else None
+            cell[place % len(cell)] if cell else ""
             for cell, count in zip(cells, counts, strict=True)
             for place in range(count)
         ]
-        column = pa.chunked_array([pa.array(texts, pa.string())])
-        table = table.append_column(name, _trimmed(column, name, where))
+        table = table.append_column(name, text_array(texts))
     return changed(table, lambda part, _: part), rows

@@ -6,6 +6,7 @@ Tables of a large file lie in a file of the cache that is mapped into memory.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,13 +29,14 @@ from cse_defaults.texts.tables import (
     arrow_text,
     map_tables,
     record_tables,
+    trimmed,
     write_tables,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FORM = 2
+_FORM = 3
 _HOUR = 3_600
 
 
@@ -96,12 +98,17 @@ class TextSource:
         return self.read(wanted)
 
     def read(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield its rows as tables, read again."""
-        name, reader = self.place.name, self.reader
-        if (tables := getattr(reader, "tables", None)) is None:
-            return record_tables(reader.rows(name, wanted), wanted, self.seen)
-        some = _first(tables(name, wanted), wanted.limit)
-        return (arrow_text(table, name, self.seen) for table in some)
+        """Yield its rows as tables of trimmed texts, read again."""
+        name, reader, rows = self.place.name, self.reader, 0
+        if tables := getattr(reader, "tables", None):
+            texts = (arrow_text(table, name, self.seen) for table in tables(name, wanted))
+        else:
+            texts = record_tables(reader.rows(name, wanted), wanted, self.seen)
+        for table in texts:
+            yield trimmed(table.slice(0, wanted.limit and wanted.limit - rows), self.name, rows)
+            rows += len(table)
+            if wanted.limit and rows >= wanted.limit:
+                return
 
     def _kept(self, path: Path, wanted: Wanted) -> list[pa.Table]:
         """Map the tables of a file of the cache; it is written where it is not there, whole."""
@@ -110,7 +117,7 @@ class TextSource:
         def kept() -> list[pa.Table]:
             with path.open("rb") as whole:
                 *tables, last = map_tables(whole)
-            self.seen = Seen.from_json((last.schema.metadata or {}).get(b"seen", b""))
+            self.seen = Seen(**json.loads((last.schema.metadata or {}).get(b"seen", b"")))
             return tables
 
         with suppress(OSError, ValueError, TypeError):  # missing, damaged, or of another form
@@ -122,16 +129,8 @@ class TextSource:
                     left.unlink()
         with atomic_file(path, private=True) as beside, beside.open("wb") as into:
             write_tables(into, self.read(wanted))
-            write_tables(into, [pa.schema([], {"seen": self.seen.to_json()}).empty_table()])
+            write_tables(into, [pa.schema([], {"seen": json.dumps(vars(self.seen))}).empty_table()])
         return kept()
-
-
-def _first(tables: Iterator[pa.Table], left: int | None) -> Iterator[pa.Table]:
-    """Yield tables up to the limit."""
-    for table in tables:
-        yield table.slice(0, left)
-        if left is not None and (left := left - len(table)) <= 0:
-            return
 
 
 def find_source(

@@ -7,16 +7,15 @@ Articles are unfolded into sentences, paragraphs or documents. Two forms are rea
 
 from __future__ import annotations
 
-import json
 import math
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
@@ -62,15 +61,6 @@ class Seen:
     unnamed: bool = False
     messages: list[str] = field(default_factory=list)
 
-    def to_json(self) -> str:
-        """Write it as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Seen:
-        """Read what ``to_json`` wrote; a ValueError or TypeError if it is something else."""
-        return cls(**json.loads(text))
-
 
 def batched(rows: Iterable[Item], limit: int | None) -> Iterator[list[Item]]:
     """Yield rows some thousand at a time, up to the limit."""
@@ -88,50 +78,38 @@ def text_table(columns: Mapping[str, Sequence[TextCell]]) -> pa.Table:
 
 def text_array(cells: Sequence[TextCell]) -> pa.Array:
     """Return texts, or lists of texts where one is a list, as an Arrow array."""
-    import numpy as np
     import pyarrow as pa
 
-    kinds = set(map(type, cells))
-    if list in kinds:
-        return _list_array(cells)
-    if kinds == {str}:
-        encoded = [cell.encode() for cell in cast(Sequence[str], cells)]
-        ends = np.cumsum([0, *map(len, encoded)])
-        if ends[-1] < 2**31:
-            buffers = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))
-            return pa.StringArray.from_buffers(len(cells), *buffers)
-    return pa.array(cells, pa.string())
+    if list in set(map(type, cells)):
+        lists = [[cell] if isinstance(cell, str) else cell for cell in cells]
+        return pa.array(lists, pa.list_(pa.string()))
+    builder = pa.lib.StringBuilder()  # pa.array of a list imports pandas first: half a second
+    builder.append_values(cells)
+    return builder.finish()
 
 
 def numbers_of(array: pa.Array) -> Any:
     """Return an Arrow array of numbers without null as a numpy array over the same memory.
 
-    Its own methods, and ``pa.array`` of a list, import pandas first: half a second.
+    Its own methods import pandas first.
     """
     import numpy as np
 
     return np.from_dlpack(array)
 
 
-def _list_array(cells: Sequence[TextCell]) -> pa.Array:
-    import pyarrow as pa
-
-    lists = [[cell] if isinstance(cell, str) else cell for cell in cells]
-    return pa.array(lists, pa.list_(pa.string()))
-
-
 def join_tables(tables: list[pa.Table]) -> pa.Table:
     """Return tables as one: columns that some lack are null there, texts beside lists are lists."""
     import pyarrow as pa
-    import pyarrow.types as kinds
 
-    columns = ((name, t.column(name)) for t in tables for name in t.column_names)
-    lists = {name for name, column in columns if kinds.is_list(column.type)}
-    for number, table in enumerate(tables):
-        for name in lists.intersection(table.column_names):
-            if not kinds.is_list(table.column(name).type):
-                place, texts = table.column_names.index(name), table[name].to_pylist()
-                tables[number] = table = table.set_column(place, name, _list_array(texts))
+    parts = [dict(zip(t.column_names, t.columns, strict=True)) for t in tables]
+    lists = {name for part in parts for name in part if is_lists(part[name])}
+    for part in parts:
+        for name in lists & part.keys():
+            if not is_lists(part[name]):
+                cells = [None if text is None else [text] for text in part[name].to_pylist()]
+                part[name] = pa.array(cells, pa.list_(pa.string()))
+    tables = [pa.table(part) for part in parts]
     return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
 
 
@@ -197,7 +175,7 @@ def record_tables(
                 where=next(
                     place
                     for place, row in batch
-                    if any(has_lone_surrogate(str(cell)) for cell in row.values())
+                    if any(has_lone_surrogate("".join(cell or "")) for cell in row.values())
                 ),
                 hint="write the whole character or remove it",
             ) from error
@@ -234,8 +212,10 @@ def _texts_in(value: object) -> list[str] | None:
     texts = value.get("text") if isinstance(value, dict) else value
     if isinstance(texts, list):
         texts = [part.get("text") if isinstance(part, dict) else part for part in texts]
-        return texts if all(isinstance(text, str) for text in texts) else None
-    return [texts] if isinstance(texts, str) else None
+    else:
+        texts = [texts]
+    whole = all(isinstance(text, str) for text in texts)
+    return [text.strip() for text in texts] if whole else None
 
 
 def is_article(record: Mapping[str, Any]) -> bool:
@@ -301,6 +281,36 @@ def _plain_text(value: object) -> str | None:
 def has_lone_surrogate(text: str) -> bool:
     """Tell whether a text holds half a surrogate pair, for which UTF-8 has no form."""
     return _HALF.search(text) is not None
+
+
+def trimmed(table: pa.Table, where: str, before: int) -> pa.Table:
+    """Return a table whose texts have no white space around them; null stays.
+
+    Raises:
+        CseError: If one holds a NUL byte; ``before`` is the number of rows before the first.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name, column in columns.items():
+        lists = is_lists(column)
+        nulls = pc.match_substring(pc.list_flatten(column) if lists else column, "\0")
+        if pc.any(nulls).as_py():
+            row = pc.index(nulls, True).as_py()
+            row = before + (pc.list_parent_indices(column)[row].as_py() if lists else row)
+            what = f"column {name} contains a NUL byte, so it is not text"
+            raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
+        if not lists:
+            columns[name] = pc.utf8_trim_whitespace(column)
+    return pa.table(columns)
+
+
+def is_lists(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column holds lists of texts."""
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_list(column.type))
 
 
 def arrow_text(table: pa.Table, where: str, seen: Seen) -> pa.Table:

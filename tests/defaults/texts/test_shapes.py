@@ -13,7 +13,7 @@ from cse_testkit.batches import tiny_tokenizer
 
 import cse
 from cse_cli.plugins.installed import Installed
-from cse_defaults.texts import Corpus, Data
+from cse_defaults.texts import Corpus
 from cse_engine.run.prepare import training_corpus
 from tests.fixtures.methods import refusal
 
@@ -157,23 +157,23 @@ def test_a_long_query_that_recurs_is_a_text(tmp_path: Path) -> None:
 
 
 def test_pieces_of_texts() -> None:
-    tokenizer, data = tiny_tokenizer(), Data([], (), [], False, "")
+    tokenizer = tiny_tokenizer()
     corpus = tiny_corpus(columns=("document", "title", "positive"))
-    cut = data.pieces(corpus, tokenizer, 5)
+    cut = corpus.pieces(tokenizer, 5)
     lengths = tokenizer.content(cut.column("text")[:]).lengths
     assert int(lengths.max()) == 5 and int(lengths.min()) >= 1
     assert len(cut) > len(corpus) and cut.names == ("text", "document", "title")
     whole = "".join(corpus.column("text")[:]).replace(" ", "")
     assert "".join(cut.column("text")[:]).replace(" ", "") == whole
-    line = refusal(data.pieces, corpus, tokenizer, 5, ("positive",))
+    line = refusal(corpus.pieces, tokenizer, 5, ("positive",))
     assert "positive" in line and "data.split_tokens" in line
     texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
     corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
-    cut = data.pieces(corpus, tokenizer, 2)
+    cut = corpus.pieces(tokenizer, 2)
     pieces = ["boat boat", "boat boat", "boat", "boat", "boat boat", "boat", "\u200b"]
     assert cut.column("text")[:] == pieces, "a text without a token stays"
     assert cut.column("title")[:] == list("xxxyzzz")
     assert cut.documents is not None and cut.documents.tolist() == [0, 0, 0, 1, 0, 0, 0]
     assert cut.report.messages[-1] == "4 texts cut into 7 of at most 2 tokens"
     assert cut.fingerprint != corpus.fingerprint
-    assert cut.fingerprint == data.pieces(corpus, tokenizer, 2).fingerprint
+    assert cut.fingerprint == corpus.pieces(tokenizer, 2).fingerprint
