@@ -72,14 +72,12 @@ class Wanted:
     Attributes:
         limit: Rows that are taken at most; None for all.
         unit: What a row of a document is.
-        exact: Whether blank rows count: then row N is line N of a file.
         split: ``train``, ``dev`` or ``test``, of a source with splits whose name says none.
         options: What stands behind ``?`` in the name: ``{"table": "notes"}``.
     """
 
     limit: int | None = None
     unit: Unit = "sentence"
-    exact: bool = False
     split: Literal["train", "dev", "test"] = "train"
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -96,7 +94,7 @@ class Source(Protocol):
     """
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:
-        """Yield the rows in their order, each behind its place for errors: ``a.xlsx, row 2``.
+        """Yield the rows in their order, blank ones too, each behind its place: ``a.xlsx, row 2``.
 
         The caller stops at ``wanted.limit``. The file of a name with an ending is there.
 

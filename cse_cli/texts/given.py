@@ -85,7 +85,7 @@ def rows_of(
     from cse_defaults.texts import read_data
 
     options = DataOptions(path=(file,), columns=columns or {})
-    data = read_data(options, registry, exact=True)
+    data = read_data(options, registry)
     for message in data.messages:
         echo_err(message)
     table = data.sources[0].table

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cse_core.protocols import Tokenizer
 
 _ROWS = 10_000
-_SHARED = 500_000
-"""Texts with a copy that are compared at once, about."""
 _FEW = 20
 """Rows are few where a column has more than so many times as many."""
 
@@ -51,11 +49,6 @@ class TextColumn(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _ROWS):
             yield from self._texts.slice(start, _ROWS).to_pylist()
-
-    @property
-    def arrow(self) -> pa.ChunkedArray:
-        """Return the column itself."""
-        return self._texts
 
     def distinct(self) -> tuple[TextColumn, NDArray[np.int64]]:
         """List the different texts by first appearance, and ``[rows]`` which of them a row has."""
@@ -100,14 +93,6 @@ class Corpus:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
         """Make a corpus of texts at hand, as many in each column; none in ``text`` is blank."""
-        lengths = {len(column) for column in columns.values()}
-        if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
-            what = "columns must have the same length and include text"
-            raise CseError(
-                what, where=name, value={column: len(texts) for column, texts in columns.items()}
-            )
-        if not all(text.strip() for text in columns["text"]):
-            raise CseError("a text is blank", where=name)
         table = text_table(columns)
         documents = document_numbers([table]) if "document" in columns else None
         return cls(table, documents, LoadReport((name,)))
@@ -176,22 +161,16 @@ class Corpus:
 
     @cached_property
     def text_ids(self) -> NDArray[np.int64]:
-        """Return for each row the first row with the same text, [rows]."""
-        import numpy as np
-        import pyarrow as pa
+        """Return for each row the first row with the same text, [rows].
 
-        texts, first = self.column("text"), np.arange(len(self))
-        hashes = np.fromiter(map(hash, texts), np.int64, len(self))
-        ranked = np.sort(hashes)
-        twice = ranked[1:][ranked[1:] == ranked[:-1]]
-        parts = -(-len(twice) // _SHARED)  # a dictionary copies its texts
-        for part in range(parts):
-            chosen = twice[np.searchsorted(twice[:-1], hashes)] == hashes
-            chosen &= hashes % parts == part
-            codes = text_codes(texts.arrow.filter(pa.array(chosen)))
-            _, at, same = np.unique(codes, return_index=True, return_inverse=True)
-            first[chosen] = first[chosen][at][same]
-        return first
+        Texts are compared by hashes of 64 bits: of ten million, two different ones have the same
+        with a probability of three in a million.
+        """
+        import numpy as np
+
+        hashes = np.fromiter(map(hash, self.column("text")), np.int64, len(self))
+        _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+        return first[which]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -247,6 +226,7 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
 
     One id in two tables is two documents.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -255,15 +235,6 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
         ids = table.column("document")
         named = pc.binary_join_element_wise(str(number), ids, " ")
         chunks += pc.if_else(pc.equal(ids, ""), None, named).chunks
-    numbers: NDArray[np.int64] = text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
-    return numbers
-
-
-def text_codes(column: pa.ChunkedArray) -> Any:
-    """Return a number for each value, equal for equal values, by first appearance; null is -1."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    encoded = column.dictionary_encode().unify_dictionaries()
-    chunks = [chunk.indices for chunk in encoded.chunks]
-    return pc.fill_null(pa.chunked_array(chunks, pa.int32()), -1).to_numpy()
+    encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode().unify_dictionaries()
+    codes = [pc.fill_null(chunk.indices, -1) for chunk in encoded.chunks]
+    return np.concatenate([numbers_of(part) for part in codes], dtype=np.int64)

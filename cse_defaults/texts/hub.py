@@ -61,8 +61,7 @@ class HubRows:
 
     def _read(self, name: str, wanted: Wanted) -> Any:
         parsed = HubName.parse(name)
-        if parsed is None:
-            raise CseError("is not a name of the hub", where=name, hint=f"write {_FORM}")
+        assert parsed is not None  # or another source has read it
         rows, self._resolved = hub_rows(parsed, SPLITS[wanted.split])
         return rows
 

@@ -45,27 +45,19 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class SourceTable:
-    """The rows of a source, and what the user asked for beside them.
+    """The rows of a source.
 
     Attributes:
-        name: The source as the user gave it, for messages.
+        source: Where they come from.
         table: Its rows, by the core's names: texts, trimmed, or lists of texts.
         columns: Name of the core -> name in the source, the core's own first.
         texts: Columns of a file that hold texts of more than a word.
-        blank: Lines without any text that were passed over.
-        commit: That of a data set of the hub, where it is known.
-        weight: How often an epoch takes its rows.
-        prompt: Text before its texts.
     """
 
-    name: str
+    source: TextSource
     table: pa.Table
     columns: Mapping[str, str]
     texts: tuple[str, ...]
-    blank: int
-    commit: str = ""
-    weight: float = 1.0
-    prompt: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,20 +65,16 @@ class Data:
     """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
 
     Attributes:
-        sources: Each source of ``data.path`` with its rows.
+        options: The table ``data``.
+        sources: Each source of ``data.path`` that was read, with its rows.
         columns: The columns that some source has, ``text`` first.
         messages: What a user should know, a line each.
-        refuse: Whether rows that lack a text are refused; else they are dropped.
-        made_up: Names of the sources whose texts are made up.
-        held_out: Documents to keep out of training.
     """
 
+    options: DataOptions
     sources: list[SourceTable]
     columns: tuple[str, ...]
     messages: list[str]
-    refuse: bool
-    made_up: tuple[str, ...]
-    held_out: int = 0
     _made: list[tuple[NeededColumns, Corpus]] = field(default_factory=list, repr=False)
 
     @property
@@ -109,34 +97,38 @@ class Data:
     def _corpus(self, needed: NeededColumns) -> Corpus:
         import pyarrow as pa
 
-        messages = list(self.messages)
-        tables, blank, incomplete = [], 0, 0
-        for source in self.sources:
-            table, no_text, no_pair = _usable(source, needed, self.refuse, messages)
-            taken = _weighted(table, source.weight)
-            tables.append(_prompted(taken, source.prompt, ("text", *needed.encoded)))
-            blank, incomplete = blank + no_text, incomplete + no_pair
-            if source.weight != 1:
-                rows = f"{len(table):,} rows, of which an epoch takes {len(taken):,}"
-                messages.append(f"{source.name}: {rows}")
+        messages, tables, blank, incomplete = [*self.messages], [], 0, 0
+        for number, part in enumerate(self.sources):
+            name = part.source.name
+            table, empty, partial = _usable(part, needed, self.options.blank == "refuse", messages)
+            blank, incomplete = blank + empty, incomplete + partial
+            if self.options.weights and (weight := self.options.weights[number]) != 1:
+                rows, table = len(table), _weighted(table, weight)
+                line = f"{rows:,} rows, of which an epoch takes {len(table):,}"
+                messages.append(f"{name}: {line}")
+            if self.options.prompts and (prompt := self.options.prompts[number]):
+                table = _prompted(table, prompt, ("text", *needed.encoded))
+            tables.append(table)
         present = {name for table in tables for name in table.column_names}
         names = [name for name in self.columns if name in present]
-        empty = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
+        fill = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
             has = table.column_names
             tables[number] = pa.table(
-                {n: table[n] if n in has else pa.repeat(empty[n], len(table)) for n in names}
+                {n: table[n] if n in has else pa.repeat(fill[n], len(table)) for n in names}
             )
+        sources = [part.source for part in self.sources]
         report = LoadReport(
-            tuple(source.name for source in self.sources),
-            blank,
-            incomplete,
-            self.made_up,
-            tuple(messages),
-            {source.name: source.commit for source in self.sources if source.commit},
+            names=tuple(source.name for source in sources),
+            blank_dropped=blank,
+            incomplete_dropped=incomplete,
+            made_up=tuple(source.name for source in sources if source.place.spec.synthetic),
+            messages=tuple(messages),
+            commits={source.name: source.commit for source in sources if source.commit},
         )
         documents = document_numbers(tables) if "document" in names else None
-        return hold_out(Corpus(pa.concat_tables(tables), documents, report), self.held_out)
+        corpus = Corpus(pa.concat_tables(tables), documents, report)
+        return hold_out(corpus, self.options.held_out)
 
 
 def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
@@ -149,7 +141,7 @@ def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
             part = part.set_column(part.column_names.index(name), name, texts)
         return part
 
-    return changed(table, change) if prompt else table
+    return changed(table, change)
 
 
 def _weighted(table: pa.Table, weight: float) -> pa.Table:
@@ -157,8 +149,6 @@ def _weighted(table: pa.Table, weight: float) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    if weight == 1:
-        return table
     whole, part = divmod(weight, 1)
     extra = max(round(part * len(table)), int(not whole))
     some = np.zeros(len(table), bool)
@@ -173,50 +163,48 @@ def load_corpus(
     return read_data(options, registry).corpus(needed)
 
 
-def read_data(
-    options: DataOptions, registry: Registry | None = None, *, exact: bool = False
-) -> Data:
+def read_data(options: DataOptions, registry: Registry | None = None) -> Data:
     """Read all rows that ``data.path`` names, up to ``data.limit``.
 
-    Nothing is written, but for caches. ``registry`` has the sources and views; ``exact`` is that
-    of ``Wanted``.
+    Nothing is written, but for caches. ``registry`` has the sources and views.
     """
     if not options.path:
         raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")
     views = CORE_VIEWS if registry is None else tuple(registry.views.values())
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
     messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
-    tables: list[SourceTable] = []
-    left, refuse = options.limit, options.blank == "refuse"
     sources = [find_source(name, registry) for name in options.path]
     for name, values in (("weights", options.weights), ("prompts", options.prompts)):
         if values and len(values) != len(sources):
             what = f"{len(values)} of {len(sources)} data sets have one"
             raise CseError(what, where=f"data.{name}", value=values, hint="name one for each")
+    parts: list[SourceTable] = []
+    left = options.limit
     for number, source in enumerate(sources):
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        wanted = Wanted(left, options.unit, exact or refuse, options=source.place.options)
-        table = _read(source, wanted, number, options, views)
-        tables.append(table)
+        parts.append(part := _read(source, left, number, options, views))
         messages += [f"{source.name}: {message}" for message in source.seen.messages]
-        left = None if left is None else left - len(table.table)
+        left = left and left - len(part.table)
     if left != 0:
-        check_named(options.columns, [table.columns for table in tables])
-    names = {name: name for table in tables for name in table.table.column_names}
-    made_up = tuple(source.name for source in sources if source.place.spec.synthetic)
-    columns = tuple(ordered(names, views))
-    return Data(tables, columns, messages, refuse, made_up, options.held_out)
+        check_named(options.columns, [part.columns for part in parts])
+    names = {name: name for part in parts for name in part.table.column_names}
+    return Data(options, parts, tuple(ordered(names, views)), messages)
 
 
 def _read(
-    source: TextSource, wanted: Wanted, number: int, options: DataOptions, views: Sequence[ViewSpec]
+    source: TextSource,
+    limit: int | None,
+    number: int,
+    options: DataOptions,
+    views: Sequence[ViewSpec],
 ) -> SourceTable:
     """Read the rows of a source, and find out which columns they have by the core's names."""
     import pyarrow as pa
 
     where = source.name
+    wanted = Wanted(limit, options.unit, options=source.place.options)
     raw = join_tables(list(source.tables(wanted)))
     seen = source.seen
     raw = raw.select([name for name in raw.column_names if name not in seen.left_out])
@@ -224,7 +212,11 @@ def _read(
 
     @cache
     def kind(name: str) -> ColumnKind:
-        return _kind(raw.column(name))
+        """Guess it from values that are not blank, spread evenly over the column."""
+        column = raw.column(name)
+        rows = range(0, len(column), max(1, len(column) // _SAMPLE))
+        lists = is_lists(column)
+        return "lists" if lists else kind_of([*filter(None, (column[row].as_py() for row in rows))])
 
     none = "contains no text, only blank lines or a header"
     nothing = CseError(none, where=where, hint="name a file with texts")
@@ -234,14 +226,14 @@ def _read(
     mapping = {} if seen.unnamed else asked
     columns = match_columns(raw.column_names, mapping, where, seen, views, kind)
     roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
-    lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
-    for name, what in [*seen.left_out.items(), *((name, "lists") for name in lists)]:
+    lists = {old: "lists" for name, old in columns.items() if name not in roles}
+    lists = {old: what for old, what in lists.items() if kind(old) == what}
+    for name, what in {**seen.left_out, **lists}.items():
         seen.messages.append(f"column {name} is ignored: it holds {what}")
     table = {name: raw.column(old) for name, old in columns.items() if old not in lists}
     for name, column in table.items():
         if column.null_count and not is_lists(column):
-            parts = changed(pa.table([column], [name]), _without_nulls)
-            table[name] = parts.column(0)
+            table[name] = changed(pa.table([column], [name]), _without_nulls).column(0)
     if not _is_filled(table["text"]):
         raise nothing
     for name in dict.fromkeys(view.column for view in views if view.column in table):
@@ -250,22 +242,12 @@ def _read(
             seen.messages.append(f"column {name} is blank in every row, so it is ignored")
     if options.unit != "sentence" and not seen.articles:
         seen.messages.append(f"it marks no {options.unit}s, so each row stays as it is")
-    texts = [n for n, old in columns.items() if n in table and kind(old) in ("text", "lists")]
     for name in options.columns.keys() - asked.keys():
         columns[name] = SOURCE
         table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
-        texts = [text for text in texts if text != name]
-    commit = getattr(source.reader, "commit", None)
-    return SourceTable(
-        where,
-        pa.table(table),
-        columns,
-        () if source.place.spec.is_dataset else tuple(texts),
-        seen.blank,
-        "" if commit is None else commit(source.place.name),
-        options.weights[number] if options.weights else 1.0,
-        options.prompts[number] if options.prompts else "",
-    )
+    texts = () if source.place.spec.is_dataset else table.keys() & columns.keys()
+    texts = [n for n in texts if columns[n] != SOURCE and kind(columns[n]) in ("text", "lists")]
+    return SourceTable(source, pa.table(table), columns, tuple(texts))
 
 
 def _without_nulls(part: pa.Table, _: int) -> pa.Table:
@@ -284,17 +266,8 @@ def _is_filled(column: pa.ChunkedArray) -> bool:
     return bool(pc.max(lengths(column)).as_py())
 
 
-def _kind(column: pa.ChunkedArray) -> ColumnKind:
-    """Guess the kind of a column from values that are not blank, spread evenly over it."""
-    if is_lists(column):
-        return "lists"
-    step = max(1, len(column) // _SAMPLE)
-    texts = (column[row].as_py() for row in range(0, len(column), step))
-    return kind_of([*filter(None, texts)])
-
-
 def _usable(
-    source: SourceTable, needed: NeededColumns, refuse: bool, messages: list[str]
+    part: SourceTable, needed: NeededColumns, refuse: bool, messages: list[str]
 ) -> tuple[pa.Table, int, int]:
     """Return a source's rows that have a text in every column that a run needs.
 
@@ -303,30 +276,30 @@ def _usable(
     import numpy as np
     import pyarrow.compute as pc
 
-    name, names = source.name, source.table.column_names
+    name, names = part.source.name, part.table.column_names
     may_lack = {*FILLED, *(needed.partial - {*names})} - {*needed.encoded}
-    filled = [part for part in needed.required if part not in may_lack]
+    filled = [item for item in needed.required if item not in may_lack]
     for column in filled:
         if column not in names:
             hint = f"its columns: {listed(names)}; say which one it is with --set data.columns."
             hint += f"{column}=NAME, name other data, or let no view read it"
             raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
-    table, rows = _unfolded(source.table, needed.required)
+    table, rows = _unfolded(part.table, needed.required)
     has = {}
-    for part in ("text", *filled):
-        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(part).chunks]
-        has[part] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
+    for item in ("text", *filled):
+        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(item).chunks]
+        has[item] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
     usable = np.logical_and.reduce(list(has.values()))
-    lacking = [part for part in has if not has[part][has["text"]].all()]
+    lacking = [item for item in has if not has[item][has["text"]].all()]
     if refuse and not usable.all():
         first = int(np.flatnonzero(~usable)[0])
-        column = next(part for part in has if not has[part][first])
+        column = next(item for item in has if not has[item][first])
         where, hint = f"{name}, row {rows[first] + 1}", "--data.blank drop leaves out such rows"
         raise CseError(f"column {column} is blank", where=where, hint=f"fill it, or {hint}")
     if not usable.any():
         what = f"no row is complete: each lacks {' or '.join(has)}"
         raise CseError(what, where=name, hint="name other data, or let no view read the column")
-    blank = source.blank + len(np.unique(rows[~has["text"]]))
+    blank = len(np.unique(rows[~has["text"]]))
     incomplete = int((has["text"] & ~usable).sum())
     if blank:
         messages.append(f"{name}: {blank:,} blank row{'s' * (blank > 1)} dropped")

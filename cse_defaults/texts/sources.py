@@ -21,7 +21,7 @@ from cse_core.registry.names import Place, ending_of, source_of, unpacked
 from cse_core.registry.registry import Registered, Registry
 from cse_core.texts import Source, Wanted
 from cse_defaults.texts.files import read_error
-from cse_defaults.texts.plugin import ENDINGS, cse_sources
+from cse_defaults.texts.plugin import cse_sources
 from cse_defaults.texts.tables import (
     LARGE,
     MAPPED,
@@ -71,9 +71,10 @@ class TextSource:
         self.seen = getattr(self.reader, "seen", None) or Seen()
 
     @property
-    def is_named(self) -> bool:
-        """Whether it is a data set in a package, or of a place with splits."""
-        return self.place.spec.is_dataset or hasattr(self.reader, "title")
+    def commit(self) -> str:
+        """The version of the rows that were read, empty where it is unknown."""
+        commit = getattr(self.reader, "commit", None)
+        return "" if commit is None else commit(self.place.name)
 
     def tables(self, wanted: Wanted) -> Iterator[pa.Table]:
         """Yield its rows as tables of texts or lists of texts, those of a large file mapped.
@@ -147,19 +148,19 @@ def find_source(
     """
     registry = default_registry() if registry is None else registry
     installed = ", ".join(registry.datasets()) or "none"
-    if not name.strip() and where is None:
-        raise CseError("the file name is empty", hint="name a file")
     if not name.strip():
-        hint = f"name a file, or an installed data set ({installed})"
-        raise CseError("the name is empty", where="data.path", hint=hint)
+        hint = f"name a file{f', or an installed data set ({installed})' if where else ''}"
+        raise CseError("the name is empty", where=where, hint=hint)
     try:
         place = source_of(name, registry)
-        source = None if place is None else TextSource(name, place)
-        if where is None and source is not None and source.is_named:
-            place = source = None
+        if place is not None:
+            source = TextSource(name, place)
+            is_set = place.spec.is_dataset or hasattr(source.reader, "title")
+            if is_set and where is None:
+                place = None
+            elif not place.spec.endings or Path(place.name).expanduser().is_file():
+                return source
         path = Path(name if place is None else place.name).expanduser()
-        if source is not None and (not source.place.spec.endings or path.is_file()):
-            return source
         if where and place is None and not (path.suffix or "/" in name or path.exists()):
             hint = did_you_mean(name, [*registry.datasets(), *loadable_names(Path(), registry)])
             if not hint.startswith("did"):
@@ -187,9 +188,8 @@ def _no_file(name: str, path: Path, registry: Registry) -> CseError:
         hint = f"name a file in it: {names}" if names else "no file in it can be read"
         return CseError("is a folder, not a file", where=name, hint=hint)
     if path.is_file():
-        read = {ending for source in registry.sources() for ending in source.spec.endings}
-        endings = sorted(read, key=lambda e: (ENDINGS.index(e) if e in ENDINGS else 99, e))
-        hint = f"these are read: {', '.join(endings)}, each also with .gz or .zst; "
+        endings = {ending for source in registry.sources() for ending in source.spec.endings}
+        hint = f"these are read: {', '.join(sorted(endings))}, each also with .gz or .zst; "
         hint += "convert it to one of them"
         return CseError("unknown file type", where=name, value=path.suffix, hint=hint)
     if path.exists():

@@ -46,7 +46,6 @@ class Seen:
     """What was noticed while a source was read.
 
     Attributes:
-        blank: Lines without any text that were passed over.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
         from_header: Whether the columns' names are the first line of a text file.
@@ -54,7 +53,6 @@ class Seen:
         messages: What a user should know, a line each, without the name of the source.
     """
 
-    blank: int = 0
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     from_header: bool = False

@@ -14,7 +14,6 @@ import pytest
 from cse_core.errors import CseError
 from cse_core.texts import DataOptions, NeededColumns
 from cse_defaults.texts import Corpus, files, load_corpus, sources, tables
-from cse_defaults.texts import load as reading
 
 MANY = 4_000
 BOTH = NeededColumns(("positive",), ("positive",))
@@ -26,7 +25,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CSE_CACHE", str(tmp_path / "cache"))
     for module in (tables, sources):
         monkeypatch.setattr(module, "LARGE", 1)
-    for module in (tables, files, reading):
+    for module in (tables, files):
         monkeypatch.setattr(module, "ROWS", 300)
     return tmp_path / "cache" / "rows"
 
