@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from cse_core.errors import CseError
 from cse_core.loading import is_hub_reachable
@@ -60,8 +60,7 @@ class HubRows:
         self._resolved = HubName("")
 
     def _read(self, name: str, wanted: Wanted) -> Any:
-        parsed = HubName.parse(name)
-        assert parsed is not None  # or another source has read it
+        parsed = cast(HubName, HubName.parse(name))  # or another source reads it
         rows, self._resolved = hub_rows(parsed, SPLITS[wanted.split])
         return rows
 

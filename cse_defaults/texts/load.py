@@ -28,7 +28,6 @@ from cse_defaults.texts.tables import (
     filtered,
     is_lists,
     join_tables,
-    numbers_of,
     text_array,
 )
 
@@ -287,7 +286,7 @@ def _usable(
     table, rows = _unfolded(part.table, needed.required)
     has = {}
     for item in ("text", *filled):
-        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(item).chunks]
+        lengths = [np.from_dlpack(pc.binary_length(chunk)) for chunk in table.column(item).chunks]
         has[item] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
     usable = np.logical_and.reduce(list(has.values()))
     lacking = [item for item in has if not has[item][has["text"]].all()]
@@ -321,17 +320,16 @@ def _unfolded(table: pa.Table, needed: Sequence[str]) -> tuple[pa.Table, Any]:
 
     every = [name for name in table.column_names if is_lists(table.column(name))]
     lists = {name: table.column(name).to_pylist() for name in every if name in needed}
-    table = table.drop_columns(every) if every else table
-    rows = np.arange(len(table))
+    table = table.drop_columns(every)
     if not lists:
-        return table, rows
-    cells_of = zip(*lists.values(), strict=True)
-    counts = [max(1, *(len(cell or ()) for cell in row)) for row in cells_of]
-    rows = np.repeat(rows, counts)
+        return table, np.arange(len(table))
+    lists = {name: [cell or [""] for cell in cells] for name, cells in lists.items()}
+    counts = [max(map(len, row)) for row in zip(*lists.values(), strict=True)]
+    rows = np.repeat(np.arange(len(table)), counts)
     table = table.take(rows)
     for name, cells in lists.items():
         texts = [
-            cell[place % len(cell)] if cell else ""
+            cell[place % len(cell)]
             for cell, count in zip(cells, counts, strict=True)
             for place in range(count)
         ]

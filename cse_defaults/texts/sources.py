@@ -102,7 +102,7 @@ class TextSource:
         """Yield its rows as tables of trimmed texts, read again."""
         name, reader, rows = self.place.name, self.reader, 0
         if tables := getattr(reader, "tables", None):
-            texts = (arrow_text(table, name, self.seen) for table in tables(name, wanted))
+            texts = (arrow_text(table, self.seen) for table in tables(name, wanted))
         else:
             texts = record_tables(reader.rows(name, wanted), wanted, self.seen)
         for table in texts:

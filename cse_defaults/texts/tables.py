@@ -7,7 +7,6 @@ Articles are unfolded into sentences, paragraphs or documents. Two forms are rea
 
 from __future__ import annotations
 
-import math
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
@@ -39,6 +40,14 @@ MAPPED = "rows"
 """The folder of these in the cache."""
 NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
+_FORMS: dict[str, TypeAdapter[Any]] = {
+    "sections": TypeAdapter(list[tuple[Any, list[str]]]),
+    "paras": TypeAdapter(list[list[str]]),
+}
+_ARTICLE = (
+    'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
+    'or {"id", "title", "paras": [[sentence, …], …]}'
+)
 
 
 @dataclass
@@ -84,16 +93,6 @@ def text_array(cells: Sequence[TextCell]) -> pa.Array:
     builder = pa.lib.StringBuilder()  # pa.array of a list imports pandas first: half a second
     builder.append_values(cells)
     return builder.finish()
-
-
-def numbers_of(array: pa.Array) -> Any:
-    """Return an Arrow array of numbers without null as a numpy array over the same memory.
-
-    Its own methods import pandas first.
-    """
-    import numpy as np
-
-    return np.from_dlpack(array)
 
 
 def join_tables(tables: list[pa.Table]) -> pa.Table:
@@ -194,26 +193,21 @@ def _plain_rows(
 
 
 def _cell(name: str, value: object, seen: Seen) -> TextCell:
-    """Return a value as text, or as the texts that it holds; what holds none is left out."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | dict):
-        texts = _texts_in(value)
-        if texts is None:
-            seen.left_out[name] = "lists" if isinstance(value, list) else "objects"
-        return texts
-    return _plain_text(value)
+    """Return a value as text, or as the texts that it holds; what holds none is left out.
 
-
-def _texts_in(value: object) -> list[str] | None:
-    """Return a list of texts, or of objects with a ``text`` each; None of anything else."""
-    texts = value.get("text") if isinstance(value, dict) else value
-    if isinstance(texts, list):
-        texts = [part.get("text") if isinstance(part, dict) else part for part in texts]
-    else:
-        texts = [texts]
-    whole = all(isinstance(text, str) for text in texts)
-    return [text.strip() for text in texts] if whole else None
+    Lists are of texts, or of objects with a ``text`` each. None and NaN are no text.
+    """
+    if isinstance(value, str) or value is None or value != value:
+        return value if isinstance(value, str) else None
+    if not isinstance(value, list | dict):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    cells = value.get("text") if isinstance(value, dict) else value
+    items = cells if isinstance(cells, list) else [cells]
+    texts = [item.get("text") if isinstance(item, dict) else item for item in items]
+    if all(isinstance(text, str) for text in texts):
+        return [text.strip() for text in texts]
+    seen.left_out[name] = "lists" if isinstance(value, list) else "objects"
+    return None
 
 
 def is_article(record: Mapping[str, Any]) -> bool:
@@ -225,35 +219,22 @@ def unfold(
     record: Mapping[str, Any], unit: Unit, *, number: int, where: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of an article: text, document (``number`` where it has none), other fields."""
-    paragraphs = _paragraphs(record, where)
-    shared = {
-        name: value
-        for name, value in record.items()
-        if name not in (*BODIES, "id", "text", "document")
-    }
-    shared["document"] = record.get("id", record.get("document", number))
-    sentences = [sentence for paragraph in paragraphs for sentence in paragraph]
-    texts = sentences
+    field = next(field for field in BODIES if isinstance(record.get(field), list))
+    try:
+        paragraphs = _FORMS[field].validate_python(record[field])
+    except ValidationError as error:
+        what, shown = f"{field}: are no lists of sentences", str(record[field])[:60]
+        raise CseError(what, where=where, value=shown, hint=_ARTICLE) from error
+    if field == "sections":
+        paragraphs = [paragraph for _, paragraph in paragraphs]
+    texts = [sentence for paragraph in paragraphs for sentence in paragraph]
     if unit != "sentence":
-        units = [sentences] if unit == "document" else filter(None, paragraphs)
+        units = [texts] if unit == "document" else filter(None, paragraphs)
         texts = [" ".join(filter(None, map(str.strip, block))) for block in units]
+    shared = {n: v for n, v in record.items() if n not in (*BODIES, "id", "text", "document")}
+    shared["document"] = record.get("id", record.get("document", number))
     for text in texts:
         yield {"text": text, **shared}
-
-
-def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
-    field = "sections" if isinstance(record.get("sections"), list) else "paras"
-    pairs = field == "sections"
-    whole = all(isinstance(value, list) and len(value) == 2 for value in record[field])
-    values = [value[1] for value in record[field]] if pairs and whole else record[field]
-    texts = (text for part in values for text in (part if isinstance(part, list) else [None]))
-    if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
-        due = "[heading, [sentence, …]]" if pairs else "a list of sentences"
-        hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
-        hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
-        shown = str(record[field])[:60]
-        raise CseError(f"{field}: must be {due}", where=where, value=shown, hint=hint)
-    return values
 
 
 def as_object(place: str, value: Any) -> dict[str, Any]:
@@ -265,15 +246,6 @@ def as_object(place: str, value: Any) -> dict[str, Any]:
         hint = 'write one object per line: {"text": "…"}'
         raise CseError(what, where=place, value=str(value)[:40], hint=hint)
     return value
-
-
-def _plain_text(value: object) -> str | None:
-    """Return a number or a truth value as text; None and NaN are no text."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 def has_lone_surrogate(text: str) -> bool:
@@ -311,7 +283,7 @@ def is_lists(column: pa.ChunkedArray) -> bool:
     return bool(kinds.is_list(column.type))
 
 
-def arrow_text(table: pa.Table, where: str, seen: Seen) -> pa.Table:
+def arrow_text(table: pa.Table, seen: Seen) -> pa.Table:
     """Return an Arrow table with every column of plain values or of texts, without the others."""
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -319,23 +291,15 @@ def arrow_text(table: pa.Table, where: str, seen: Seen) -> pa.Table:
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
-        if kinds.is_binary(kind) or kinds.is_large_binary(kind):
-            seen.left_out[name] = f"values of type {kind}"
-        elif (
-            kinds.is_list(kind)
-            and not kinds.is_nested(kind.value_type)
-            and str(kind.value_type) not in ("string", "large_string", "string_view")
-        ):
-            seen.left_out[name] = "lists"
+        items = kind.value_type if kinds.is_list(kind) else None
+        plain = items and not kinds.is_nested(items) and "string" not in str(items)
+        if plain or "binary" in str(kind):
+            seen.left_out[name] = "lists" if plain else f"values of type {kind}"
         elif kinds.is_nested(kind):
             columns[name] = text_array([_cell(name, v, seen) for v in column.to_pylist()])
         else:
             try:
                 columns[name] = column.cast(pa.string())
-            except pa.ArrowNotImplementedError:
+            except pa.ArrowException:  # no text, or 2 GiB of it in a block
                 seen.left_out[name] = f"values of type {kind}"
-            except pa.ArrowInvalid:
-                what = f"a block of column {name} holds 2 GiB of text or more"
-                hint = "write the file in smaller row groups"
-                raise CseError(what, where=where, hint=hint) from None
     return pa.table(columns)

@@ -120,10 +120,10 @@ def test_a_file_is_read_again_where_its_content_changed_or_what_is_kept_is_damag
     cache: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.tsv"
-    path.write_text('text\tn\n"""a"" one"\t1\n\n"two"\t2\n')
+    path.write_text('text\tn\n"a one"\t1\n \t\n"two"\t2\n')
     first = load(path)
     (kept,) = cache.iterdir()
-    assert "a.tsv: its fields stand in quotes" in first.report.messages[0]
+    assert "a.tsv: fields stand in quotes" in first.report.messages[0]
     path = path.rename(tmp_path / "moved.tsv")
     os.utime(path, (1, 1))
     moved = load(path)
@@ -140,7 +140,7 @@ def test_a_file_is_read_again_where_its_content_changed_or_what_is_kept_is_damag
     before = path.stat()
     path.write_text(path.read_text().replace("one", "eno"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert list(load(path).column("text")) == ['"a" eno', "two"]
+    assert list(load(path).column("text")) == ['"a eno"', '"two"']
     assert len([*cache.iterdir()]) == 2
 
 
