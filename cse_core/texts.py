@@ -88,9 +88,7 @@ class Source(Protocol):
     It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
     ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs
     of a data set in a package (sentence1, sentence2, score, subset); ``title(name) -> str``, what
-    a dev set of the rows that were read is called; ``commit(name) -> str``, their version; and
-    ``fingerprint(name) -> str`` of a file, which is read once where it is large, and then kept in
-    the cache.
+    a dev set of the rows that were read is called; and ``commit(name) -> str``, their version.
     """
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:

@@ -32,15 +32,15 @@ PARTNERS: dict[str, list[str]] = _FILE["partners"]
 """What is the positive beside one name of the text, where neither label nor score stands there."""
 SETS: dict[str, str] = _FILE["sets"]
 """Columns that hold lists of a text, its positive, and then more of what stands here."""
-ColumnKind = Literal["text", "word", "lists", "number", "label", "id"]
+ColumnKind = Literal["texts", "words", "lists", "numbers", "labels", "ids"]
 """What the values of a column look like; some texts at least are of more than a word."""
-_NOUNS = {"lists": " (lists)", "number": " (numbers)", "label": " (labels)", "id": " (ids)"}
 _PARTNERS = {plain(name): others for name, others in PARTNERS.items()}
 _TEXTS = {*map(plain, KNOWN_COLUMNS["text"])}
 _GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
 _AMBIGUOUS = {plain(name) for name in (*KNOWN_COLUMNS["positive"], *sum(PARTNERS.values(), []))}
 _AMBIGUOUS &= {*_GRADES, *map(plain, KNOWN_COLUMNS["document"])}
 """Names of texts of a pair that are those of labels or document numbers too: cells tell."""
+_TEXTUAL = ("texts", "words")
 _MANY = 10
 """Values from which on some that recur are labels."""
 _WORDS = 5
@@ -58,14 +58,14 @@ _UNSPACED = re.compile(
 def kind_of(values: Sequence[str]) -> ColumnKind:
     """Guess the kind of values: labels recur, ids are single words with more than letters."""
     if values and all(map(NUMBER.fullmatch, values)):
-        return "number"
+        return "numbers"
     distinct, many = len(set(values)), len(values) >= _MANY
     if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
         short = sum(value.count(" ") for value in values) < _WORDS * len(values)
-        return "label" if many and short and distinct * 10 <= len(values) else "text"
+        return "labels" if many and short and distinct * 10 <= len(values) else "texts"
     if many and distinct * 2 <= len(values):
-        return "label"
-    return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
+        return "labels"
+    return "words" if 2 * sum(map(str.isalpha, values)) >= len(values) else "ids"
 
 
 def match_columns(
@@ -74,11 +74,11 @@ def match_columns(
     where: str,
     seen: Seen,
     views: Sequence[ViewSpec] = CORE_VIEWS,
-    kind: Callable[[str], ColumnKind] = lambda name: "text",
+    kind: Callable[[str], ColumnKind] = lambda name: "texts",
 ) -> dict[str, str]:
     """Find the core's columns among those of a file.
 
-    A column named in ``data.columns`` comes first, and must be there; then those of ``_rules``, by
+    A column named in ``data.columns`` comes first, and must be there; then those of ``rules``, by
     their names, whatever they hold, but for lists as ``text``. The only column of a file is the
     text if it looks like texts. A column ``text`` must be found; one of another name that holds
     numbers or ids is refused.
@@ -96,47 +96,6 @@ def match_columns(
         if target == "text" and kind(columns[target]) == "lists":
             what = f"column {columns[target]} holds lists, not texts"
             raise CseError(what, where=where, hint=_ONE_A_ROW)
-    for target, candidates in _rules(names, columns, not asked, seen, views, kind):
-        if candidates and target not in columns:
-            columns[target] = candidates[0]
-    text = columns.get("text", "text")
-    if text not in ("text", asked.get("text")) and kind(text) in ("number", "id"):
-        del columns["text"]
-    if "text" not in columns and len(names) == 1:
-        name = names[0]
-        if seen.from_header and not _HEADER.fullmatch(name):
-            what = "the first line is not a header with a column text"
-            hint = "add a header line, or name the file .txt: one text per line"
-            raise CseError(what, where=where, value=name[:60], hint=hint)
-        if kind(name) in ("text", "word") and not seen.left_out:
-            columns["text"] = name
-    guessed = {to: name for to, name in columns.items() if to not in (*asked, name)}
-    if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items()):
-        seen.messages.append(f"{shown} (to change it: --set data.columns.text=NAME)")
-    if "text" not in columns:
-        items = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
-        items += [f"{name} ({what})" for name, what in seen.left_out.items()]
-        other = any(kind(name) != "lists" for name in names)
-        do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
-        raise CseError("no column text", where=where, hint=f"its columns: {listed(items)}; {do}")
-    taken = {*columns, *columns.values()}
-    columns.update({name: name for name in names if name not in taken})
-    return ordered(columns, views)
-
-
-def _rules(
-    names: Sequence[str],
-    columns: Mapping[str, str],
-    pairs: bool,
-    seen: Seen,
-    views: Sequence[ViewSpec],
-    kind: Callable[[str], ColumnKind],
-) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield columns of the core, and those of the file that may be it, the best first.
-
-    The first rule that finds one wins. ``columns`` has what is matched so far; ``pairs`` tells
-    whether to look for columns beside the text.
-    """
     by_plain = {plain(name): name for name in reversed(names)}
 
     def called(known: Iterable[str]) -> list[str]:
@@ -144,7 +103,7 @@ def _rules(
         return [name for name in matches if name not in columns.values()]
 
     def paired(known: Iterable[str]) -> list[str]:
-        texts = ("text", "word", "lists")
+        texts = (*_TEXTUAL, "lists")
         return [n for n in called(known) if plain(n) not in _AMBIGUOUS or kind(n) in texts]
 
     def partners(text: str) -> list[str]:
@@ -153,30 +112,60 @@ def _rules(
     def unlisted(known: Iterable[str]) -> list[str]:
         return [name for name in called(known) if kind(name) != "lists"]
 
-    for name in ("text", *(view.column for view in views)):
-        yield name, [name] * (name in names and (name != "text" or kind(name) != "lists"))
-    texts = unlisted(KNOWN_COLUMNS["text"])
-    yield "text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name))
-    for target in ("positive", "negative") if pairs else ():
-        yield target, paired(KNOWN_COLUMNS[target])
-    for target in ("label", "score"):
-        yield target, called(KNOWN_COLUMNS[target])
-    if pairs and "positive" not in columns:
-        beside = partners(columns.get("text", ""))
-        graded = [columns[name] for name in ("label", "score") if name in columns]
-        if beside and graded and "negative" not in columns:
-            seen.messages.append(
-                f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
-                f"(otherwise: --set data.columns.positive={beside[0]})"
-            )
-        else:
-            yield "positive", beside
-    lowered = {name.strip().lower(): name for name in reversed(names)}
-    for view in views if pairs else ():
-        if view.find and (name := view.find([*lowered], columns.get("text", "").strip().lower())):
-            yield view.column, [lowered[name]]
-    for target in ("document", "title"):
-        yield target, unlisted(KNOWN_COLUMNS[target])
+    def rules() -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield columns of the core, and those of the file that may be it, the best first."""
+        for name in ("text", *(view.column for view in views)):
+            yield name, [name] * (name in names and (name != "text" or kind(name) != "lists"))
+        texts = unlisted(KNOWN_COLUMNS["text"])
+        yield "text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name))
+        text = columns.get("text", "").strip()
+        for target in ("positive", "negative") if not asked else ():
+            yield target, paired(KNOWN_COLUMNS[target])
+        for target in ("label", "score"):
+            yield target, called(KNOWN_COLUMNS[target])
+        if not asked and "positive" not in columns:
+            beside = partners(text)
+            graded = [columns[name] for name in ("label", "score") if name in columns]
+            if beside and graded and "negative" not in columns:
+                seen.messages.append(
+                    f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
+                    f"(otherwise: --set data.columns.positive={beside[0]})"
+                )
+            else:
+                yield "positive", beside
+        lowered = {name.strip().lower(): name for name in reversed(names)}
+        for view in views if not asked else ():
+            if view.find and (name := view.find([*lowered], text.lower())):
+                yield view.column, [lowered[name]]
+        for target in ("document", "title"):
+            yield target, unlisted(KNOWN_COLUMNS[target])
+
+    for target, candidates in rules():  # which look at what is matched so far
+        if candidates and target not in columns:
+            columns[target] = candidates[0]
+    text = columns.get("text", "text")
+    if text not in ("text", asked.get("text")) and kind(text) in ("numbers", "ids"):
+        del columns["text"]
+    if "text" not in columns and len(names) == 1:
+        name = names[0]
+        if seen.from_header and not _HEADER.fullmatch(name):
+            what = "the first line is not a header with a column text"
+            hint = "add a header line, or name the file .txt: one text per line"
+            raise CseError(what, where=where, value=name[:60], hint=hint)
+        if kind(name) in _TEXTUAL and not seen.left_out:
+            columns["text"] = name
+    guessed = {to: name for to, name in columns.items() if to not in (*asked, name)}
+    if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items()):
+        seen.messages.append(f"{shown} (to change it: --set data.columns.text=NAME)")
+    if "text" not in columns:
+        items = [f"{n} ({kind(n)})" if kind(n) not in _TEXTUAL else n for n in names]
+        items += [f"{name} ({what})" for name, what in seen.left_out.items()]
+        other = any(kind(name) != "lists" for name in names)
+        do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
+        raise CseError("no column text", where=where, hint=f"its columns: {listed(items)}; {do}")
+    taken = {*columns, *columns.values()}
+    columns.update({name: name for name in names if name not in taken})
+    return ordered(columns, views)
 
 
 def check_named(asked: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> None:

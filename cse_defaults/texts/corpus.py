@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
@@ -35,16 +35,11 @@ class TextColumn(Sequence[str]):
     def __len__(self) -> int:
         return len(self._texts)
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
+    def __getitem__(self, index: Any) -> Any:
+        """Return the text of a row, or those of a slice as a list."""
         if isinstance(index, slice):
-            values: list[str] = self._texts[index].to_pylist()
-            return values
-        text: str = self._texts[int(index)].as_py()
-        return text
+            return self._texts[index].to_pylist()
+        return self._texts[int(index)].as_py()
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _ROWS):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
-from cse_core.files import file_sum
 from cse_core.registry.names import unpacked
 from cse_core.texts import Wanted
 from cse_defaults.texts.tables import ROWS, Seen, batched, text_table
@@ -125,10 +124,6 @@ class _File:
 
     def __init__(self) -> None:
         self.seen = Seen()
-
-    def fingerprint(self, name: str) -> str:
-        """Hash the file's content."""
-        return file_sum(Path(name).expanduser())
 
 
 class Lines(_File):

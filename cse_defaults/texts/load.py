@@ -204,7 +204,7 @@ def _read(
 
     where = source.name
     wanted = Wanted(limit, options.unit, options=source.place.options)
-    raw = join_tables(list(source.tables(wanted)))
+    raw = join_tables(source.tables(wanted))
     seen = source.seen
     raw = raw.select([name for name in raw.column_names if name not in seen.left_out])
     raw = gathered(raw, where, seen)
@@ -245,7 +245,7 @@ def _read(
         columns[name] = SOURCE
         table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
     texts = () if source.place.spec.is_dataset else table.keys() & columns.keys()
-    texts = [n for n in texts if columns[n] != SOURCE and kind(columns[n]) in ("text", "lists")]
+    texts = [n for n in texts if columns[n] != SOURCE and kind(columns[n]) in ("texts", "lists")]
     return SourceTable(source, pa.table(table), columns, tuple(texts))
 
 

@@ -1,43 +1,34 @@
 """What a name of ``data.path`` stands for, and its rows as Arrow tables of text.
 
-Tables of a large file lie in a file of the cache that is mapped into memory.
+Tables of a large file lie in a file that is mapped into memory.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import atomic_file, cache_folder
+from cse_core.files import cache_folder
 from cse_core.loading import load_factory
-from cse_core.registry.names import Place, ending_of, source_of, unpacked
+from cse_core.registry.names import Place, ending_of, source_of
 from cse_core.registry.registry import Registered, Registry
 from cse_core.texts import Source, Wanted
 from cse_defaults.texts.files import read_error
 from cse_defaults.texts.plugin import cse_sources
 from cse_defaults.texts.tables import (
     LARGE,
-    MAPPED,
     Seen,
     arrow_text,
-    map_tables,
+    mapped,
     record_tables,
     trimmed,
-    write_tables,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_FORM = 3
-_HOUR = 3_600
 
 
 @cache
@@ -76,30 +67,23 @@ class TextSource:
         commit = getattr(self.reader, "commit", None)
         return "" if commit is None else commit(self.place.name)
 
-    def tables(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield its rows as tables of texts or lists of texts, those of a large file mapped.
+    def tables(self, wanted: Wanted) -> list[pa.Table]:
+        """Return its rows as tables of texts or lists of texts, those of a large file mapped.
 
-        They are then kept in the cache, named by a hash of all that they are made of. Where they
-        cannot be written, a message says so.
+        Where they cannot be written, a message says so.
         """
         path, folder = Path(self.place.name).expanduser(), cache_folder()
-        sums = getattr(self.reader, "fingerprint", None)
-        if sums is not None and folder is not None:
+        if folder is not None and path.is_file() and path.stat().st_size >= LARGE:
             try:
-                if path.is_file() and path.stat().st_size >= LARGE:
-                    form = self.place.spec.factory, Path(unpacked(path.name)).suffix
-                    about = repr((_FORM, *form, wanted, sums(self.place.name)))
-                    name = hashlib.sha256(about.encode()).hexdigest()[:40]
-                    return iter(self._kept(folder / MAPPED / f"{name}.arrow", wanted))
+                return mapped(self.read(wanted), folder)
             except OSError as error:
                 self._open()  # what it has seen is seen again
-                why = error.strerror or error
-                line = f"its texts are held in memory, not in {folder / MAPPED}: {why}"
-                self.seen.messages.append(line)
-        return self.read(wanted)
+                why = f"its texts are held in memory, not in {folder}: {error.strerror or error}"
+                self.seen.messages.append(why)
+        return list(self.read(wanted))
 
     def read(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield its rows as tables of trimmed texts, read again."""
+        """Yield its rows as tables of trimmed texts."""
         name, reader, rows = self.place.name, self.reader, 0
         if tables := getattr(reader, "tables", None):
             texts = (arrow_text(table, self.seen) for table in tables(name, wanted))
@@ -110,28 +94,6 @@ class TextSource:
             rows += len(table)
             if wanted.limit and rows >= wanted.limit:
                 return
-
-    def _kept(self, path: Path, wanted: Wanted) -> list[pa.Table]:
-        """Map the tables of a file of the cache; it is written where it is not there, whole."""
-        import pyarrow as pa
-
-        def kept() -> list[pa.Table]:
-            with path.open("rb") as whole:
-                *tables, last = map_tables(whole)
-            self.seen = Seen(**json.loads((last.schema.metadata or {}).get(b"seen", b"")))
-            return tables
-
-        with suppress(OSError, ValueError, TypeError):  # missing, damaged, or of another form
-            return kept()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # its files tell the texts
-        with suppress(OSError):  # another process may do the same
-            for left in path.parent.glob(".*"):  # by a process that was killed
-                if time.time() - left.stat().st_mtime > _HOUR:
-                    left.unlink()
-        with atomic_file(path, private=True) as beside, beside.open("wb") as into:
-            write_tables(into, self.read(wanted))
-            write_tables(into, [pa.schema([], {"seen": json.dumps(vars(self.seen))}).empty_table()])
-        return kept()
 
 
 def find_source(

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -36,8 +37,6 @@ ROWS = 20_000
 """Rows of a table that a reader yields, about."""
 LARGE = 2**25
 """Bytes of a file, or of a table, from which on texts lie in a file that is mapped into memory."""
-MAPPED = "rows"
-"""The folder of these in the cache."""
 NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 _FORMS: dict[str, TypeAdapter[Any]] = {
@@ -118,12 +117,10 @@ def changed(table: pa.Table, change: Callable[[pa.Table, int], pa.Table]) -> pa.
     import pyarrow as pa
 
     parts = [(table.slice(at, ROWS), at) for at in range(0, max(1, len(table)), ROWS)]
-    cache = cache_folder()
-    if cache is not None and table.nbytes >= LARGE:
-        with suppress(OSError), TemporaryFile(dir=cache / MAPPED) as file:
-            write_tables(file, (change(*part) for part in parts))
-            file.flush()
-            return pa.concat_tables(map_tables(file))
+    folder = cache_folder()
+    if folder is not None and table.nbytes >= LARGE:
+        with suppress(OSError):
+            return pa.concat_tables(mapped((change(*part) for part in parts), folder))
     return pa.concat_tables(change(*part) for part in parts)
 
 
@@ -134,25 +131,26 @@ def filtered(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
     return changed(table, lambda part, at: part.filter(pa.array(keep[at : at + len(part)])))
 
 
-def write_tables(file: IO[bytes], tables: Iterable[pa.Table]) -> None:
-    """Write tables one behind the other, those with the same columns as one stream of Arrow's."""
+def mapped(tables: Iterable[pa.Table], folder: Path) -> list[pa.Table]:
+    """Return tables over the memory of a file, which is gone when they are.
+
+    Raises:
+        OSError: If it cannot be written into the folder.
+    """
     import pyarrow as pa
 
-    for schema, same in groupby(tables, lambda table: table.schema):
-        with pa.ipc.new_stream(file, schema) as stream:
-            for table in same:
-                stream.write_table(table)
-
-
-def map_tables(file: IO[bytes]) -> list[pa.Table]:
-    """Return the streams of a file as tables over its memory, which outlive the open file."""
-    import pyarrow as pa
-
-    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    source, tables = pa.BufferReader(pa.py_buffer(whole)), []
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder) as file:
+        for schema, same in groupby(tables, lambda table: table.schema):
+            with pa.ipc.new_stream(file, schema) as stream:
+                for table in same:
+                    stream.write_table(table)
+        file.flush()
+        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if file.tell() else b""
+    source, read = pa.BufferReader(pa.py_buffer(whole)), []
     while source.tell() < source.size():
-        tables.append(pa.ipc.open_stream(source).read_all())
-    return tables
+        read.append(pa.ipc.open_stream(source).read_all())
+    return read
 
 
 def record_tables(
