@@ -32,7 +32,7 @@ class DataOptions(Options):
     """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
     row's file in data.path, from 0."""
     limit: int | None = Field(default=None, ge=1)
-    """Use only the first N rows."""
+    """Use only the first N rows, blank ones counted."""
     held_out: int = Field(default=0, ge=0)
     """Keep N documents (texts, where there are no documents), at most a fifth, out of training for
     dev sets that suites make of them."""

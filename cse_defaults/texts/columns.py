@@ -79,9 +79,8 @@ def match_columns(
     """Find the core's columns among those of a file.
 
     A column named in ``data.columns`` comes first, and must be there; then those of ``rules``, by
-    their names, whatever they hold, but for lists as ``text``. The only column of a file is the
-    text if it looks like texts. A column ``text`` must be found; one of another name that holds
-    numbers or ids is refused.
+    their names, whatever they hold. The only column of a file is the text if it looks like texts.
+    A column ``text`` must be found; lists are none, nor are numbers or ids of another name.
 
     ``asked`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
     core -> name in the file, the core's own first; a column that the core has no name for keeps
@@ -93,9 +92,6 @@ def match_columns(
             what = f"no column {source}, which data.columns.{target} names"
             raise CseError(what, where=where, hint=f"its columns: {listed(names)}")
         columns[target] = source if source in names else target
-        if target == "text" and kind(columns[target]) == "lists":
-            what = f"column {columns[target]} holds lists, not texts"
-            raise CseError(what, where=where, hint=_ONE_A_ROW)
     by_plain = {plain(name): name for name in reversed(names)}
 
     def called(known: Iterable[str]) -> list[str]:
@@ -109,14 +105,11 @@ def match_columns(
     def partners(text: str) -> list[str]:
         return paired(_PARTNERS.get(plain(text), ()))
 
-    def unlisted(known: Iterable[str]) -> list[str]:
-        return [name for name in called(known) if kind(name) != "lists"]
-
     def rules() -> Iterator[tuple[str, Sequence[str]]]:
         """Yield columns of the core, and those of the file that may be it, the best first."""
         for name in ("text", *(view.column for view in views)):
-            yield name, [name] * (name in names and (name != "text" or kind(name) != "lists"))
-        texts = unlisted(KNOWN_COLUMNS["text"])
+            yield name, [name] * (name in names)
+        texts = called(KNOWN_COLUMNS["text"])
         yield "text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name))
         text = columns.get("text", "").strip()
         for target in ("positive", "negative") if not asked else ():
@@ -138,14 +131,15 @@ def match_columns(
             if view.find and (name := view.find([*lowered], text.lower())):
                 yield view.column, [lowered[name]]
         for target in ("document", "title"):
-            yield target, unlisted(KNOWN_COLUMNS[target])
+            yield target, called(KNOWN_COLUMNS[target])
 
     for target, candidates in rules():  # which look at what is matched so far
         if candidates and target not in columns:
             columns[target] = candidates[0]
-    text = columns.get("text", "text")
-    if text not in ("text", asked.get("text")) and kind(text) in ("numbers", "ids"):
-        del columns["text"]
+    if text := columns.get("text"):
+        named = text in ("text", asked.get("text"))
+        if kind(text) in (("lists",) if named else ("lists", "numbers", "ids")):
+            del columns["text"]
     if "text" not in columns and len(names) == 1:
         name = names[0]
         if seen.from_header and not _HEADER.fullmatch(name):

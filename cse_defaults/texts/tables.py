@@ -221,7 +221,7 @@ def unfold(
     try:
         paragraphs = _FORMS[field].validate_python(record[field])
     except ValidationError as error:
-        what, shown = f"{field}: are no lists of sentences", str(record[field])[:60]
+        what, shown = f"{field}: not lists of sentences", str(record[field])[:60]
         raise CseError(what, where=where, value=shown, hint=_ARTICLE) from error
     if field == "sections":
         paragraphs = [paragraph for _, paragraph in paragraphs]
