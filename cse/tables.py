@@ -100,7 +100,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Raises:
         CseError: If it is missing, empty, damaged, not UTF-8, or holds NUL bytes.
     """
-    return file_lines(os.fspath(path), Path(path))
+    return file_lines(os.fspath(path))
 
 
 def article_text(row: Mapping[str, Any], place: str) -> str | None:

@@ -128,8 +128,8 @@ def match_columns(
                 yield "positive", beside
         lowered = {name.strip().lower(): name for name in reversed(names)}
         for view in views if not asked else ():
-            if view.find and (name := view.find([*lowered], text.lower())):
-                yield view.column, [lowered[name]]
+            if view.find and (column := view.find([*lowered], text.lower())):
+                yield view.column, [lowered[column]]
         for target in ("document", "title"):
             yield target, called(KNOWN_COLUMNS[target])
 
@@ -200,8 +200,8 @@ def gathered(table: pa.Table, where: str, seen: Seen) -> pa.Table:
         names = [name for key, name in by_plain.items() if numbered.fullmatch(key)]
         names = [name for name in names if not is_lists(columns[name])]
         if names[1:] or (names and stem not in by_plain):
-            rows = zip(*(columns.pop(name).to_pylist() for name in names), strict=True)
-            columns[stem] = text_array([[*filter(None, row)] for row in rows])
+            cells = zip(*(columns.pop(name).to_pylist() for name in names), strict=True)
+            columns[stem] = text_array([[*filter(None, row)] for row in cells])
             seen.messages.append(f"{stem} = {', '.join(names)}")
     form = next(filter(by_plain.__contains__, SETS), None)
     if form and is_lists(columns[by_plain[form]]) and _TEXTS.isdisjoint(by_plain):

@@ -145,12 +145,12 @@ class Corpus:
             parts = [part for one, two in pairwise(places) if (part := text[one:two].strip())]
             pieces += parts
             rows += [row] * len(parts)
-        about = [name for name in ("document", "title") if name in self.names]
-        columns_cut = {"text": pieces, **{name: self.column(name).take(rows) for name in about}}
+        about: list[str] = [name for name in ("document", "title") if name in self.names]
+        columns_of = {name: self.column(name).take(rows) for name in about}
         line = f"{len(self):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
         return replace(
             self,
-            table=text_table(columns_cut),
+            table=text_table({"text": pieces, **columns_of}),
             documents=None if self.documents is None else self.documents[rows],
             report=replace(self.report, messages=(*self.report.messages, line)),
         )

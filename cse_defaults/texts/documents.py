@@ -84,7 +84,7 @@ def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
     read: list[Document] = []
     for path in paths:
         try:
-            read.append(read_document(path, str(path)))
+            read.append(read_document(path))
         except CseError as error:
             wrong[path] = error
     if wrong and not read:
@@ -143,14 +143,15 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
     return sorted(paths), others, wrong
 
 
-def read_document(path: Path, name: str) -> Document:
+def read_document(path: Path) -> Document:
     """Return a document, its text in passages of about ``PASSAGE`` words.
 
-    The file's ending says how it is read; ``name`` is what messages call it.
+    The file's ending says how it is read.
     """
-    if has_lone_surrogate(str(path)):
+    name = str(path)
+    if has_lone_surrogate(name):
         raise CseError("its name is not UTF-8", where=visible(name), hint="rename it")
-    text, title = "\n".join(file_lines(name, path)), ""
+    text, title = "\n".join(file_lines(name)), ""
     kind = path.suffix.lower()
     if kind in (".md", ".markdown"):
         from markdown_it import MarkdownIt

@@ -47,13 +47,10 @@ def read_error(name: str, error: Exception) -> CseError:
 
 
 @contextmanager
-def open_bytes(name: str, path: Path | None = None) -> Iterator[IO[bytes]]:
-    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``.
-
-    ``name`` is what messages call it, ``path`` where it is, if that is another.
-    """
+def open_bytes(name: str) -> Iterator[IO[bytes]]:
+    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``."""
     try:
-        with open(path or Path(name).expanduser(), "rb") as raw:
+        with open(Path(name).expanduser(), "rb") as raw:
             magic = raw.read(4)
             raw.seek(0)
             if not magic:
@@ -73,9 +70,9 @@ def open_bytes(name: str, path: Path | None = None) -> Iterator[IO[bytes]]:
         raise CseError(what, where=name, hint=hint) from error
 
 
-def file_lines(name: str, path: Path | None = None, longest: int = _MAX_LINE) -> Iterator[str]:
+def file_lines(name: str, longest: int = _MAX_LINE) -> Iterator[str]:
     """Yield the lines of a UTF-8 file as ``text_lines`` does, and raise what that raises."""
-    with open_bytes(name, path) as source:
+    with open_bytes(name) as source:
         yield from text_lines(source, name, longest)
 
 
@@ -115,18 +112,7 @@ def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterat
         text.detach()
 
 
-class _File:
-    """A file on disk.
-
-    Attributes:
-        seen: What is noticed while it is read.
-    """
-
-    def __init__(self) -> None:
-        self.seen = Seen()
-
-
-class Lines(_File):
+class Lines:
     """Texts of a txt file, one a line."""
 
     def __init__(self) -> None:
@@ -143,8 +129,11 @@ class Lines(_File):
             yield text_table({"text": batch})
 
 
-class Separated(_File):
+class Separated:
     """Fields of a csv file, or a tsv file, under the names of its first line."""
+
+    def __init__(self) -> None:
+        self.seen = Seen(from_header=True)
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the place and the fields by column of each record of a tsv or csv file.
@@ -152,7 +141,6 @@ class Separated(_File):
         Fields of a csv file may stand in quotes; those of a tsv file are taken as they are, unless
         ``quotes=yes`` stands behind its name. An empty line is a row of a single column alone.
         """
-        self.seen.from_header = True
         csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
         tabs = unpacked(name).endswith(".tsv")
         quotes = wanted.options.get("quotes", "no" if tabs else "yes")
@@ -202,7 +190,7 @@ def _header(fields: list[str], where: str, tabs: bool) -> list[str]:
     return names
 
 
-class Json(_File):
+class Json:
     """Objects of a jsonl file, one a line, or those of one array."""
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Any]]:
@@ -230,7 +218,7 @@ def _parsed(text: str, where: str) -> Any:
         raise CseError(what, where=where, value=text[:40], hint=_AS_OBJECTS) from error
 
 
-class Arrow(_File):
+class Arrow:
     """Columns of a parquet or arrow file."""
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -61,7 +61,6 @@ class HubRows(Arrow):
     """The rows of a data set of the hub, a source."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._resolved = HubName("")
 
     def tables(self, name: str, wanted: Wanted) -> Iterator[pa.Table]:

@@ -225,8 +225,7 @@ def _read(
     mapping = {} if seen.unnamed else asked
     columns = match_columns(raw.column_names, mapping, where, seen, views, kind)
     roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
-    lists = {old: "lists" for name, old in columns.items() if name not in roles}
-    lists = {old: what for old, what in lists.items() if kind(old) == what}
+    lists = {old: "lists" for n, old in columns.items() if n not in roles and kind(old) == "lists"}
     for name, what in {**seen.left_out, **lists}.items():
         seen.messages.append(f"column {name} is ignored: it holds {what}")
     table = {name: raw.column(old) for name, old in columns.items() if old not in lists}
@@ -244,8 +243,8 @@ def _read(
     for name in options.columns.keys() - asked.keys():
         columns[name] = SOURCE
         table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
-    texts = () if source.place.spec.is_dataset else table.keys() & columns.keys()
-    texts = [n for n in texts if columns[n] != SOURCE and kind(columns[n]) in ("texts", "lists")]
+    names = () if source.place.spec.is_dataset else tuple(table)
+    texts = (n for n in names if columns[n] != SOURCE and kind(columns[n]) in ("texts", "lists"))
     return SourceTable(source, pa.table(table), columns, tuple(texts))
 
 

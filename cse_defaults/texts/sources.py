@@ -15,7 +15,7 @@ from cse_core.files import cache_folder
 from cse_core.loading import load_factory
 from cse_core.registry.names import Place, ending_of, source_of
 from cse_core.registry.registry import Registered, Registry
-from cse_core.texts import Source, Wanted
+from cse_core.texts import Wanted
 from cse_defaults.texts.files import read_error
 from cse_defaults.texts.plugin import cse_sources
 from cse_defaults.texts.tables import (
@@ -47,9 +47,6 @@ class TextSource:
         reader: The source itself.
         seen: What was noticed in reading it.
     """
-
-    reader: Source
-    seen: Seen
 
     def __init__(self, name: str, place: Place) -> None:
         self.name, self.place = name, place
@@ -85,6 +82,7 @@ class TextSource:
     def read(self, wanted: Wanted) -> Iterator[pa.Table]:
         """Yield its rows as tables of trimmed texts."""
         name, reader, rows = self.place.name, self.reader, 0
+        texts: Iterator[pa.Table]
         if tables := getattr(reader, "tables", None):
             texts = (arrow_text(table, self.seen) for table in tables(name, wanted))
         else:

@@ -201,7 +201,7 @@ def _cell(name: str, value: object, seen: Seen) -> TextCell:
         return str(value).lower() if isinstance(value, bool) else str(value)
     cells = value.get("text") if isinstance(value, dict) else value
     items = cells if isinstance(cells, list) else [cells]
-    texts = [item.get("text") if isinstance(item, dict) else item for item in items]
+    texts: list[Any] = [i.get("text") if isinstance(i, dict) else i for i in items]
     if all(isinstance(text, str) for text in texts):
         return [text.strip() for text in texts]
     seen.left_out[name] = "lists" if isinstance(value, list) else "objects"

@@ -144,12 +144,11 @@ def training_corpus(composition: Composition, registry: Registry, read: TextRead
     """Read the rows that a composition trains on, numbered as its parts saw them."""
     needed, tokens = composition.needed_columns, composition.data.split_tokens
     data = composition.read or read(composition.data)
-    whole: Any = data.corpus(needed)
-    if tokens is not None:
-        tokenizer = Models(registry).tokenizer(composition.model.name)
-        whole = whole.pieces(tokenizer, tokens, needed.required)
-    corpus: Corpus = whole
-    return corpus
+    corpus: Corpus = data.corpus(needed)
+    if tokens is None:
+        return corpus
+    tokenizer = Models(registry).tokenizer(composition.model.name)
+    return corpus.pieces(tokenizer, tokens, needed.required)
 
 
 def report_prepared(prepared: Prepared) -> None:
