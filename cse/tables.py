@@ -59,9 +59,9 @@ def read_table(
 ) -> tuple[list[str], Iterator[Row]]:
     """Read a table of any source row by row, values as they are.
 
-    A tsv file has one tab between fields, and quotes where all its texts stand in some; a csv file
-    has ordinary quoting; a jsonl file has one object a line, and the keys of its first object are
-    its columns. Each may be compressed; text is UTF-8, with or without a byte-order mark. Other
+    A tsv file has one tab between fields, and quotes if ``?quotes=yes`` is behind its name; a csv
+    file has ordinary quoting; a jsonl file has one object a line, and the keys of its first object
+    are its columns. Each may be compressed; text is UTF-8, with or without a byte-order mark. Other
     files are read by the sources of ``registry``, by default of the installed plugins.
 
     Returns:
@@ -85,12 +85,13 @@ def read_table(
     if tables := getattr(reader, "tables", None):
         columns: list[str] = next(tables(at, wanted)).column_names
         return columns, ((place, dict(row)) for place, row in reader.rows(at, wanted))
-    rows = iter(reader.rows(at, wanted))
+    every = ((place, as_object(place, row)) for place, row in reader.rows(at, wanted))
+    fields = source.seen  # of a csv or tsv file, once a row is read
+    rows = (row for row in every if not fields.from_header or any(map(str.strip, row[1].values())))
     first = next(rows, None)
     if first is None:
         raise CseError("the file contains only blank lines or a header", where=name)
-    every = ((place, as_object(place, row)) for place, row in chain([first], rows))
-    return list(as_object(*first)), every
+    return list(first[1]), chain([first], rows)
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
@@ -99,7 +100,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Raises:
         CseError: If it is missing, empty, damaged, not UTF-8, or holds NUL bytes.
     """
-    return file_lines(os.fspath(path), Path(path))
+    return file_lines(os.fspath(path))
 
 
 def article_text(row: Mapping[str, Any], place: str) -> str | None:

@@ -245,6 +245,13 @@ class Corpus(Protocol):
             CseError: If it is missing.
         """
 
+    def pieces(self, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()) -> Corpus:
+        """Cut the texts into pieces of at most ``tokens`` tokens.
+
+        Raises:
+            CseError: If the run encodes further ``columns``: only texts are cut.
+        """
+
     def values(self, name: str, kind: ColumnType) -> NDArray[Any]:
         """Read a column as ``[rows]`` numbers: float64, or int64 of integers and labels.
 
@@ -297,15 +304,6 @@ class Data(Protocol):
 
         Raises:
             CseError: If a column is missing, or no row is complete.
-        """
-
-    def pieces(
-        self, corpus: Any, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
-    ) -> Corpus:
-        """Cut the texts of a corpus, which this made, into pieces of at most ``tokens`` tokens.
-
-        Raises:
-            CseError: If the run encodes further ``columns``: only texts are cut.
         """
 
 

@@ -32,7 +32,7 @@ class DataOptions(Options):
     """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
     row's file in data.path, from 0."""
     limit: int | None = Field(default=None, ge=1)
-    """Use only the first N rows."""
+    """Use only the first N rows, blank ones counted."""
     held_out: int = Field(default=0, ge=0)
     """Keep N documents (texts, where there are no documents), at most a fifth, out of training for
     dev sets that suites make of them."""
@@ -72,14 +72,12 @@ class Wanted:
     Attributes:
         limit: Rows that are taken at most; None for all.
         unit: What a row of a document is.
-        exact: Whether blank rows count: then row N is line N of a file.
         split: ``train``, ``dev`` or ``test``, of a source with splits whose name says none.
         options: What stands behind ``?`` in the name: ``{"table": "notes"}``.
     """
 
     limit: int | None = None
     unit: Unit = "sentence"
-    exact: bool = False
     split: Literal["train", "dev", "test"] = "train"
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -90,13 +88,11 @@ class Source(Protocol):
     It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
     ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs
     of a data set in a package (sentence1, sentence2, score, subset); ``title(name) -> str``, what
-    a dev set of the rows that were read is called; ``commit(name) -> str``, their version; and
-    ``fingerprint(name) -> str`` of a file, which is read once where it is large, and then kept in
-    the cache.
+    a dev set of the rows that were read is called; and ``commit(name) -> str``, their version.
     """
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:
-        """Yield the rows in their order, each behind its place for errors: ``a.xlsx, row 2``.
+        """Yield the rows in their order, blank ones too, each behind its place: ``a.xlsx, row 2``.
 
         The caller stops at ``wanted.limit``. The file of a name with an ending is there.
 

@@ -85,7 +85,7 @@ def rows_of(
     from cse_defaults.texts import read_data
 
     options = DataOptions(path=(file,), columns=columns or {})
-    data = read_data(options, registry, exact=True)
+    data = read_data(options, registry)
     for message in data.messages:
         echo_err(message)
     table = data.sources[0].table
@@ -118,7 +118,7 @@ def read_places(
     for file in files:
         folder = Path(file).expanduser()
         if folder.is_file() and folder.suffix.lower() in MARKED:
-            for number, text in enumerate(read_document(folder, file).passages, 1):
+            for number, text in enumerate(read_document(folder).passages, 1):
                 add(text, file, number)
             continue
         if not folder.is_dir() or is_saved(folder) or file in registry.datasets():

@@ -6,14 +6,13 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cse_core.errors import CseError
 from cse_core.hookspecs import CORE_VIEWS
 from cse_core.records import ColumnType, ViewSpec
-from cse_defaults.texts.tables import NUMBER, Seen, TextCell, text_array
+from cse_defaults.texts.tables import NUMBER, Seen, is_lists, text_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,18 +32,19 @@ PARTNERS: dict[str, list[str]] = _FILE["partners"]
 """What is the positive beside one name of the text, where neither label nor score stands there."""
 SETS: dict[str, str] = _FILE["sets"]
 """Columns that hold lists of a text, its positive, and then more of what stands here."""
-ColumnKind = Literal["text", "word", "lists", "number", "label", "id"]
+ColumnKind = Literal["texts", "words", "lists", "numbers", "labels", "ids"]
 """What the values of a column look like; some texts at least are of more than a word."""
-_NOUNS = {"lists": " (lists)", "number": " (numbers)", "label": " (labels)", "id": " (ids)"}
-_TEXT_KINDS: tuple[ColumnKind, ...] = ("text", "word", "lists")
 _PARTNERS = {plain(name): others for name, others in PARTNERS.items()}
 _TEXTS = {*map(plain, KNOWN_COLUMNS["text"])}
 _GRADES = [*map(plain, (*KNOWN_COLUMNS["label"], *KNOWN_COLUMNS["score"]))]
-_DIGITS = "0123456789"
+_AMBIGUOUS = {plain(name) for name in (*KNOWN_COLUMNS["positive"], *sum(PARTNERS.values(), []))}
+_AMBIGUOUS &= {*_GRADES, *map(plain, KNOWN_COLUMNS["document"])}
+"""Names of texts of a pair that are those of labels or document numbers too: cells tell."""
+_TEXTUAL = ("texts", "words")
 _MANY = 10
 """Values from which on some that recur are labels."""
 _WORDS = 5
-"""Words of a label, on average, less than; a query that recurs is a text."""
+"""Words of a label, on average, less than."""
 _ONE_A_ROW = "write one text per row"
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
 _UNSPACED = re.compile(
@@ -58,105 +58,14 @@ _UNSPACED = re.compile(
 def kind_of(values: Sequence[str]) -> ColumnKind:
     """Guess the kind of values: labels recur, ids are single words with more than letters."""
     if values and all(map(NUMBER.fullmatch, values)):
-        return "number"
+        return "numbers"
     distinct, many = len(set(values)), len(values) >= _MANY
     if 10 * sum(" " in value for value in values) > len(values) or lacks_word_spaces(values):
         short = sum(value.count(" ") for value in values) < _WORDS * len(values)
-        return "label" if many and short and distinct * 10 <= len(values) else "text"
+        return "labels" if many and short and distinct * 10 <= len(values) else "texts"
     if many and distinct * 2 <= len(values):
-        return "label"
-    return "word" if 2 * sum(map(str.isalpha, values)) >= len(values) else "id"
-
-
-@dataclass
-class _Matching:
-    """The columns of a file and those of the core that they were matched with so far.
-
-    Attributes:
-        names: The columns of the file.
-        asked: ``data.columns``.
-        columns: Name of the core -> name in the file.
-        guessed: Those that nobody named.
-    """
-
-    names: Sequence[str]
-    asked: Mapping[str, str]
-    views: Sequence[ViewSpec]
-    kind: Callable[[str], ColumnKind]
-    seen: Seen
-    columns: dict[str, str] = field(default_factory=dict)
-    guessed: dict[str, str] = field(default_factory=dict)
-
-    def called(self, known: Sequence[str], *kinds: ColumnKind) -> list[str]:
-        """List the free columns with one of these names, of these kinds if any are given."""
-        by_plain = {plain(name): name for name in reversed(self.names)}
-        names = [by_plain[name] for name in map(plain, known) if name in by_plain]
-        free = [name for name in names if name not in self.columns.values()]
-        return [name for name in free if not kinds or self.kind(name) in kinds]
-
-    def partners(self, text: str) -> list[str]:
-        """List the columns that may be the positive beside one of this name."""
-        return self.called(_PARTNERS.get(plain(text), ()), *_TEXT_KINDS)
-
-
-Rule = Callable[[_Matching], Iterator[tuple[str, Sequence[str]]]]
-"""Yields columns of the core, and those of the file that may be it, the best first."""
-
-
-def _same_names(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    for name in ("text", *(view.column for view in match.views)):
-        if name in match.names and (name != "text" or match.kind(name) != "lists"):
-            yield name, [name]
-
-
-def _usual_text(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    texts = match.called(KNOWN_COLUMNS["text"], "text", "word")
-    texts.sort(key=lambda name: plain(name) != "text" and not match.partners(name))
-    yield "text", texts
-
-
-def _usual_pairs(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    for target in () if match.asked else ("positive", "negative"):
-        yield target, match.called(KNOWN_COLUMNS[target], *_TEXT_KINDS)
-
-
-def _grades(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    for target in ("label", "score"):
-        yield target, match.called(KNOWN_COLUMNS[target])
-
-
-def _partner(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    if match.asked or "positive" in match.columns:
-        return
-    beside = match.partners(match.columns.get("text", ""))
-    graded = [match.columns[name] for name in ("label", "score") if name in match.columns]
-    if beside and graded and "negative" not in match.columns:
-        match.seen.messages.append(
-            f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
-            f"(otherwise: --set data.columns.positive={beside[0]})"
-        )
-    else:
-        yield "positive", beside
-
-
-def _found_by_views(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    lowered = {name.strip().lower(): name for name in reversed(match.names)}
-    text = match.columns.get("text", "").strip().lower()
-    for view in match.views if not match.asked and "text" in match.guessed else ():
-        name = None if view.find is None else view.find(list(lowered), text)
-        yield view.column, [] if name is None else [lowered[name]]
-
-
-def _about_documents(match: _Matching) -> Iterator[tuple[str, Sequence[str]]]:
-    for target in ("document", "title"):
-        names = match.called(KNOWN_COLUMNS[target])
-        yield target, [name for name in names if match.kind(name) != "lists"]
-
-
-RULES: tuple[Rule, ...] = (
-    _usual_text, _usual_pairs, _grades, _partner, _found_by_views, _about_documents,
-)  # fmt: skip
-"""How columns that nobody named are found; the first rule that takes one wins."""
+        return "labels"
+    return "words" if 2 * sum(map(str.isalpha, values)) >= len(values) else "ids"
 
 
 def match_columns(
@@ -165,46 +74,85 @@ def match_columns(
     where: str,
     seen: Seen,
     views: Sequence[ViewSpec] = CORE_VIEWS,
-    kind: Callable[[str], ColumnKind] = lambda name: "text",
+    kind: Callable[[str], ColumnKind] = lambda name: "texts",
 ) -> dict[str, str]:
     """Find the core's columns among those of a file.
 
-    A column named in ``data.columns`` comes first, and must be there; then a column of the very
-    name, then those of ``RULES``, whose values must not look like something else. A column
-    ``text`` must be found.
+    A column named in ``data.columns`` comes first, and must be there; then those of ``rules``, by
+    their names, whatever they hold. The only column of a file is the text if it looks like texts.
+    A column ``text`` must be found; lists are none, nor are numbers or ids of another name.
 
     ``asked`` is ``data.columns``, ``kind`` tells what a column holds. Returned is the name of the
     core -> name in the file, the core's own first; a column that the core has no name for keeps
     its own.
     """
-    match = _Matching(names, asked, views, kind, seen)
-    columns, guessed = match.columns, match.guessed
+    columns: dict[str, str] = {}
     for target, source in asked.items():
         if source not in names and target not in names:
             what = f"no column {source}, which data.columns.{target} names"
             raise CseError(what, where=where, hint=f"its columns: {listed(names)}")
         columns[target] = source if source in names else target
-        if target == "text" and kind(columns[target]) == "lists":
-            what = f"column {columns[target]} holds lists, not texts"
-            raise CseError(what, where=where, hint=_ONE_A_ROW)
-    for target, (name,) in _same_names(match):
-        columns.setdefault(target, name)
-    for rule in RULES:
-        for target, candidates in rule(match):
-            if candidates and target not in columns:
-                columns[target] = guessed[target] = candidates[0]
+    by_plain = {plain(name): name for name in reversed(names)}
+
+    def called(known: Iterable[str]) -> list[str]:
+        matches = [by_plain[name] for name in map(plain, known) if name in by_plain]
+        return [name for name in matches if name not in columns.values()]
+
+    def paired(known: Iterable[str]) -> list[str]:
+        texts = (*_TEXTUAL, "lists")
+        return [n for n in called(known) if plain(n) not in _AMBIGUOUS or kind(n) in texts]
+
+    def partners(text: str) -> list[str]:
+        return paired(_PARTNERS.get(plain(text), ()))
+
+    def rules() -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield columns of the core, and those of the file that may be it, the best first."""
+        for name in ("text", *(view.column for view in views)):
+            yield name, [name] * (name in names)
+        texts = called(KNOWN_COLUMNS["text"])
+        yield "text", sorted(texts, key=lambda name: plain(name) != "text" and not partners(name))
+        text = columns.get("text", "").strip()
+        for target in ("positive", "negative") if not asked else ():
+            yield target, paired(KNOWN_COLUMNS[target])
+        for target in ("label", "score"):
+            yield target, called(KNOWN_COLUMNS[target])
+        if not asked and "positive" not in columns:
+            beside = partners(text)
+            graded = [columns[name] for name in ("label", "score") if name in columns]
+            if beside and graded and "negative" not in columns:
+                seen.messages.append(
+                    f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
+                    f"(otherwise: --set data.columns.positive={beside[0]})"
+                )
+            else:
+                yield "positive", beside
+        lowered = {name.strip().lower(): name for name in reversed(names)}
+        for view in views if not asked else ():
+            if view.find and (column := view.find([*lowered], text.lower())):
+                yield view.column, [lowered[column]]
+        for target in ("document", "title"):
+            yield target, called(KNOWN_COLUMNS[target])
+
+    for target, candidates in rules():  # which look at what is matched so far
+        if candidates and target not in columns:
+            columns[target] = candidates[0]
+    if text := columns.get("text"):
+        named = text in ("text", asked.get("text"))
+        if kind(text) in (("lists",) if named else ("lists", "numbers", "ids")):
+            del columns["text"]
     if "text" not in columns and len(names) == 1:
         name = names[0]
         if seen.from_header and not _HEADER.fullmatch(name):
             what = "the first line is not a header with a column text"
             hint = "add a header line, or name the file .txt: one text per line"
             raise CseError(what, where=where, value=name[:60], hint=hint)
-        if kind(name) in ("text", "word") and not seen.left_out:
-            columns["text"] = guessed["text"] = name
-    if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items() if to != name):
+        if kind(name) in _TEXTUAL and not seen.left_out:
+            columns["text"] = name
+    guessed = {to: name for to, name in columns.items() if to not in (*asked, name)}
+    if shown := ", ".join(f"{to} = {name}" for to, name in guessed.items()):
         seen.messages.append(f"{shown} (to change it: --set data.columns.text=NAME)")
     if "text" not in columns:
-        items = [f"{name}{_NOUNS.get(kind(name), '')}" for name in names]
+        items = [f"{n} ({kind(n)})" if kind(n) not in _TEXTUAL else n for n in names]
         items += [f"{name} ({what})" for name, what in seen.left_out.items()]
         other = any(kind(name) != "lists" for name in names)
         do = "say which one holds the texts: --set data.columns.text=NAME" if other else _ONE_A_ROW
@@ -236,27 +184,28 @@ def ordered(sources: Mapping[str, str], views: Sequence[ViewSpec] = CORE_VIEWS) 
     return {name: sources[name] for name in (*first, *(n for n in sources if n not in first))}
 
 
-def gathered(
-    table: pa.Table, where: str, seen: Seen, kind: Callable[[pa.ChunkedArray], ColumnKind]
-) -> pa.Table:
+def gathered(table: pa.Table, where: str, seen: Seen) -> pa.Table:
     """Return a table whose numbered columns are one of lists, and whose sets are columns.
 
-    ``negative_1`` and ``negative_2`` become ``negative``, numbers by ``kind`` left out; ``texts``
-    a text, its positive and negatives, ``set`` a text and its positives. Sets whose texts are
-    graded are refused: none is known to be a positive.
+    ``negative_1`` and ``negative_2`` become ``negative``; ``texts`` a text, its positive and
+    negatives, ``set`` a text and its positives. Sets whose texts are graded are refused: none is
+    known to be a positive.
     """
-    by_plain = {plain(name): name for name in table.column_names}
-    made: dict[str, Sequence[TextCell]] = {}
-    parts: dict[str, list[str]] = {}
-    for target in ("positive", "negative"):
-        for stem in map(plain, KNOWN_COLUMNS[target]):
-            names = [name for key, name in by_plain.items() if key.rstrip(_DIGITS) == stem]
-            names = [n for n in names if kind(table.column(n)) not in ("number", "lists")]
-            if names[1:] or (names and stem not in by_plain):
-                rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
-                made[stem], parts[stem] = [list(filter(None, row)) for row in rows], names
-    name = next((by_plain[form] for form in SETS if form in by_plain), "")
-    if name and is_lists(table.column(name)) and not by_plain.keys() & _TEXTS:
+    import pyarrow as pa
+
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    by_plain = {plain(name): name for name in columns}
+    for stem in map(plain, (*KNOWN_COLUMNS["positive"], *KNOWN_COLUMNS["negative"])):
+        numbered = re.compile(rf"{stem}\d{{0,2}}")  # more digits are a year
+        names = [name for key, name in by_plain.items() if numbered.fullmatch(key)]
+        names = [name for name in names if not is_lists(columns[name])]
+        if names[1:] or (names and stem not in by_plain):
+            cells = zip(*(columns.pop(name).to_pylist() for name in names), strict=True)
+            columns[stem] = text_array([[*filter(None, row)] for row in cells])
+            seen.messages.append(f"{stem} = {', '.join(names)}")
+    form = next(filter(by_plain.__contains__, SETS), None)
+    if form and is_lists(columns[by_plain[form]]) and _TEXTS.isdisjoint(by_plain):
+        name = by_plain[form]
         if graded := [by_plain[key] for key in _GRADES if key in by_plain]:
             raise CseError(
                 f"column {name} holds lists of texts that {graded[0]} grades, so which are "
@@ -265,26 +214,15 @@ def gathered(
                 hint="write the pairs to train on as columns text and positive; graded pairs "
                 "are for --dev, as sentence1, sentence2 and score",
             )
-        rows, cut = table.column(name).to_pylist(), 2 if SETS[plain(name)] == "negative" else None
-        for target, first, end in (("text", 0, 1), ("positive", 1, cut), ("negative", cut, None)):
-            cells = [(row or [])[first:end] for row in rows]
-            if first is not None and any(cells):
-                made[target] = [*map("".join, cells)] if target == "text" else cells
-                parts[target] = [name]
-    for target, names in parts.items():
-        seen.messages.append(f"{target} = {', '.join(names)}")
-    used = {name for names in parts.values() for name in names}
-    table = table.select([name for name in table.column_names if name not in used])
-    for target, column in made.items():
-        table = table.append_column(target, [text_array(column)])
-    return table
-
-
-def is_lists(column: pa.ChunkedArray) -> bool:
-    """Tell whether a column holds lists of texts."""
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_list(column.type))
+        rows = [row or [] for row in columns.pop(name).to_pylist()]
+        cut = 2 if SETS[form] == "negative" else None
+        columns["text"] = text_array(["".join(row[:1]) for row in rows])
+        columns["positive"] = text_array([row[1:cut] for row in rows])
+        seen.messages.append(f"text, positive = {name}")
+        if cut and any(negatives := [row[cut:] for row in rows]):
+            columns["negative"] = text_array(negatives)
+            seen.messages.append(f"negative = {name}")
+    return pa.table(columns)
 
 
 def read_values(

@@ -6,21 +6,22 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
 from cse_core.texts import LoadReport
-from cse_defaults.texts.tables import filtered, numbers_of, text_table
+from cse_defaults.texts.tables import batched, filtered, text_table
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from cse_core.protocols import Tokenizer
+
 _ROWS = 10_000
-_SHARED = 500_000
-"""Texts with a copy that are compared at once, about."""
 _FEW = 20
 """Rows are few where a column has more than so many times as many."""
 
@@ -34,33 +35,24 @@ class TextColumn(Sequence[str]):
     def __len__(self) -> int:
         return len(self._texts)
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
+    def __getitem__(self, index: Any) -> Any:
+        """Return the text of a row, or those of a slice as a list."""
         if isinstance(index, slice):
-            values: list[str] = self._texts[index].to_pylist()
-            return values
-        text: str = self._texts[int(index)].as_py()
-        return text
+            return self._texts[index].to_pylist()
+        return self._texts[int(index)].as_py()
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _ROWS):
             yield from self._texts.slice(start, _ROWS).to_pylist()
-
-    @property
-    def arrow(self) -> pa.ChunkedArray:
-        """Return the column itself."""
-        return self._texts
 
     def distinct(self) -> tuple[TextColumn, NDArray[np.int64]]:
         """List the different texts by first appearance, and ``[rows]`` which of them a row has."""
         import numpy as np
         import pyarrow as pa
 
+        # Arrow's own ways to numpy import pandas first: half a second.
         encoded = self._texts.dictionary_encode().unify_dictionaries()
-        which = [numbers_of(chunk.indices) for chunk in encoded.chunks]
+        which = [np.from_dlpack(chunk.indices) for chunk in encoded.chunks]
         texts = TextColumn(pa.chunked_array([encoded.chunk(0).dictionary]))
         return texts, np.concatenate(which, dtype=np.int64)
 
@@ -97,14 +89,6 @@ class Corpus:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[str]], *, name: str = "texts") -> Corpus:
         """Make a corpus of texts at hand, as many in each column; none in ``text`` is blank."""
-        lengths = {len(column) for column in columns.values()}
-        if "text" not in columns or lengths in ({0}, set()) or len(lengths) != 1:
-            what = "columns must have the same length and include text"
-            raise CseError(
-                what, where=name, value={column: len(texts) for column, texts in columns.items()}
-            )
-        if not all(text.strip() for text in columns["text"]):
-            raise CseError("a text is blank", where=name)
         table = text_table(columns)
         documents = document_numbers([table]) if "document" in columns else None
         return cls(table, documents, LoadReport((name,)))
@@ -137,24 +121,52 @@ class Corpus:
 
         return read_values(self.column(name), kind, column=name, where="data")
 
+    def pieces(self, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()) -> Corpus:
+        """Cut the texts into pieces, which keep their document and title.
+
+        A piece has so many tokens, special ones not counted; the last of a text has those left. A
+        cut may stand inside a word; the rest of the word is then read as a word of its own.
+
+        Raises:
+            CseError: If the run encodes further ``columns``, since only texts are cut.
+        """
+        if columns:
+            what = f"texts are split, but column {columns[0]}, which this run also encodes, is not"
+            hint = "--set data.split_tokens=none, or a recipe with one column"
+            raise CseError(what, where="data.split_tokens", value=tokens, hint=hint)
+        pieces: list[str] = []
+        rows: list[int] = []
+        cut = (
+            pair
+            for texts in batched(self.column("text"), None)
+            for pair in zip(texts, tokenizer.cuts(texts, tokens), strict=True)
+        )
+        for row, (text, places) in enumerate(cut):
+            parts = [part for one, two in pairwise(places) if (part := text[one:two].strip())]
+            pieces += parts
+            rows += [row] * len(parts)
+        about: list[str] = [name for name in ("document", "title") if name in self.names]
+        columns_of = {name: self.column(name).take(rows) for name in about}
+        line = f"{len(self):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
+        return replace(
+            self,
+            table=text_table({"text": pieces, **columns_of}),
+            documents=None if self.documents is None else self.documents[rows],
+            report=replace(self.report, messages=(*self.report.messages, line)),
+        )
+
     @cached_property
     def text_ids(self) -> NDArray[np.int64]:
-        """Return for each row the first row with the same text, [rows]."""
-        import numpy as np
-        import pyarrow as pa
+        """Return for each row the first row with the same text, [rows].
 
-        texts, first = self.column("text"), np.arange(len(self))
-        hashes = np.fromiter(map(hash, texts), np.int64, len(self))
-        ranked = np.sort(hashes)
-        twice = ranked[1:][ranked[1:] == ranked[:-1]]
-        parts = -(-len(twice) // _SHARED)  # a dictionary copies its texts
-        for part in range(parts):
-            chosen = twice[np.searchsorted(twice[:-1], hashes)] == hashes
-            chosen &= hashes % parts == part
-            codes = text_codes(texts.arrow.filter(pa.array(chosen)))
-            _, at, same = np.unique(codes, return_index=True, return_inverse=True)
-            first[chosen] = first[chosen][at][same]
-        return first
+        Texts are compared by hashes of 64 bits: of ten million, two different ones have the same
+        with a probability of three in a million.
+        """
+        import numpy as np
+
+        hashes = np.fromiter(map(hash, self.column("text")), np.int64, len(self))
+        _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+        return first[which]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -210,6 +222,7 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
 
     One id in two tables is two documents.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -218,15 +231,6 @@ def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:
         ids = table.column("document")
         named = pc.binary_join_element_wise(str(number), ids, " ")
         chunks += pc.if_else(pc.equal(ids, ""), None, named).chunks
-    numbers: NDArray[np.int64] = text_codes(pa.chunked_array(chunks, pa.string())).astype("int64")
-    return numbers
-
-
-def text_codes(column: pa.ChunkedArray) -> Any:
-    """Return a number for each value, equal for equal values, by first appearance; null is -1."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    encoded = column.dictionary_encode().unify_dictionaries()
-    chunks = [chunk.indices for chunk in encoded.chunks]
-    return pc.fill_null(pa.chunked_array(chunks, pa.int32()), -1).to_numpy()
+    encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode().unify_dictionaries()
+    codes = [pc.fill_null(chunk.indices, -1) for chunk in encoded.chunks]
+    return np.concatenate([np.from_dlpack(part) for part in codes], dtype=np.int64)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 
 from cse_core.errors import CseError, visible
@@ -83,12 +84,16 @@ def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
     read: list[Document] = []
     for path in paths:
         try:
-            read.append(read_document(path, str(path)))
+            read.append(read_document(path))
         except CseError as error:
             wrong[path] = error
-    if not read:
-        raise _left_out(wrong, folder, 0, name) if wrong else no_documents(name, others)
+    if wrong and not read:
+        raise _left_out(wrong, folder, 0, name)
     kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
+    if not read:
+        what = f"no document is in this folder{f' ({kinds})' if kinds else ''}"
+        hint = f"these are read: {', '.join(DOCUMENTS)}; name tables by their file"
+        raise CseError(what, where=name, hint=hint)
     notes = [f"{name}: files of other kinds are left out: {kinds}"] if others else []
     if wrong:
         notes.append(str(_left_out(wrong, folder, len(read), name)))
@@ -130,23 +135,23 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
         for path in (Path(place, name) for name in folders):
             if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
                 wrong[path] = CseError("a linked folder", where=str(path), hint="name it too")
-        for name in names:
-            path = Path(place, name)
-            if path.suffix.lower() in DOCUMENTS and not name.startswith("."):
+        for path in (Path(place, name) for name in names if not name.startswith(".")):
+            if path.suffix.lower() in DOCUMENTS:
                 paths.append(path)
-            elif not name.startswith("."):
+            else:
                 others[path.suffix.lower() or "without an ending"] += 1
     return sorted(paths), others, wrong
 
 
-def read_document(path: Path, name: str) -> Document:
+def read_document(path: Path) -> Document:
     """Return a document, its text in passages of about ``PASSAGE`` words.
 
-    The file's ending says how it is read; ``name`` is what messages call it.
+    The file's ending says how it is read.
     """
-    if has_lone_surrogate(str(path)):
+    name = str(path)
+    if has_lone_surrogate(name):
         raise CseError("its name is not UTF-8", where=visible(name), hint="rename it")
-    text, title = "\n".join(file_lines(name, path)), ""
+    text, title = "\n".join(file_lines(name)), ""
     kind = path.suffix.lower()
     if kind in (".md", ".markdown"):
         from markdown_it import MarkdownIt
@@ -230,38 +235,29 @@ def _joined(paragraphs: Iterator[str]) -> Iterator[str]:
     """Yield short paragraphs together, and long ones in pieces."""
     parts: list[str] = []
     size = 0.0
-    for paragraph in paragraphs:
-        for piece in _pieces(paragraph):
-            words = _size(piece)
-            if parts and size + words > PASSAGE:
-                yield " ".join(parts)
-                parts, size = [], 0.0
-            parts.append(piece)
-            size += words
+    for piece in chain.from_iterable(map(_pieces, paragraphs)):
+        words = _size(piece)
+        if parts and size + words > PASSAGE:
+            yield " ".join(parts)
+            parts, size = [], 0.0
+        parts.append(piece)
+        size += words
     if parts:
         yield " ".join(parts)
 
 
-def _pieces(paragraph: str) -> Iterator[str]:
-    count = -(-_size(paragraph) // PASSAGE)
+def _pieces(paragraph: str) -> list[str]:
+    """Divide a long paragraph."""
+    count = int(-(-_size(paragraph) // PASSAGE))
     if count <= 1:
-        yield paragraph
-        return
+        return [paragraph]
     spaced = not lacks_word_spaces([paragraph])
     words = paragraph.split() if spaced else list(paragraph)
-    length = int(-(-len(words) // count))
-    for start in range(0, len(words), length):
-        yield (" " if spaced else "").join(words[start : start + length]).strip()
+    length, between = -(-len(words) // count), " " if spaced else ""
+    starts = range(0, len(words), length)
+    return [between.join(words[start : start + length]).strip() for start in starts]
 
 
 def _size(text: str) -> float:
     """Estimate the number of words of a text."""
     return len(text) / _WRITTEN_TOGETHER if lacks_word_spaces([text]) else len(text.split())
-
-
-def no_documents(name: str, others: Counter[str]) -> CseError:
-    """Return the error of a folder without documents."""
-    counts = ", ".join(f"{count} {ending}" for ending, count in others.most_common(5))
-    what = f"no document is in this folder{f' ({counts})' if counts else ''}"
-    hint = f"these are read: {', '.join(DOCUMENTS)}; name tables by their file"
-    return CseError(what, where=name, hint=hint)

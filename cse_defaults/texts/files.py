@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
-from cse_core.files import file_sum
 from cse_core.registry.names import unpacked
 from cse_core.texts import Wanted
-from cse_defaults.texts.tables import NUMBER, ROWS, Seen, batched, text_table
+from cse_defaults.texts.tables import ROWS, Seen, batched, text_table
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
 _APART = re.compile(r"[\w.-]+(?: [\w.-]+)*(?:([;\t])[\w.-]+(?: [\w.-]+)*)+")
 _MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 _FIELD_LIMIT = 2**31 - 1
 _MAX_LINE = 2**28
-_LOOKED_AT = 1000
 _IN_QUOTES = 'a field with a comma, a quote or a line end stands in "…", a quote in it is doubled'
+_QUOTED = (
+    "fields stand in quotes, which belong to the texts: ?quotes=yes behind its name removes them"
+)
 _AS_OBJECTS = 'write one object per line: {"text": "…"}'
 
 if TYPE_CHECKING:
@@ -49,36 +47,32 @@ def read_error(name: str, error: Exception) -> CseError:
 
 
 @contextmanager
-def open_bytes(name: str, path: Path | None = None) -> Iterator[IO[bytes]]:
-    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``.
-
-    ``name`` is what messages call it, ``path`` where it is, if that is another.
-    """
+def open_bytes(name: str) -> Iterator[IO[bytes]]:
+    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``."""
     try:
-        with open(path or Path(name).expanduser(), "rb") as raw:
+        with open(Path(name).expanduser(), "rb") as raw:
             magic = raw.read(4)
             raw.seek(0)
             if not magic:
                 raise CseError("the file is empty", where=name, hint="name a file with texts")
-            if magic.startswith(_GZIP):
-                yield io.BufferedReader(gzip.GzipFile(fileobj=raw))
-            elif magic == _ZSTD:
+            packed = next((form for mark, form in _PACKED.items() if magic.startswith(mark)), None)
+            if packed is None:
+                yield raw
+            else:
                 import pyarrow as pa
 
-                yield io.BufferedReader(pa.CompressedInputStream(raw, "zstd"))
-            else:
-                yield raw
-    except (EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # which damages have not
+                yield io.BufferedReader(pa.CompressedInputStream(raw, packed))
+    except OSError as error:
+        if error.errno is not None:  # which damages have not
             raise read_error(name, error) from error
         what = f"the compressed file is cut short or damaged ({error})"
         hint = "copy or download it again"
         raise CseError(what, where=name, hint=hint) from error
 
 
-def file_lines(name: str, path: Path | None = None, longest: int = _MAX_LINE) -> Iterator[str]:
+def file_lines(name: str, longest: int = _MAX_LINE) -> Iterator[str]:
     """Yield the lines of a UTF-8 file as ``text_lines`` does, and raise what that raises."""
-    with open_bytes(name, path) as source:
+    with open_bytes(name) as source:
         yield from text_lines(source, name, longest)
 
 
@@ -118,131 +112,101 @@ def text_lines(source: IO[bytes], name: str, longest: int = _MAX_LINE) -> Iterat
         text.detach()
 
 
-class _File:
-    """A file on disk.
-
-    Attributes:
-        seen: What is noticed while it is read.
-    """
-
-    def __init__(self) -> None:
-        self.seen = Seen()
-
-    def fingerprint(self, name: str) -> str:
-        """Hash the file's content."""
-        return file_sum(Path(name).expanduser())
-
-
-class Lines(_File):
+class Lines:
     """Texts of a txt file, one a line."""
 
     def __init__(self) -> None:
         self.seen = Seen(unnamed=True)
 
-    def _lines(self, name: str, wanted: Wanted) -> Iterator[str]:
-        for line in file_lines(name):
-            if wanted.exact or line.strip():
-                yield line
-            else:
-                self.seen.blank += 1
-
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the lines that are not blank; all of an exact reading."""
-        for number, line in enumerate(self._lines(name, wanted), 1):
+        """Yield the lines."""
+        for number, line in enumerate(file_lines(name), 1):
             yield f"{name}, row {number}", {"text": line}
 
     def tables(self, name: str, wanted: Wanted) -> Iterator[pa.Table]:
         """Yield the same as tables, which takes half the time."""
-        for batch in batched(self._lines(name, wanted), wanted.limit):
+        for batch in batched(file_lines(name), wanted.limit):
             yield text_table({"text": batch})
 
 
-class Separated(_File):
+class Separated:
     """Fields of a csv file, or a tsv file, under the names of its first line."""
+
+    def __init__(self) -> None:
+        self.seen = Seen(from_header=True)
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the place and the fields by column of each record of a tsv or csv file.
 
-        Blank ones are passed over; an exact reading passes over blank lines beside several columns.
+        Fields of a csv file may stand in quotes; those of a tsv file are taken as they are, unless
+        ``quotes=yes`` stands behind its name. An empty line is a row of a single column alone.
         """
-        self.seen.from_header = True
         csv.field_size_limit(max(csv.field_size_limit(), _FIELD_LIMIT))
-        names: list[str] = []
         tabs = unpacked(name).endswith(".tsv")
-        quoted = not tabs or _is_quoted(name)
-        if tabs and quoted:
-            self.seen.messages.append("its fields stand in quotes, which are left out")
-        lines = (line + "\n" for line in file_lines(name))
+        quotes = wanted.options.get("quotes", "no" if tabs else "yes")
+        if quotes not in ("yes", "no"):
+            raise CseError("is neither yes nor no", where=name, value=quotes, hint="?quotes=yes")
         records = csv.reader(
-            lines,
+            (line + "\n" for line in file_lines(name)),
             delimiter="\t" if tabs else ",",
-            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+            quoting=csv.QUOTE_MINIMAL if quotes == "yes" else csv.QUOTE_NONE,
             strict=True,
         )
-        begin = 1
+        names: list[str] = []
+        begin, raw = 1, quotes == "no"
         try:
             for fields in records:
-                where, count = f"{name}, line {begin}", len(names)
-                begin = records.line_num + 1
-                if not any(map(str.strip, fields)):
-                    if wanted.exact and count and count in (1, len(fields)):
-                        yield where, dict.fromkeys(names, "")
-                    else:
-                        self.seen.blank += 1
-                elif not names:
-                    names = [field.strip() for field in fields]
-                    if not names[1:] and (apart := _APART.fullmatch(names[0])):
-                        hint = f"write them with {'tabs' if tabs else 'commas'}"
-                        hint = "name the file *.tsv" if apart[1] == "\t" else hint
-                        what = f"fields stand apart by {apart[1]!r}"
-                        raise CseError(what, where=where, hint=hint)
-                    twice = sorted({n for n in names if n and names.count(n) > 1})
-                    if twice:
-                        what = f"the header has the column {twice[0]!r} twice"
-                        hint = "the first line is the header: name each column once"
-                        raise CseError(what, where=where, hint=hint)
-                elif len(fields) != count:
-                    known = ", ".join(names)[:80]
-                    what = f"{len(fields)} fields where the header has {count} ({known})"
-                    hint = "separate fields by tabs; quotes have no meaning"
-                    raise CseError(what, where=where, hint=_IN_QUOTES if quoted else hint)
-                else:
+                where, begin = f"{name}, line {begin}", records.line_num + 1
+                filled, fields = any(map(str.strip, fields)), fields or [""]
+                if not names:
+                    names = _header(fields, where, tabs) if filled else []
+                elif len(fields) == len(names):
+                    if raw and any(field[:1] == field[-1:] == '"' for field in fields):
+                        self.seen.messages.append(_QUOTED)
+                    raw = False
                     yield where, {n: field for n, field in zip(names, fields, strict=True) if n}
+                elif filled:
+                    columns = ", ".join(names)[:80]
+                    what = f"{len(fields)} fields where the header has {len(names)} ({columns})"
+                    hint = "separate fields by tabs; quotes have no meaning"
+                    hint = _IN_QUOTES if quotes == "yes" else hint
+                    raise CseError(what, where=where, hint=hint)
         except csv.Error as error:
             where = f"{name}, line {begin}"
             raise CseError(f"broken csv: {error}", where=where, hint=_IN_QUOTES) from error
 
 
-def _is_quoted(name: str) -> bool:
-    """Tell whether fields of a tsv file are written with quotes, as its first lines show.
+def _header(fields: list[str], where: str, tabs: bool) -> list[str]:
+    """Read the names of the columns."""
+    names = [field.strip() for field in fields]
+    if not names[1:] and (apart := _APART.fullmatch(names[0])):
+        hint = f"write them with {'tabs' if tabs else 'commas'}"
+        hint = "name the file *.tsv" if apart[1] == "\t" else hint
+        raise CseError(f"fields stand apart by {apart[1]!r}", where=where, hint=hint)
+    if twice := next((name for name in names if name and names.count(name) > 1), None):
+        what = f"the header has the column {twice!r} twice"
+        hint = "the first line is the header: name each column once"
+        raise CseError(what, where=where, hint=hint)
+    return names
 
-    All that are no numbers stand in quotes, or one does and has doubled ones inside.
-    """
-    lines = islice(file_lines(name), 1, _LOOKED_AT)
-    fields = [field for line in lines for field in line.split("\t") if field.strip()]
-    texts = [field for field in fields if not NUMBER.fullmatch(field)]
-    within = [text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"']
-    doubled = any('""' in cell and '"' not in cell.replace('""', "") for cell in within)
-    return doubled or len(within) == len(texts) > 0
 
-
-class Json(_File):
+class Json:
     """Objects of a jsonl file, one a line, or those of one array."""
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Any]]:
         """Yield the value of each line that is not blank, or of each item of the array."""
-        longest = -1 if unpacked(name).endswith(".json") else _MAX_LINE
-        if longest < 0:
-            lines = (line.lstrip() for line in file_lines(name, longest=longest))
-            if next(filter(None, lines), "").startswith("["):
-                values = _parsed("\n".join(file_lines(name, longest=longest)), name)
-                yield from ((f"{name}, object {n}", value) for n, value in enumerate(values, 1))
+        if not unpacked(name).endswith(".json"):
+            lines = file_lines(name)
+        else:
+            text = "\n".join(file_lines(name, longest=-1))
+            if text.lstrip().startswith("["):
+                for number, value in enumerate(_parsed(text, name), 1):
+                    yield f"{name}, object {number}", value
                 return
-        for number, line in enumerate(file_lines(name, longest=longest), 1):
+            lines = iter(text.split("\n"))
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 yield (where := f"{name}, line {number}"), _parsed(line, where)
-            else:
-                self.seen.blank += 1
 
 
 def _parsed(text: str, where: str) -> Any:
@@ -254,7 +218,7 @@ def _parsed(text: str, where: str) -> Any:
         raise CseError(what, where=where, value=text[:40], hint=_AS_OBJECTS) from error
 
 
-class Arrow(_File):
+class Arrow:
     """Columns of a parquet or arrow file."""
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -268,8 +232,7 @@ class Arrow(_File):
 
         form = Path(unpacked(name)).suffix[1:]
         with open_bytes(name) as source:
-            plain = isinstance(getattr(source, "raw", None), io.FileIO)
-            data = source if plain else io.BytesIO(source.read())  # which is read here and there
+            data = source if source.seekable() else io.BytesIO(source.read())
             try:
                 schema, batches = _batches(data, form)
                 yield schema.empty_table()

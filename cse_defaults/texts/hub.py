@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cse_core.errors import CseError
 from cse_core.loading import is_hub_reachable
 from cse_core.registry.names import unpacked
 from cse_core.texts import Wanted
+from cse_defaults.texts.files import Arrow
 from cse_defaults.texts.plugin import ENDINGS
 from cse_defaults.texts.tables import ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEV = ("validation", "dev", "valid", "val")
 SPLITS = {"train": ("train",), "dev": DEV, "test": ("test",)}
@@ -53,27 +57,17 @@ def hub_name(name: str) -> HubName | None:
     return None if is_file or folder in (".", "..") else HubName.parse(name)
 
 
-class HubRows:
+class HubRows(Arrow):
     """The rows of a data set of the hub, a source."""
 
     def __init__(self) -> None:
         self._resolved = HubName("")
 
-    def _read(self, name: str, wanted: Wanted) -> Any:
-        parsed = HubName.parse(name)
-        if parsed is None:
-            raise CseError("is not a name of the hub", where=name, hint=f"write {_FORM}")
+    def tables(self, name: str, wanted: Wanted) -> Iterator[pa.Table]:
+        """Yield the rows of a split."""
+        parsed = cast(HubName, HubName.parse(name))  # or another source reads it
         rows, self._resolved = hub_rows(parsed, SPLITS[wanted.split])
-        return rows
-
-    def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the rows of a split, values as they are."""
-        for number, row in enumerate(self._read(name, wanted), 1):
-            yield f"{name}, row {number}", row
-
-    def tables(self, name: str, wanted: Wanted) -> Iterator[Any]:
-        """Yield the rows of a split as Arrow tables."""
-        yield from self._read(name, wanted).with_format("arrow").iter(batch_size=ROWS)
+        yield from rows.with_format("arrow").iter(batch_size=ROWS)
 
     def title(self, name: str) -> str:
         """Name a dev set of the rows that were read."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
@@ -16,7 +15,6 @@ from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,
     gathered,
-    is_lists,
     kind_of,
     listed,
     match_columns,
@@ -25,45 +23,40 @@ from cse_defaults.texts.columns import (
 )
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
-from cse_defaults.texts.tables import ROWS, changed, filtered, join_tables, numbers_of, text_table
+from cse_defaults.texts.tables import (
+    changed,
+    filtered,
+    is_lists,
+    join_tables,
+    text_array,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cse_core.protocols import Tokenizer
     from cse_core.registry.registry import Registry
 
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
-_AT_ONCE = 10_000
-"""Texts that are cut together."""
 _SAMPLE = 1000
 """Values of a column that tell what it holds."""
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """The rows of a source, and what the user asked for beside them.
+    """The rows of a source.
 
     Attributes:
-        name: The source as the user gave it, for messages.
+        source: Where they come from.
         table: Its rows, by the core's names: texts, trimmed, or lists of texts.
         columns: Name of the core -> name in the source, the core's own first.
         texts: Columns of a file that hold texts of more than a word.
-        blank: Lines without any text that were passed over.
-        commit: That of a data set of the hub, where it is known.
-        weight: How often an epoch takes its rows.
-        prompt: Text before its texts.
     """
 
-    name: str
+    source: TextSource
     table: pa.Table
     columns: Mapping[str, str]
     texts: tuple[str, ...]
-    blank: int
-    commit: str = ""
-    weight: float = 1.0
-    prompt: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,20 +64,16 @@ class Data:
     """What ``data.*`` names, read: every row and every column, whatever a run takes of them.
 
     Attributes:
-        sources: Each source of ``data.path`` with its rows.
+        options: The table ``data``.
+        sources: Each source of ``data.path`` that was read, with its rows.
         columns: The columns that some source has, ``text`` first.
         messages: What a user should know, a line each.
-        refuse: Whether rows that lack a text are refused; else they are dropped.
-        made_up: Names of the sources whose texts are made up.
-        held_out: Documents to keep out of training.
     """
 
+    options: DataOptions
     sources: list[SourceTable]
     columns: tuple[str, ...]
     messages: list[str]
-    refuse: bool
-    made_up: tuple[str, ...]
-    held_out: int = 0
     _made: list[tuple[NeededColumns, Corpus]] = field(default_factory=list, repr=False)
 
     @property
@@ -104,72 +93,41 @@ class Data:
         self._made.append((needed, self._corpus(needed)))
         return self._made[-1][1]
 
-    def pieces(
-        self, corpus: Corpus, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()
-    ) -> Corpus:
-        """Cut the texts of a corpus into pieces, which keep their document and title.
-
-        A piece has so many tokens, special ones not counted; the last of a text has those left. A
-        cut may stand inside a word; the rest of the word is then read as a word of its own.
-
-        Raises:
-            CseError: If the run encodes further ``columns``, since only texts are cut.
-        """
-        if columns:
-            what = f"texts are split, but column {columns[0]}, which this run also encodes, is not"
-            hint = "--set data.split_tokens=none, or a recipe with one column"
-            raise CseError(what, where="data.split_tokens", value=tokens, hint=hint)
-        pieces: list[str] = []
-        parents: list[int] = []
-        whole = corpus.column("text")
-        for start in range(0, len(whole), _AT_ONCE):
-            texts = whole[start : start + _AT_ONCE]
-            pairs = zip(texts, tokenizer.cuts(texts, tokens), strict=True)
-            for row, (text, cuts) in enumerate(pairs, start):
-                kept = [part for one, two in pairwise(cuts) if (part := text[one:two].strip())]
-                pieces += kept
-                parents += [row] * len(kept)
-        about = [name for name in ("document", "title") if name in corpus.names]
-        cut: dict[str, list[str]] = {"text": pieces}
-        cut |= {name: corpus.column(name).take(parents) for name in about}
-        said = f"{len(whole):,} texts cut into {len(pieces):,} of at most {tokens} tokens"
-        return Corpus(
-            text_table(cut),
-            None if corpus.documents is None else corpus.documents[parents],
-            replace(corpus.report, messages=(*corpus.report.messages, said)),
-            corpus.held_out,
-        )
-
     def _corpus(self, needed: NeededColumns) -> Corpus:
         import pyarrow as pa
 
-        messages = list(self.messages)
-        read = [_usable(source, needed, self.refuse, messages) for source in self.sources]
-        tables = []
-        for source, (table, _, _) in zip(self.sources, read, strict=True):
-            taken = _weighted(table, source.weight)
-            tables.append(_prompted(taken, source.prompt, ("text", *needed.encoded)))
-            if source.weight != 1:
-                rows = f"{len(table):,} rows, of which an epoch takes {len(taken):,}"
-                messages.append(f"{source.name}: {rows}")
-        known = {name for table in tables for name in table.column_names}
-        names = [name for name in self.columns if name in known]
-        blank = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
+        messages, tables, blank, incomplete = [*self.messages], [], 0, 0
+        for number, part in enumerate(self.sources):
+            name = part.source.name
+            table, empty, partial = _usable(part, needed, self.options.blank == "refuse", messages)
+            blank, incomplete = blank + empty, incomplete + partial
+            if self.options.weights and (weight := self.options.weights[number]) != 1:
+                rows, table = len(table), _weighted(table, weight)
+                line = f"{rows:,} rows, of which an epoch takes {len(table):,}"
+                messages.append(f"{name}: {line}")
+            if self.options.prompts and (prompt := self.options.prompts[number]):
+                table = _prompted(table, prompt, ("text", *needed.encoded))
+            tables.append(table)
+        present = {name for table in tables for name in table.column_names}
+        names = [name for name in self.columns if name in present]
+        fill = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
             has = table.column_names
             tables[number] = pa.table(
-                {n: table[n] if n in has else pa.repeat(blank[n], len(table)) for n in names}
+                {n: table[n] if n in has else pa.repeat(fill[n], len(table)) for n in names}
             )
+        sources = [part.source for part in self.sources]
         report = LoadReport(
-            tuple(source.name for source in self.sources),
-            sum(blank for _, blank, _ in read),
-            sum(incomplete for _, _, incomplete in read),
-            self.made_up,
-            tuple(messages),
-            {source.name: source.commit for source in self.sources if source.commit},
+            names=tuple(source.name for source in sources),
+            blank_dropped=blank,
+            incomplete_dropped=incomplete,
+            made_up=tuple(source.name for source in sources if source.place.spec.synthetic),
+            messages=tuple(messages),
+            commits={source.name: source.commit for source in sources if source.commit},
         )
         documents = document_numbers(tables) if "document" in names else None
-        return hold_out(Corpus(pa.concat_tables(tables), documents, report), self.held_out)
+        corpus = Corpus(pa.concat_tables(tables), documents, report)
+        return hold_out(corpus, self.options.held_out)
 
 
 def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
@@ -182,7 +140,7 @@ def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
             part = part.set_column(part.column_names.index(name), name, texts)
         return part
 
-    return changed(table, change) if prompt else table
+    return changed(table, change)
 
 
 def _weighted(table: pa.Table, weight: float) -> pa.Table:
@@ -190,8 +148,6 @@ def _weighted(table: pa.Table, weight: float) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    if weight == 1:
-        return table
     whole, part = divmod(weight, 1)
     extra = max(round(part * len(table)), int(not whole))
     some = np.zeros(len(table), bool)
@@ -206,58 +162,60 @@ def load_corpus(
     return read_data(options, registry).corpus(needed)
 
 
-def read_data(
-    options: DataOptions, registry: Registry | None = None, *, exact: bool = False
-) -> Data:
+def read_data(options: DataOptions, registry: Registry | None = None) -> Data:
     """Read all rows that ``data.path`` names, up to ``data.limit``.
 
-    Nothing is written, but for caches. ``registry`` has the sources and views; ``exact`` is that
-    of ``Wanted``.
+    Nothing is written, but for caches. ``registry`` has the sources and views.
     """
     if not options.path:
         raise CseError("no training texts", where="data.path", hint="name a file: --data FILE")
     views = CORE_VIEWS if registry is None else tuple(registry.views.values())
     twice = sorted({name for name in options.path if options.path.count(name) > 1})
     messages = [f"{name}: given twice, so its rows are used twice" for name in twice]
-    tables: list[SourceTable] = []
-    left, refuse = options.limit, options.blank == "refuse"
     sources = [find_source(name, registry) for name in options.path]
     for name, values in (("weights", options.weights), ("prompts", options.prompts)):
         if values and len(values) != len(sources):
             what = f"{len(values)} of {len(sources)} data sets have one"
             raise CseError(what, where=f"data.{name}", value=values, hint="name one for each")
+    parts: list[SourceTable] = []
+    left = options.limit
     for number, source in enumerate(sources):
         if left == 0:
             messages.append(f"{source.name}: not read, because data.limit is reached first")
             continue
-        wanted = Wanted(left, options.unit, exact or refuse, options=source.place.options)
-        table = _read(source, wanted, number, options, views)
-        tables.append(table)
+        parts.append(part := _read(source, left, number, options, views))
         messages += [f"{source.name}: {message}" for message in source.seen.messages]
-        left = None if left is None else left - len(table.table)
+        left = left and left - len(part.table)
     if left != 0:
-        check_named(options.columns, [table.columns for table in tables])
-    names = {name: name for table in tables for name in table.table.column_names}
-    made_up = tuple(source.name for source in sources if source.place.spec.synthetic)
-    columns = tuple(ordered(names, views))
-    return Data(tables, columns, messages, refuse, made_up, options.held_out)
+        check_named(options.columns, [part.columns for part in parts])
+    names = {name: name for part in parts for name in part.table.column_names}
+    return Data(options, parts, tuple(ordered(names, views)), messages)
 
 
 def _read(
-    source: TextSource, wanted: Wanted, number: int, options: DataOptions, views: Sequence[ViewSpec]
+    source: TextSource,
+    limit: int | None,
+    number: int,
+    options: DataOptions,
+    views: Sequence[ViewSpec],
 ) -> SourceTable:
     """Read the rows of a source, and find out which columns they have by the core's names."""
     import pyarrow as pa
 
     where = source.name
-    raw = join_tables(list(source.tables(wanted)))
+    wanted = Wanted(limit, options.unit, options=source.place.options)
+    raw = join_tables(source.tables(wanted))
     seen = source.seen
     raw = raw.select([name for name in raw.column_names if name not in seen.left_out])
-    raw = gathered(raw, where, seen, _kind)
+    raw = gathered(raw, where, seen)
 
     @cache
     def kind(name: str) -> ColumnKind:
-        return _kind(raw.column(name))
+        """Guess it from values that are not blank, spread evenly over the column."""
+        column = raw.column(name)
+        rows = range(0, len(column), max(1, len(column) // _SAMPLE))
+        lists = is_lists(column)
+        return "lists" if lists else kind_of([*filter(None, (column[row].as_py() for row in rows))])
 
     none = "contains no text, only blank lines or a header"
     nothing = CseError(none, where=where, hint="name a file with texts")
@@ -267,12 +225,13 @@ def _read(
     mapping = {} if seen.unnamed else asked
     columns = match_columns(raw.column_names, mapping, where, seen, views, kind)
     roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
-    lists = [old for name, old in columns.items() if name not in roles and kind(old) == "lists"]
-    for name, what in [*seen.left_out.items(), *((name, "lists") for name in lists)]:
+    lists = {old: "lists" for n, old in columns.items() if n not in roles and kind(old) == "lists"}
+    for name, what in {**seen.left_out, **lists}.items():
         seen.messages.append(f"column {name} is ignored: it holds {what}")
     table = {name: raw.column(old) for name, old in columns.items() if old not in lists}
     for name, column in table.items():
-        table[name] = column if is_lists(column) else _trimmed(column, name, where)
+        if column.null_count and not is_lists(column):
+            table[name] = changed(pa.table([column], [name]), _without_nulls).column(0)
     if not _is_filled(table["text"]):
         raise nothing
     for name in dict.fromkeys(view.column for view in views if view.column in table):
@@ -281,45 +240,20 @@ def _read(
             seen.messages.append(f"column {name} is blank in every row, so it is ignored")
     if options.unit != "sentence" and not seen.articles:
         seen.messages.append(f"it marks no {options.unit}s, so each row stays as it is")
-    texts = [n for n, old in columns.items() if n in table and kind(old) in ("text", "lists")]
     for name in options.columns.keys() - asked.keys():
         columns[name] = SOURCE
         table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
-        texts = [text for text in texts if text != name]
-    commit = getattr(source.reader, "commit", None)
-    return SourceTable(
-        where,
-        pa.table(table),
-        columns,
-        () if source.place.spec.is_dataset else tuple(texts),
-        seen.blank,
-        "" if commit is None else commit(source.place.name),
-        options.weights[number] if options.weights else 1.0,
-        options.prompts[number] if options.prompts else "",
-    )
+    names = () if source.place.spec.is_dataset else tuple(table)
+    texts = (n for n in names if columns[n] != SOURCE and kind(columns[n]) in ("texts", "lists"))
+    return SourceTable(source, pa.table(table), columns, tuple(texts))
 
 
-def _trimmed(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
-    """Return a column of texts without white space around them, and blank for null."""
+def _without_nulls(part: pa.Table, _: int) -> pa.Table:
+    """Return a column with blanks for nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def change(part: pa.Table, at: int) -> pa.Table:
-        texts = part.column(0)
-        filled = pc.fill_null(texts, "") if texts.null_count else texts  # which imports pandas
-        trimmed = pc.utf8_trim_whitespace(filled)
-        nulls = pc.match_substring(trimmed, "\0")
-        if pc.any(nulls).as_py():
-            row = at + pc.index(nulls, True).as_py()
-            what = f"column {name} contains a NUL byte, so it is not text"
-            raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
-        return pa.table([trimmed], [name])
-
-    table = pa.table([column], [name])
-    parts = ((table.slice(at, ROWS), at) for at in range(0, len(table), ROWS))
-    if all(change(part, at).equals(part) for part, at in parts):
-        return column
-    return changed(table, change).column(0)
+    return pa.table([pc.fill_null(part.column(0), "")], part.column_names)
 
 
 def _is_filled(column: pa.ChunkedArray) -> bool:
@@ -330,17 +264,8 @@ def _is_filled(column: pa.ChunkedArray) -> bool:
     return bool(pc.max(lengths(column)).as_py())
 
 
-def _kind(column: pa.ChunkedArray) -> ColumnKind:
-    """Guess the kind of a column from values that are not blank, spread evenly over it."""
-    if is_lists(column):
-        return "lists"
-    step = max(1, len(column) // _SAMPLE)
-    texts = (column[row].as_py() for row in range(0, len(column), step))
-    return kind_of([text.strip() for text in texts if text and text.strip()])
-
-
 def _usable(
-    source: SourceTable, needed: NeededColumns, refuse: bool, messages: list[str]
+    part: SourceTable, needed: NeededColumns, refuse: bool, messages: list[str]
 ) -> tuple[pa.Table, int, int]:
     """Return a source's rows that have a text in every column that a run needs.
 
@@ -349,30 +274,30 @@ def _usable(
     import numpy as np
     import pyarrow.compute as pc
 
-    name, names = source.name, source.table.column_names
+    name, names = part.source.name, part.table.column_names
     may_lack = {*FILLED, *(needed.partial - {*names})} - {*needed.encoded}
-    filled = [part for part in needed.required if part not in may_lack]
+    filled = [item for item in needed.required if item not in may_lack]
     for column in filled:
         if column not in names:
             hint = f"its columns: {listed(names)}; say which one it is with --set data.columns."
             hint += f"{column}=NAME, name other data, or let no view read it"
             raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
-    table, rows = _unfolded(source.table, needed.required, name)
+    table, rows = _unfolded(part.table, needed.required)
     has = {}
-    for part in ("text", *filled):
-        lengths = [numbers_of(pc.binary_length(chunk)) for chunk in table.column(part).chunks]
-        has[part] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
+    for item in ("text", *filled):
+        lengths = [np.from_dlpack(pc.binary_length(chunk)) for chunk in table.column(item).chunks]
+        has[item] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
     usable = np.logical_and.reduce(list(has.values()))
-    lacking = [part for part in has if not has[part][has["text"]].all()]
+    lacking = [item for item in has if not has[item][has["text"]].all()]
     if refuse and not usable.all():
         first = int(np.flatnonzero(~usable)[0])
-        column = next(part for part in has if not has[part][first])
+        column = next(item for item in has if not has[item][first])
         where, hint = f"{name}, row {rows[first] + 1}", "--data.blank drop leaves out such rows"
         raise CseError(f"column {column} is blank", where=where, hint=f"fill it, or {hint}")
     if not usable.any():
         what = f"no row is complete: each lacks {' or '.join(has)}"
         raise CseError(what, where=name, hint="name other data, or let no view read the column")
-    blank = source.blank + len(np.unique(rows[~has["text"]]))
+    blank = len(np.unique(rows[~has["text"]]))
     incomplete = int((has["text"] & ~usable).sum())
     if blank:
         messages.append(f"{name}: {blank:,} blank row{'s' * (blank > 1)} dropped")
@@ -388,27 +313,24 @@ def _usable(
     return table, blank, incomplete
 
 
-def _unfolded(table: pa.Table, needed: Sequence[str], where: str) -> tuple[pa.Table, Any]:
+def _unfolded(table: pa.Table, needed: Sequence[str]) -> tuple[pa.Table, Any]:
     """Return a table whose needed lists are rows, without the others, and each row's old one."""
     import numpy as np
-    import pyarrow as pa
 
     every = [name for name in table.column_names if is_lists(table.column(name))]
     lists = {name: table.column(name).to_pylist() for name in every if name in needed}
-    table = table.drop_columns(every) if every else table
-    rows = np.arange(len(table))
+    table = table.drop_columns(every)
     if not lists:
-        return table, rows
-    cells_of = zip(*lists.values(), strict=True)
-    counts = [max(1, *(len(cell or ()) for cell in row)) for row in cells_of]
-    rows = np.repeat(rows, counts)
+        return table, np.arange(len(table))
+    lists = {name: [cell or [""] for cell in cells] for name, cells in lists.items()}
+    counts = [max(map(len, row)) for row in zip(*lists.values(), strict=True)]
+    rows = np.repeat(np.arange(len(table)), counts)
     table = table.take(rows)
     for name, cells in lists.items():
         texts = [
-            cell[place % len(cell)] if cell else None
+            cell[place % len(cell)]
             for cell, count in zip(cells, counts, strict=True)
             for place in range(count)
         ]
-        column = pa.chunked_array([pa.array(texts, pa.string())])
-        table = table.append_column(name, _trimmed(column, name, where))
+        table = table.append_column(name, text_array(texts))
     return changed(table, lambda part, _: part), rows

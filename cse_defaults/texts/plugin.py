@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import load_factory
 from cse_core.records import SourceSpec
@@ -9,9 +11,9 @@ from cse_core.records import SourceSpec
 _HERE = "cse_defaults.texts"
 
 
-def _files(name: str, summary: str, reader: str, *endings: str) -> SourceSpec:
+def _files(name: str, summary: str, reader: str, *endings: str, **more: Any) -> SourceSpec:
     factory = f"{_HERE}.files:{reader}"
-    return SourceSpec(name=name, summary=summary, factory=factory, endings=endings)
+    return SourceSpec(name=name, summary=summary, factory=factory, endings=endings, **more)
 
 
 def _places(name: str, summary: str, reader: str, takes: str) -> SourceSpec:
@@ -26,10 +28,13 @@ def _places(name: str, summary: str, reader: str, takes: str) -> SourceSpec:
 def cse_sources() -> list[SourceSpec]:
     """Return the readers of files, folders and data sets of the hub."""
     saved, hub = "a folder of save_to_disk", "a data set of the hub: owner/name@split"
-    folder = "a folder of Markdown, HTML and plain files"
+    folder, fields = (
+        "a folder of Markdown, HTML and plain files",
+        "a header line, then rows of fields",
+    )
     return [
         _files("lines", "a text a line", "Lines", ".txt"),
-        _files("separated", "a header line, then rows of fields", "Separated", ".csv", ".tsv"),
+        _files("separated", fields, "Separated", ".csv", ".tsv", parameters=("quotes",)),
         _files("json", "an object a line, or a list of objects", "Json", ".jsonl", ".json"),
         _files("arrow", "columns of Parquet or Arrow", "Arrow", ".parquet", ".arrow"),
         _places("saved", saved, "files:Saved", "files:is_saved"),

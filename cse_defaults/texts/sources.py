@@ -1,42 +1,35 @@
 """What a name of ``data.path`` stands for, and its rows as Arrow tables of text.
 
-Tables of a large file lie in a file of the cache that is mapped into memory.
+Tables of a large file lie in a file that is mapped into memory.
 """
 
 from __future__ import annotations
 
-import hashlib
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import atomic_file, cache_folder
+from cse_core.files import cache_folder
 from cse_core.loading import load_factory
 from cse_core.records import SourceSpec
-from cse_core.registry.names import Place, ending_of, source_of, unpacked
+from cse_core.registry.names import Place, ending_of, source_of
 from cse_core.registry.registry import Registered, Registry
-from cse_core.texts import Source, Wanted
+from cse_core.texts import Wanted
 from cse_defaults.texts.files import read_error
-from cse_defaults.texts.plugin import ENDINGS, cse_sources
+from cse_defaults.texts.plugin import cse_sources
 from cse_defaults.texts.tables import (
     LARGE,
-    MAPPED,
     Seen,
     arrow_text,
-    map_tables,
+    mapped,
     record_tables,
-    write_tables,
+    trimmed,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_FORM = 2
-_HOUR = 3_600
 
 
 @cache
@@ -56,9 +49,6 @@ class TextSource:
         seen: What was noticed in reading it.
     """
 
-    reader: Source
-    seen: Seen
-
     def __init__(self, name: str, place: Place) -> None:
         self.name, self.place = name, place
         self._open()
@@ -70,69 +60,39 @@ class TextSource:
         self.seen = getattr(self.reader, "seen", None) or Seen()
 
     @property
-    def is_named(self) -> bool:
-        """Whether it is a data set in a package, or of a place with splits."""
-        return self.place.spec.is_dataset or hasattr(self.reader, "title")
+    def commit(self) -> str:
+        """The version of the rows that were read, empty where it is unknown."""
+        commit = getattr(self.reader, "commit", None)
+        return "" if commit is None else commit(self.place.name)
 
-    def tables(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield its rows as tables of texts or lists of texts, those of a large file mapped.
+    def tables(self, wanted: Wanted) -> list[pa.Table]:
+        """Return its rows as tables of texts or lists of texts, those of a large file mapped.
 
-        They are then kept in the cache, named by a hash of all that they are made of. Where they
-        cannot be written, a message says so.
+        Where they cannot be written, a message says so.
         """
         path, folder = Path(self.place.name).expanduser(), cache_folder()
-        sums = getattr(self.reader, "fingerprint", None)
-        if sums is not None and folder is not None:
+        if folder is not None and path.is_file() and path.stat().st_size >= LARGE:
             try:
-                if path.is_file() and path.stat().st_size >= LARGE:
-                    form = self.place.spec.factory, Path(unpacked(path.name)).suffix
-                    about = repr((_FORM, *form, wanted, sums(self.place.name)))
-                    name = hashlib.sha256(about.encode()).hexdigest()[:40]
-                    return iter(self._kept(folder / MAPPED / f"{name}.arrow", wanted))
+                return mapped(self.read(wanted), folder)
             except OSError as error:
                 self._open()  # what it has seen is seen again
-                why = error.strerror or error
-                line = f"its texts are held in memory, not in {folder / MAPPED}: {why}"
-                self.seen.messages.append(line)
-        return self.read(wanted)
+                why = f"its texts are held in memory, not in {folder}: {error.strerror or error}"
+                self.seen.messages.append(why)
+        return list(self.read(wanted))
 
     def read(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield its rows as tables, read again."""
-        name, reader = self.place.name, self.reader
-        if (tables := getattr(reader, "tables", None)) is None:
-            return record_tables(reader.rows(name, wanted), wanted, self.seen)
-        some = _first(tables(name, wanted), wanted.limit)
-        return (arrow_text(table, name, self.seen) for table in some)
-
-    def _kept(self, path: Path, wanted: Wanted) -> list[pa.Table]:
-        """Map the tables of a file of the cache; it is written where it is not there, whole."""
-        import pyarrow as pa
-
-        def kept() -> list[pa.Table]:
-            with path.open("rb") as whole:
-                *tables, last = map_tables(whole)
-            self.seen = Seen.from_json((last.schema.metadata or {}).get(b"seen", b""))
-            return tables
-
-        with suppress(OSError, ValueError, TypeError):  # missing, damaged, or of another form
-            return kept()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # its files tell the texts
-        with suppress(OSError):  # another process may do the same
-            for left in path.parent.glob(".*"):  # by a process that was killed
-                if time.time() - left.stat().st_mtime > _HOUR:
-                    left.unlink()
-        with atomic_file(path, private=True) as beside, beside.open("wb") as into:
-            write_tables(into, self.read(wanted))
-            write_tables(into, [pa.schema([], {"seen": self.seen.to_json()}).empty_table()])
-        return kept()
-
-
-def _first(tables: Iterator[pa.Table], left: int | None) -> Iterator[pa.Table]:
-    """Yield tables up to the limit."""
-    for table in tables:
-        yield table.slice(0, left)
-        if left is not None and (left := left - len(table)) <= 0:
-            return
+        """Yield its rows as tables of trimmed texts."""
+        name, reader, rows = self.place.name, self.reader, 0
+        texts: Iterator[pa.Table]
+        if tables := getattr(reader, "tables", None):
+            texts = (arrow_text(table, self.seen) for table in tables(name, wanted))
+        else:
+            texts = record_tables(reader.rows(name, wanted), wanted, self.seen)
+        for table in texts:
+            yield trimmed(table.slice(0, wanted.limit and wanted.limit - rows), self.name, rows)
+            rows += len(table)
+            if wanted.limit and rows >= wanted.limit:
+                return
 
 
 def find_source(
@@ -149,19 +109,19 @@ def find_source(
     """
     registry = default_registry() if registry is None else registry
     installed = ", ".join(registry.datasets()) or "none"
-    if not name.strip() and where is None:
-        raise CseError("the file name is empty", hint="name a file")
     if not name.strip():
-        hint = f"name a file, or an installed data set ({installed})"
-        raise CseError("the name is empty", where="data.path", hint=hint)
+        hint = f"name a file{f', or an installed data set ({installed})' if where else ''}"
+        raise CseError("the name is empty", where=where, hint=hint)
     try:
         place = source_of(name, registry)
-        source = None if place is None else TextSource(name, place)
-        if where is None and source is not None and source.is_named:
-            place = source = None
+        if place is not None:
+            source = TextSource(name, place)
+            is_set = place.spec.is_dataset or hasattr(source.reader, "title")
+            if is_set and where is None:
+                place = None
+            elif not place.spec.endings or Path(place.name).expanduser().is_file():
+                return source
         path = Path(name if place is None else place.name).expanduser()
-        if source is not None and (not source.place.spec.endings or path.is_file()):
-            return source
         if where and place is None and not (path.suffix or "/" in name or path.exists()):
             hint = did_you_mean(name, [*registry.datasets(), *loadable_names(Path(), registry)])
             if not hint.startswith("did"):
@@ -189,9 +149,9 @@ def _no_file(name: str, path: Path, registry: Registry) -> CseError:
         hint = f"name a file in it: {names}" if names else "no file in it can be read"
         return CseError("is a folder, not a file", where=name, hint=hint)
     if path.is_file():
-        read = {ending for source in registry.all(SourceSpec) for ending in source.spec.endings}
-        endings = sorted(read, key=lambda e: (ENDINGS.index(e) if e in ENDINGS else 99, e))
-        hint = f"these are read: {', '.join(endings)}, each also with .gz or .zst; "
+        sources = registry.all(SourceSpec)
+        endings = {ending for source in sources for ending in source.spec.endings}
+        hint = f"these are read: {', '.join(sorted(endings))}, each also with .gz or .zst; "
         hint += "convert it to one of them"
         return CseError("unknown file type", where=name, value=path.suffix, hint=hint)
     if path.exists():

@@ -7,16 +7,17 @@ Articles are unfolded into sentences, paragraphs or documents. Two forms are rea
 
 from __future__ import annotations
 
-import json
-import math
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby, islice
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
@@ -36,10 +37,16 @@ ROWS = 20_000
 """Rows of a table that a reader yields, about."""
 LARGE = 2**25
 """Bytes of a file, or of a table, from which on texts lie in a file that is mapped into memory."""
-MAPPED = "rows"
-"""The folder of these in the cache."""
 NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
+_FORMS: dict[str, TypeAdapter[Any]] = {
+    "sections": TypeAdapter(list[tuple[Any, list[str]]]),
+    "paras": TypeAdapter(list[list[str]]),
+}
+_ARTICLE = (
+    'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
+    'or {"id", "title", "paras": [[sentence, …], …]}'
+)
 
 
 @dataclass
@@ -47,7 +54,6 @@ class Seen:
     """What was noticed while a source was read.
 
     Attributes:
-        blank: Lines without any text that were passed over.
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
         from_header: Whether the columns' names are the first line of a text file.
@@ -55,21 +61,11 @@ class Seen:
         messages: What a user should know, a line each, without the name of the source.
     """
 
-    blank: int = 0
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     from_header: bool = False
     unnamed: bool = False
     messages: list[str] = field(default_factory=list)
-
-    def to_json(self) -> str:
-        """Write it as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Seen:
-        """Read what ``to_json`` wrote; a ValueError or TypeError if it is something else."""
-        return cls(**json.loads(text))
 
 
 def batched(rows: Iterable[Item], limit: int | None) -> Iterator[list[Item]]:
@@ -88,50 +84,28 @@ def text_table(columns: Mapping[str, Sequence[TextCell]]) -> pa.Table:
 
 def text_array(cells: Sequence[TextCell]) -> pa.Array:
     """Return texts, or lists of texts where one is a list, as an Arrow array."""
-    import numpy as np
     import pyarrow as pa
 
-    kinds = set(map(type, cells))
-    if list in kinds:
-        return _list_array(cells)
-    if kinds == {str}:
-        encoded = [cell.encode() for cell in cast(Sequence[str], cells)]
-        ends = np.cumsum([0, *map(len, encoded)])
-        if ends[-1] < 2**31:
-            buffers = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))
-            return pa.StringArray.from_buffers(len(cells), *buffers)
-    return pa.array(cells, pa.string())
-
-
-def numbers_of(array: pa.Array) -> Any:
-    """Return an Arrow array of numbers without null as a numpy array over the same memory.
-
-    Its own methods, and ``pa.array`` of a list, import pandas first: half a second.
-    """
-    import numpy as np
-
-    return np.from_dlpack(array)
-
-
-def _list_array(cells: Sequence[TextCell]) -> pa.Array:
-    import pyarrow as pa
-
-    lists = [[cell] if isinstance(cell, str) else cell for cell in cells]
-    return pa.array(lists, pa.list_(pa.string()))
+    if list in set(map(type, cells)):
+        lists = [[cell] if isinstance(cell, str) else cell for cell in cells]
+        return pa.array(lists, pa.list_(pa.string()))
+    builder = pa.lib.StringBuilder()  # pa.array of a list imports pandas first: half a second
+    builder.append_values(cells)
+    return builder.finish()
 
 
 def join_tables(tables: list[pa.Table]) -> pa.Table:
     """Return tables as one: columns that some lack are null there, texts beside lists are lists."""
     import pyarrow as pa
-    import pyarrow.types as kinds
 
-    columns = ((name, t.column(name)) for t in tables for name in t.column_names)
-    lists = {name for name, column in columns if kinds.is_list(column.type)}
-    for number, table in enumerate(tables):
-        for name in lists.intersection(table.column_names):
-            if not kinds.is_list(table.column(name).type):
-                place, texts = table.column_names.index(name), table[name].to_pylist()
-                tables[number] = table = table.set_column(place, name, _list_array(texts))
+    parts = [dict(zip(t.column_names, t.columns, strict=True)) for t in tables]
+    lists = {name for part in parts for name in part if is_lists(part[name])}
+    for part in parts:
+        for name in lists & part.keys():
+            if not is_lists(part[name]):
+                cells = [None if text is None else [text] for text in part[name].to_pylist()]
+                part[name] = pa.array(cells, pa.list_(pa.string()))
+    tables = [pa.table(part) for part in parts]
     return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
 
 
@@ -143,12 +117,10 @@ def changed(table: pa.Table, change: Callable[[pa.Table, int], pa.Table]) -> pa.
     import pyarrow as pa
 
     parts = [(table.slice(at, ROWS), at) for at in range(0, max(1, len(table)), ROWS)]
-    cache = cache_folder()
-    if cache is not None and table.nbytes >= LARGE:
-        with suppress(OSError), TemporaryFile(dir=cache / MAPPED) as file:
-            write_tables(file, (change(*part) for part in parts))
-            file.flush()
-            return pa.concat_tables(map_tables(file))
+    folder = cache_folder()
+    if folder is not None and table.nbytes >= LARGE:
+        with suppress(OSError):
+            return pa.concat_tables(mapped((change(*part) for part in parts), folder))
     return pa.concat_tables(change(*part) for part in parts)
 
 
@@ -159,25 +131,26 @@ def filtered(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
     return changed(table, lambda part, at: part.filter(pa.array(keep[at : at + len(part)])))
 
 
-def write_tables(file: IO[bytes], tables: Iterable[pa.Table]) -> None:
-    """Write tables one behind the other, those with the same columns as one stream of Arrow's."""
+def mapped(tables: Iterable[pa.Table], folder: Path) -> list[pa.Table]:
+    """Return tables over the memory of a file, which is gone when they are.
+
+    Raises:
+        OSError: If it cannot be written into the folder.
+    """
     import pyarrow as pa
 
-    for schema, same in groupby(tables, lambda table: table.schema):
-        with pa.ipc.new_stream(file, schema) as stream:
-            for table in same:
-                stream.write_table(table)
-
-
-def map_tables(file: IO[bytes]) -> list[pa.Table]:
-    """Return the streams of a file as tables over its memory, which outlive the open file."""
-    import pyarrow as pa
-
-    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    source, tables = pa.BufferReader(pa.py_buffer(whole)), []
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder) as file:
+        for schema, same in groupby(tables, lambda table: table.schema):
+            with pa.ipc.new_stream(file, schema) as stream:
+                for table in same:
+                    stream.write_table(table)
+        file.flush()
+        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if file.tell() else b""
+    source, read = pa.BufferReader(pa.py_buffer(whole)), []
     while source.tell() < source.size():
-        tables.append(pa.ipc.open_stream(source).read_all())
-    return tables
+        read.append(pa.ipc.open_stream(source).read_all())
+    return read
 
 
 def record_tables(
@@ -197,7 +170,7 @@ def record_tables(
                 where=next(
                     place
                     for place, row in batch
-                    if any(has_lone_surrogate(str(cell)) for cell in row.values())
+                    if any(has_lone_surrogate("".join(cell or "")) for cell in row.values())
                 ),
                 hint="write the whole character or remove it",
             ) from error
@@ -218,24 +191,21 @@ def _plain_rows(
 
 
 def _cell(name: str, value: object, seen: Seen) -> TextCell:
-    """Return a value as text, or as the texts that it holds; what holds none is left out."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | dict):
-        texts = _texts_in(value)
-        if texts is None:
-            seen.left_out[name] = "lists" if isinstance(value, list) else "objects"
-        return texts
-    return _plain_text(value)
+    """Return a value as text, or as the texts that it holds; what holds none is left out.
 
-
-def _texts_in(value: object) -> list[str] | None:
-    """Return a list of texts, or of objects with a ``text`` each; None of anything else."""
-    texts = value.get("text") if isinstance(value, dict) else value
-    if isinstance(texts, list):
-        texts = [part.get("text") if isinstance(part, dict) else part for part in texts]
-        return texts if all(isinstance(text, str) for text in texts) else None
-    return [texts] if isinstance(texts, str) else None
+    Lists are of texts, or of objects with a ``text`` each. None and NaN are no text.
+    """
+    if isinstance(value, str) or value is None or value != value:
+        return value if isinstance(value, str) else None
+    if not isinstance(value, list | dict):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    cells = value.get("text") if isinstance(value, dict) else value
+    items = cells if isinstance(cells, list) else [cells]
+    texts: list[Any] = [i.get("text") if isinstance(i, dict) else i for i in items]
+    if all(isinstance(text, str) for text in texts):
+        return [text.strip() for text in texts]
+    seen.left_out[name] = "lists" if isinstance(value, list) else "objects"
+    return None
 
 
 def is_article(record: Mapping[str, Any]) -> bool:
@@ -247,35 +217,22 @@ def unfold(
     record: Mapping[str, Any], unit: Unit, *, number: int, where: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of an article: text, document (``number`` where it has none), other fields."""
-    paragraphs = _paragraphs(record, where)
-    shared = {
-        name: value
-        for name, value in record.items()
-        if name not in (*BODIES, "id", "text", "document")
-    }
-    shared["document"] = record.get("id", record.get("document", number))
-    sentences = [sentence for paragraph in paragraphs for sentence in paragraph]
-    texts = sentences
+    field = next(field for field in BODIES if isinstance(record.get(field), list))
+    try:
+        paragraphs = _FORMS[field].validate_python(record[field])
+    except ValidationError as error:
+        what, shown = f"{field}: not lists of sentences", str(record[field])[:60]
+        raise CseError(what, where=where, value=shown, hint=_ARTICLE) from error
+    if field == "sections":
+        paragraphs = [paragraph for _, paragraph in paragraphs]
+    texts = [sentence for paragraph in paragraphs for sentence in paragraph]
     if unit != "sentence":
-        units = [sentences] if unit == "document" else filter(None, paragraphs)
+        units = [texts] if unit == "document" else filter(None, paragraphs)
         texts = [" ".join(filter(None, map(str.strip, block))) for block in units]
+    shared = {n: v for n, v in record.items() if n not in (*BODIES, "id", "text", "document")}
+    shared["document"] = record.get("id", record.get("document", number))
     for text in texts:
         yield {"text": text, **shared}
-
-
-def _paragraphs(record: Mapping[str, Any], where: str) -> list[list[str]]:
-    field = "sections" if isinstance(record.get("sections"), list) else "paras"
-    pairs = field == "sections"
-    whole = all(isinstance(value, list) and len(value) == 2 for value in record[field])
-    values = [value[1] for value in record[field]] if pairs and whole else record[field]
-    texts = (text for part in values for text in (part if isinstance(part, list) else [None]))
-    if (pairs and not whole) or not all(isinstance(text, str) for text in texts):
-        due = "[heading, [sentence, …]]" if pairs else "a list of sentences"
-        hint = 'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
-        hint += 'or {"id", "title", "paras": [[sentence, …], …]}'
-        shown = str(record[field])[:60]
-        raise CseError(f"{field}: must be {due}", where=where, value=shown, hint=hint)
-    return values
 
 
 def as_object(place: str, value: Any) -> dict[str, Any]:
@@ -289,21 +246,42 @@ def as_object(place: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _plain_text(value: object) -> str | None:
-    """Return a number or a truth value as text; None and NaN are no text."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
 def has_lone_surrogate(text: str) -> bool:
     """Tell whether a text holds half a surrogate pair, for which UTF-8 has no form."""
     return _HALF.search(text) is not None
 
 
-def arrow_text(table: pa.Table, where: str, seen: Seen) -> pa.Table:
+def trimmed(table: pa.Table, where: str, before: int) -> pa.Table:
+    """Return a table whose texts have no white space around them; null stays.
+
+    Raises:
+        CseError: If one holds a NUL byte; ``before`` is the number of rows before the first.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name, column in columns.items():
+        lists = is_lists(column)
+        nulls = pc.match_substring(pc.list_flatten(column) if lists else column, "\0")
+        if pc.any(nulls).as_py():
+            row = pc.index(nulls, True).as_py()
+            row = before + (pc.list_parent_indices(column)[row].as_py() if lists else row)
+            what = f"column {name} contains a NUL byte, so it is not text"
+            raise CseError(what, where=f"{where}, row {row + 1}", hint="remove it or the row")
+        if not lists:
+            columns[name] = pc.utf8_trim_whitespace(column)
+    return pa.table(columns)
+
+
+def is_lists(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column holds lists of texts."""
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_list(column.type))
+
+
+def arrow_text(table: pa.Table, seen: Seen) -> pa.Table:
     """Return an Arrow table with every column of plain values or of texts, without the others."""
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -311,23 +289,15 @@ def arrow_text(table: pa.Table, where: str, seen: Seen) -> pa.Table:
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
-        if kinds.is_binary(kind) or kinds.is_large_binary(kind):
-            seen.left_out[name] = f"values of type {kind}"
-        elif (
-            kinds.is_list(kind)
-            and not kinds.is_nested(kind.value_type)
-            and str(kind.value_type) not in ("string", "large_string", "string_view")
-        ):
-            seen.left_out[name] = "lists"
+        items = kind.value_type if kinds.is_list(kind) else None
+        plain = items and not kinds.is_nested(items) and "string" not in str(items)
+        if plain or "binary" in str(kind):
+            seen.left_out[name] = "lists" if plain else f"values of type {kind}"
         elif kinds.is_nested(kind):
             columns[name] = text_array([_cell(name, v, seen) for v in column.to_pylist()])
         else:
             try:
                 columns[name] = column.cast(pa.string())
-            except pa.ArrowNotImplementedError:
+            except pa.ArrowException:  # no text, or 2 GiB of it in a block
                 seen.left_out[name] = f"values of type {kind}"
-            except pa.ArrowInvalid:
-                what = f"a block of column {name} holds 2 GiB of text or more"
-                hint = "write the file in smaller row groups"
-                raise CseError(what, where=where, hint=hint) from None
     return pa.table(columns)

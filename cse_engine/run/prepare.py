@@ -148,8 +148,7 @@ def training_corpus(composition: Composition, registry: Registry, read: TextRead
     if tokens is None:
         return corpus
     tokenizer = Models(registry).tokenizer(composition.model.name)
-    pieces: Corpus = data.pieces(corpus, tokenizer, tokens, needed.required)
-    return pieces
+    return corpus.pieces(tokenizer, tokens, needed.required)
 
 
 def report_prepared(prepared: Prepared) -> None:

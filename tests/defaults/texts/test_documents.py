@@ -14,22 +14,22 @@ def test_documents_become_passages(tmp_path: Path) -> None:
     found, others, wrong = document_files(folder_of(tmp_path / "docs"))
     assert [path.name for path in found] == ["a.md", "bad.txt", "c.txt", "b.HTML"]
     assert others == {".pdf": 1} and not wrong
-    read = [read_document(path, "x") for path in (found[0], *found[2:])]
+    read = [read_document(path) for path in (found[0], *found[2:])]
     assert [(each.title, *each.passages) for each in read] == [
         ("left out", "Boats A boat sails on the sea. one two a b c d"),
         ("", "The judge spoke. Nobody heard."),
         ("Lamps", "Lamps A lamp in the garden. Second & last"),
     ]
     with pytest.raises(CseError, match="not UTF-8"):
-        read_document(found[1], "bad.txt")
+        read_document(found[1])
     long = tmp_path / "long.txt"
     words = [f"word{n}" for n in range(5 * PASSAGE // 2)]
     long.write_text("short\n\n" + " ".join(words) + "\n\nend\n")
-    pieces = read_document(long, "long").passages
+    pieces = read_document(long).passages
     assert " ".join(pieces).split() == ["short", *words, "end"]
     assert len(pieces) == 3 and max(len(each.split()) for each in pieces) <= PASSAGE
     long.write_text("猫" * 500)
-    pieces = read_document(long, "long").passages
+    pieces = read_document(long).passages
     assert "".join(pieces) == "猫" * 500 and len(pieces) == 3
 
 

@@ -100,6 +100,23 @@ def test_fields_over_lines_and_line_ends(tmp_path: Path) -> None:
             assert list(corpus.column("text")) == EXPECTED, (ending, end)
 
 
+def test_quotes_of_tsv(tmp_path: Path) -> None:
+    """They have no meaning, whatever other lines hold, unless the name says so."""
+    path = tmp_path / "texts.tsv"
+    rows = ["text\tn", '"a ""b"" c"\t1', '"a lone one\t2', '"c"\t3']
+    corpus = load(path, "\n".join(rows).encode())
+    assert list(corpus.column("text")) == ['"a ""b"" c"', '"a lone one', '"c"']
+    assert "?quotes=yes" in corpus.report.messages[0]
+    with pytest.raises(CseError, match="line 3: broken csv"):
+        load_corpus(DataOptions(path=(f"{path}?quotes=yes",)))
+    del rows[2]
+    load(path, "\n".join(rows).encode())
+    quoted = load_corpus(DataOptions(path=(f"{path}?quotes=yes",)))
+    assert list(quoted.column("text")) == ['a "b" c', "c"] and not quoted.report.messages
+    with pytest.raises(CseError, match="is neither yes nor no"):
+        load_corpus(DataOptions(path=(f"{path}?quotes=maybe",)))
+
+
 def test_values_that_are_no_text(tmp_path: Path) -> None:
     rows = [
         {"text": "one", "document": 7, "flag": True, "score": 0.5, "tags": ["x"]},
@@ -120,7 +137,7 @@ def test_arrow_types() -> None:
     texts = {str(t): pa.array([["a"]], pa.list_(t)) for t in (pa.large_string(), pa.string_view())}
     span = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
     seen = Seen()
-    read = arrow_text(pa.table({**texts, "span": span}), "a.arrow", seen)
+    read = arrow_text(pa.table({**texts, "span": span}), seen)
     assert read.to_pydict() == dict.fromkeys(texts, [["a"]])
     assert seen.left_out == {"span": "values of type month_day_nano_interval"}
 

@@ -13,7 +13,7 @@ from cse_testkit.batches import tiny_tokenizer
 
 import cse
 from cse_cli.plugins.installed import Installed
-from cse_defaults.texts import Corpus, Data
+from cse_defaults.texts import Corpus
 from cse_engine.run.prepare import training_corpus
 from tests.fixtures.methods import refusal
 
@@ -81,7 +81,8 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], str]] = {
     "instructions": ("a.jsonl", objects(instruction=A, input="", output=B), PAIR, ""),
     "parallel texts": ("a.tsv", f"en\tde\n{A}\tEin Mann isst.\n", ALONE,
                        "views.positive.column=fraternal"),
-    "quoted by pandas": ("a.tsv", f'"text"\t"positive"\n"{A}"\t"{B}"\n', PAIR, "quotes"),
+    "quoted by pandas": ("a.tsv", f'"text"\t"positive"\n"{A}"\t"{B}"\n',
+                         {"text": f'"{A}"', "positive": f'"{B}"'}, "?quotes=yes"),
     "another pair": ("a.csv", csv("text,summary", A, B), ALONE, "views.positive.column=summary"),
     "counts by year": ("a.csv", csv("text,positive_2023,positive_2024", A, "1", "2"), ALONE, ""),
     "labels alone": ("a.jsonl", objects(id=1, label="neutral"), {}, "no column text"),
@@ -144,36 +145,43 @@ def test_files_of_arrow_and_compressed_ones(tmp_path: Path) -> None:
             cse.plan(data=tmp_path / name, dev="none")
 
 
-def test_a_long_query_that_recurs_is_a_text(tmp_path: Path) -> None:
-    """Short values that recur are labels, such as topics; a query has many answers."""
-    path = tmp_path / "clicks.jsonl"
-    query = "what are the effects of small deformations in a rotating parametric system"
-    path.write_text("".join(objects(query=query, passage=f"{A} {n}") for n in range(60)))
-    facts = cse.plan("pairs", data=path, dev="none").composition.facts
-    assert facts.columns == ("text", "positive")
-    path.write_text("".join(objects(query="world news", passage=f"{A} {n}") for n in range(60)))
-    with pytest.raises(cse.CseError, match="labels"):
-        cse.plan("pairs", data=path, dev="none")
+def test_what_a_column_holds_never_overrides_its_name(tmp_path: Path) -> None:
+    """Words, numbers and texts that recur are answers and queries too; of other names, none is."""
+    for name, query, answer in (
+        ("query,answer", "world news", f"{A} {{}}"), ("question,answer", f"{A} {{}}", "{}"),
+        ("anchor,pos", f"{A} {{}}", "Rome"), ("question,answer", f"{A} {{}}", "d{}"),
+    ):  # fmt: skip
+        path = tmp_path / "pairs.csv"
+        rows = (f"{query},{answer}".replace("{}", str(n)) for n in range(60))
+        path.write_text("\n".join([name, *rows]))
+        plan = cse.plan(data=path, dev="none")
+        assert plan.composition.facts.columns == ("text", "positive"), name
+        assert [view.column for view in plan.composition.views] == ["text", "positive"], name
+    for header, cell in (("of,what", "Rome"), ("query,of", "{n}"), ("query,of", "d{n}")):
+        rows = [f"{cell},{A} {n}".replace("{n}", str(n)) for n in range(60)]
+        path.write_text("\n".join([header, *rows]))
+        with pytest.raises(cse.CseError, match="no column text"):
+            cse.plan(data=path, dev="none")
 
 
 def test_pieces_of_texts() -> None:
-    tokenizer, data = tiny_tokenizer(), Data([], (), [], False, "")
+    tokenizer = tiny_tokenizer()
     corpus = tiny_corpus(columns=("document", "title", "positive"))
-    cut = data.pieces(corpus, tokenizer, 5)
+    cut = corpus.pieces(tokenizer, 5)
     lengths = tokenizer.content(cut.column("text")[:]).lengths
     assert int(lengths.max()) == 5 and int(lengths.min()) >= 1
     assert len(cut) > len(corpus) and cut.names == ("text", "document", "title")
     whole = "".join(corpus.column("text")[:]).replace(" ", "")
     assert "".join(cut.column("text")[:]).replace(" ", "") == whole
-    line = refusal(data.pieces, corpus, tokenizer, 5, ("positive",))
+    line = refusal(corpus.pieces, tokenizer, 5, ("positive",))
     assert "positive" in line and "data.split_tokens" in line
     texts = ["boat boat boat boat boat", "boat", "boat boat boat", "\u200b"]
     corpus = Corpus.from_columns({"text": texts, "document": list("abaa"), "title": list("xyzz")})
-    cut = data.pieces(corpus, tokenizer, 2)
+    cut = corpus.pieces(tokenizer, 2)
     pieces = ["boat boat", "boat boat", "boat", "boat", "boat boat", "boat", "\u200b"]
     assert cut.column("text")[:] == pieces, "a text without a token stays"
     assert cut.column("title")[:] == list("xxxyzzz")
     assert cut.documents is not None and cut.documents.tolist() == [0, 0, 0, 1, 0, 0, 0]
     assert cut.report.messages[-1] == "4 texts cut into 7 of at most 2 tokens"
     assert cut.fingerprint != corpus.fingerprint
-    assert cut.fingerprint == data.pieces(corpus, tokenizer, 2).fingerprint
+    assert cut.fingerprint == corpus.pieces(tokenizer, 2).fingerprint

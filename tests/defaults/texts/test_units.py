@@ -45,8 +45,8 @@ def test_units_and_limit(articles: Path) -> None:
     assert corpus.documents.tolist() == [0, 0, 0, 1, 1, 1]
     assert list(corpus.column("document")) == ["7"] * 3 + ["news/1"] * 3
     assert list(corpus.column("title")) == ["Bees"] * 3 + ["Rain"] * 3
-    assert corpus.report.blank_dropped == 2
-    assert corpus.report.messages == (f"{articles}: 2 blank rows dropped",)
+    assert corpus.report.blank_dropped == 1
+    assert corpus.report.messages == (f"{articles}: 1 blank row dropped",)
     corpus = load(articles, unit="paragraph")
     assert list(corpus.column("text")) == [
         *("Bees fly. They hum.", "It is warm."),
