@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -16,26 +15,22 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from cse_core.errors import CseError, PartError
-from cse_core.files import (
-    RUN_FILE,
-    SUMS,
-    atomic_folder,
-    atomic_write,
-    disk_errors,
-    verify_checksums,
-)
+from cse_core.files import RUN_FILE, SUMS, atomic_folder, verify_checksums
 from cse_engine.run.run_folder import RunFolder, place_of
-from cse_engine.run.selection import Best
 from cse_engine.step.assembly import Assembly
 
 TENSORS, STATE = "state.safetensors", "state.json"
+RESTORE = "restore it from a copy, or start a new run"
+"""Hint for a folder that nothing else can take the place of."""
+_GO_BACK = "delete this folder to resume from the one before it"
 
 
 @dataclass
 class Checkpoint:
     """What a run is made of between two steps: tensors by name, and everything else as JSON.
 
-    ``files`` are files of the run as they were then, by name: its settings, its metrics so far.
+    The pairs of a round are kept in such a folder too. ``files`` are files of the run as they were
+    then, by name: its settings, its metrics so far.
     """
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -46,13 +41,17 @@ class Checkpoint:
         """Write it to a folder, whole or not at all."""
         with atomic_folder(path) as folder:
             write_tensors(folder / TENSORS, self.tensors)
-            (folder / STATE).write_text(json.dumps(self.values, indent=1), encoding="utf-8")
+            (folder / STATE).write_text(json.dumps(self.values), encoding="utf-8")
             for name, content in self.files.items():
                 (folder / name).write_bytes(content)
 
     @staticmethod
-    def read(path: Path) -> Checkpoint:
-        """Read a checkpoint; refuse one whose files are not all there as they were written."""
+    def read(path: Path, hint: str = _GO_BACK) -> Checkpoint:
+        """Read a folder; refuse one whose files are not all there as they were written.
+
+        Raises:
+            CseError: With the folder, what is wrong with it, and the hint.
+        """
         wrong = verify_checksums(path, STATE, TENSORS)
         if wrong is None:
             try:
@@ -62,9 +61,7 @@ class Checkpoint:
                 return Checkpoint(load_file(path / TENSORS), values, files)
             except (OSError, SafetensorError, ValueError) as error:
                 wrong = str(error)
-        what = f"is not a complete checkpoint: {wrong}"
-        hint = "delete this folder to resume from the one before it"
-        raise CseError(what, where="checkpoint", value=str(path), hint=hint)
+        raise CseError(f"is not as it was written: {wrong}", where=str(path), hint=hint)
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """Return the tensors whose names begin with ``prefix.``, without it."""
@@ -84,17 +81,6 @@ def weights(assembly: Assembly) -> dict[str, Tensor]:
     for path, module in assembly.modules():
         tensors.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
     return tensors
-
-
-def not_finite(what: str, step: int, batch: Path | None = None) -> CseError:
-    """Return the error of a run that diverged at a step; its batch is in the file ``batch``."""
-    note = "" if batch is None else f"; its batch is in {batch}"
-    return CseError(
-        f"{what} at step {step}{note}",
-        where="train",
-        hint="lower train.lr or use --set train.precision=fp32; --resume continues from the last "
-        "checkpoint",
-    )
 
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
@@ -171,13 +157,7 @@ def begin(folder: RunFolder, settings: bytes) -> None:
     """Write ``run.toml``, and before it the checkpoint of step 0 with nothing but a copy of it."""
     start = {"round": 0, "step": 0}
     Checkpoint({}, start, {RUN_FILE: settings}).write(folder.checkpoint(0, 0))
-    restore_settings(folder, settings)
-
-
-def restore_settings(folder: RunFolder, settings: bytes) -> None:
-    """Write ``run.toml``."""
-    with disk_errors(folder.recipe):
-        atomic_write(folder.recipe, settings.decode())
+    folder.write(RUN_FILE, settings)
 
 
 def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
@@ -191,48 +171,8 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
             continue
         if place_of(path) == (newest.values.get("round"), newest.values.get("step")):
             return newest, [error.line() for error in wrong]
-        what, hint = "is of another step or run", "delete this folder to resume from the one before"
-        wrong.append(CseError(what, where="checkpoint", value=str(path), hint=hint))
+        wrong.append(CseError("is of another step or run", where=str(path), hint=_GO_BACK))
     if wrong:
         raise wrong[0]
     hint = f"start again: cse train --recipe {quote(str(folder.recipe))} --out DIR"
     raise CseError("has no checkpoint", where="--resume", value=str(folder.path), hint=hint)
-
-
-class Retention:
-    """Removes the checkpoints of a run that neither a resume nor its end needs.
-
-    The last two stay, with the best weights that each rests on, and that of the beginning.
-
-    Args:
-        folder: The run's folder.
-        last: Round and step of the checkpoint that it goes on from, ``(0, 0)`` of a new run.
-        bests: The best weights so far.
-    """
-
-    def __init__(self, folder: RunFolder, last: tuple[int, int], bests: Iterable[Best]) -> None:
-        self._folder = folder
-        self._needed = [_places(last, bests)]
-
-    def saved(self, last: tuple[int, int], bests: Iterable[Best]) -> None:
-        """Remove what nothing needs any more, after a checkpoint was written."""
-        self._needed = [self._needed[-1], _places(last, bests)]
-        for path in self._folder.checkpoints():
-            place = place_of(path)
-            if place <= last and not any(place in places for places in self._needed):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _places(last: tuple[int, int], bests: Iterable[Best]) -> set[tuple[int, ...]]:
-    """Collect rounds and steps of what a checkpoint rests on: itself and the best so far."""
-    return {last, *(best.place for best in bests)}
-
-
-def check_best(folder: RunFolder, bests: Iterable[Best]) -> None:
-    """Refuse best weights so far that are missing or damaged, before the first step."""
-    for best in bests:
-        path = folder.checkpoint(*best.place)
-        if best.score is not None and (wrong := verify_checksums(path, STATE, TENSORS)):
-            what = f"the best weights so far are damaged: {wrong}"
-            hint = "restore it from a copy, or start a new run"
-            raise CseError(what, where=str(path), hint=hint)

@@ -40,11 +40,6 @@ def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
     return named
 
 
-def usual_scores(sets: Mapping[str, DevSet]) -> dict[str, str]:
-    """Return the usual score of each set, ``stsb.dev.spearman``."""
-    return {name: f"{name}.{dev_set.choices[0]}" for name, dev_set in sets.items()}
-
-
 def choosing_score(
     sets: Mapping[str, DevSet], wanted: str | None, where: str = "train.select"
 ) -> str | None:
@@ -52,7 +47,7 @@ def choosing_score(
 
     ``wanted`` is a score, a set or ``mean``; an unknown one raises a ``CseError``.
     """
-    usual = usual_scores(sets)
+    usual = {name: f"{name}.{dev_set.choices[0]}" for name, dev_set in sets.items()}
     if wanted in (None, MEAN):
         return MEAN if len(usual) > 1 else next(iter(usual.values()), None)
     choices = [f"{name}.{score}" for name, dev in sets.items() for score in dev.choices]

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Container, Iterator
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from cse_core.errors import CseError
+from cse_core.files import atomic_write
 from cse_engine.run import checkpoint as saved
-from cse_engine.run.checkpoint import Checkpoint, not_finite
+from cse_engine.run.checkpoint import Checkpoint
 from cse_engine.run.rounds import TrainingRound, round_options
 from cse_engine.runtime.device import Precision
+from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import Assembly
 from cse_engine.step.input_gradients import GradientField
 from cse_engine.step.optimizer import Optimizer
 from cse_engine.step.step import Engine, StepResult
 from cse_engine.step.training_rows import Batches, TrainingRows
+
+_DIVERGED = (
+    "lower train.lr or use --set train.precision=fp32; --resume continues from the last checkpoint"
+)
 
 
 class TrainingLoop:
@@ -81,7 +90,8 @@ class TrainingLoop:
         weights = saved.weights(self.assembly)
         for name, value in weights.items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-                raise not_finite(f"{name} holds numbers that are not finite", self.done)
+                what = f"{name} holds numbers that are not finite at step {self.done}"
+                raise CseError(what, where="train", hint=_DIVERGED)
         tensors, values = saved.part_states(self.assembly)
         tensors.update(weights)
         tensors.update({f"optimizer.{n}": v for n, v in self.optimizer.state().items()})
@@ -90,11 +100,53 @@ class TrainingLoop:
             tensors[f"gradient.{point}.{view}.values"] = gradients.values
         return Checkpoint(tensors, {"step": self.done, "parts": values})
 
-    def idle(self, seen: Container[str]) -> Iterator[str]:
-        """Yield the unused parts: losses without a number among ``seen``, views nobody made."""
+    def refuse_not_finite(self, folder: Path) -> None:
+        """Wait for the steps so far, and stop where one made a number that is not finite.
+
+        The first process writes the texts of that step to a file in the run's folder.
+
+        Raises:
+            CseError: With the part, its method and the file.
+        """
+        if (bad := self.assembly.calls.first_bad()) is None:
+            return
+        step, path, method = bad
+        index = self.batches.at(step)
+        texts = {name: self.rows.texts(name, index) for name in self.rows.columns}
+        file = folder / f"not-finite-step-{step + 1}.json"
+        if rank_and_size()[0] == 0:
+            about = {"round": self.current.number, "step": step + 1, "part": path, "method": method}
+            atomic_write(file, json.dumps({**about, "texts": texts}, indent=1) + "\n")
+        part = self.assembly.parts.get(path)
+        who = path if part is None else f"{path} of {part.owner}"
+        what = f"{who}: {method} made numbers that are not finite at step {step + 1}"
+        raise CseError(f"{what}; its batch is in {file}", where="train", hint=_DIVERGED)
+
+    def refuse_untrained(self, computed: Container[str]) -> None:
+        """Refuse a run whose first steps gave the encoder, a pooler or a loss no gradient.
+
+        Losses that were not ``computed``, or weigh nothing so far, may get theirs later.
+
+        Raises:
+            CseError: At the part that learns nothing.
+        """
+        acting = {
+            loss.path
+            for loss, weight in self.assembly.composition.weights()
+            if f"{loss.name}.loss" in computed
+            and any(weight.at(step, self.total) for step in range(self.done))
+        }
+        for path in self.optimizer.untrained() if acting else ():
+            if path in ("encoder", *acting) or path.startswith("pool."):
+                what = f"had no gradient in the first {self.done} steps, so it learns nothing"
+                hint = "a part may return zeros, or every negative be masked: see cse inspect"
+                raise CseError(what, where=path, hint=hint)
+
+    def idle(self, computed: Container[str]) -> Iterator[str]:
+        """Yield the unused parts: losses that were not ``computed``, views nobody made."""
         run = self.assembly.composition
         for loss, options in run.losses():
-            if f"{loss.name}.loss" not in seen:
+            if f"{loss.name}.loss" not in computed:
                 yield f"{loss.path} was never computed: no step had any {options.target!r}"
         for view in run.views:
             if view.made_by is not None and view.name not in self.engine.builder.came:

@@ -56,27 +56,19 @@ def dump_recipe(composition: Composition) -> str:
 
 
 def _view(view: PlannedView) -> dict[str, str]:
-    raw = {"column": view.column, "prompt": view.prompt}
-    return {"branch": view.branch, **{name: text for name, text in raw.items() if text is not None}}
+    texts = {"branch": view.branch, "column": view.column, "prompt": view.prompt}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:
     """Return options as TOML can hold them; expressions of parameters as they were written."""
-    values: dict[str, Any] = {}
-    for name, value in options.model_dump().items():
-        default = type(options).model_fields[name].get_default(call_default_factory=True)
+    plain, values = options.model_dump(mode="json", exclude_none=True), dict[str, Any]()
+    for name, info in type(options).model_fields.items():
+        value, default = getattr(options, name), info.get_default(call_default_factory=True)
         if f"{path}.{name}" in expressions:
             values[name] = expressions[f"{path}.{name}"]
         elif value is None and default is not None:
             values[name] = "none"
         elif value is not None and not (value == default and value in ((), {})):
-            values[name] = _listed(value)
+            values[name] = plain[name]
     return values
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, tuple | list | set | frozenset):
-        return [_listed(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items() if item is not None}
-    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,18 +10,16 @@ from typing import Any, cast
 import numpy as np
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
 from torch import Tensor
 
 from cse_core.errors import CseError, PartError, truncate_repr
-from cse_core.files import atomic_folder, verify_checksums
 from cse_core.parts import RoundContext
 from cse_core.protocols import Corpus
 from cse_core.records import MinerSpec
 from cse_core.types import Round
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.settings import TrainOptions
-from cse_engine.run.pair_files import PAIRS, load_pairs, save_pairs
+from cse_engine.run.checkpoint import RESTORE, Checkpoint
 from cse_engine.run.prepare import Prepared
 from cse_engine.run.run_folder import RunFolder
 from cse_engine.runtime import distributed
@@ -30,7 +27,6 @@ from cse_engine.runtime.seeds import generator
 from cse_engine.runtime.sharing import gather_rows
 from cse_engine.step.training_rows import Pairs, TrainingRows
 
-ROUND = "round.json"
 _SETTINGS = tuple(field.name for field in fields(Round) if field.name != "pairs")
 
 
@@ -157,7 +153,7 @@ def _shared(count: int, make: Callable[[int, int], Tensor], at_once: int = 1) ->
 
 def _wrong(asked: Round, columns: tuple[str, ...], run: Composition, corpus: Corpus) -> str | None:
     """Find what breaks a round's contract, where its record promises ``columns``."""
-    pairs = {name: _rows_or_texts(values) for name, values in asked.pairs.items()}
+    pairs = {name: _column(values) for name, values in asked.pairs.items()}
     of_corpus = isinstance(pairs.get("text"), np.ndarray)
     present = {*pairs, *(corpus.names if of_corpus else ())}
     if missing := [name for name in ("text", "positive", *columns) if name not in present]:
@@ -172,8 +168,7 @@ def _wrong(asked: Round, columns: tuple[str, ...], run: Composition, corpus: Cor
             continue  # a number that a part reads
         if isinstance(values, np.ndarray):
             promised = f"corpus rows, integers from 0 to {len(corpus) - 1},"
-            rows = values.dtype.kind in "iu"
-            bad = values[(values < 0) | (values >= len(corpus)) if rows else ...].tolist()
+            bad = values[(values < 0) | (values >= len(corpus))].tolist()
         else:
             promised = "texts that are not blank"
             bad = [text for text in values if not (isinstance(text, str) and text.strip())]
@@ -190,40 +185,32 @@ def _wrong(asked: Round, columns: tuple[str, ...], run: Composition, corpus: Cor
     return None
 
 
-def _rows_or_texts(values: Any) -> Any:
-    """Return numbers as an array, of corpus rows or of what a part reads, and texts as a list."""
-    if isinstance(values, np.ndarray):
-        return values if values.dtype.kind in "iuf" else values.tolist()
-    numbers = len(values) and isinstance(values[0], int | float)
-    return np.asarray(values) if numbers else values
+def _column(values: Any) -> Any:
+    """Return integers, which are corpus rows, as an array; texts and other numbers as a list."""
+    if len(values) and isinstance(values[0], int | np.integer):
+        array = np.ascontiguousarray(values)
+        if array.dtype.kind in "iu":
+            return array
+    return values.tolist() if isinstance(values, np.ndarray) else values
 
 
 def _write_round(folder: Path, asked: Round) -> None:
     """Write a round's pairs and settings, whole or not at all; one without pairs is refused."""
-    pairs = {name: _rows_or_texts(values) for name, values in asked.pairs.items()}
-    if not len(pairs.get("text", ())):
+    columns = {name: _column(values) for name, values in asked.pairs.items()}
+    if not len(columns.get("text", ())):
         hint = "give it documents of several sentences, or looser settings"
         raise CseError("the round has no pairs to train on", where="positives", hint=hint)
+    rows = {n: torch.from_numpy(v) for n, v in columns.items() if isinstance(v, np.ndarray)}
+    pairs = {name: None if name in rows else [*values] for name, values in columns.items()}
     settings = {name: getattr(asked, name) for name in _SETTINGS}
-    settings |= {"train": dict(asked.train), "columns": list(pairs)}
-    with atomic_folder(folder) as beside:
-        save_pairs(beside / PAIRS, pairs)
-        (beside / ROUND).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    Checkpoint(rows, {**settings, "train": dict(asked.train), "pairs": pairs}).write(folder)
 
 
 def read_round(folder: Path, number: int) -> TrainingRound:
     """Read a round that was written; refuse one whose files have changed since."""
-    try:
-        if wrong := verify_checksums(folder, PAIRS, ROUND):
-            raise ValueError(wrong)
-        settings = json.loads((folder / ROUND).read_text(encoding="utf-8"))
-        pairs = load_pairs(folder / PAIRS, settings.pop("columns"))
-    except (ValueError, KeyError, SafetensorError) as error:
-        raise CseError(
-            f"the saved round is not the one that was mined: {str(error).splitlines()[0]}",
-            where=str(folder),
-            hint="restore it from a copy, or start a new run",
-        ) from None
+    written = Checkpoint.read(folder, RESTORE)
+    settings, rows = written.values, written.tensors
+    pairs = {n: rows[n].numpy() if v is None else v for n, v in settings.pop("pairs").items()}
     if settings["losses"] is not None:
         settings["losses"] = tuple(settings["losses"])
     return TrainingRound(pairs, **settings, number=number)

@@ -18,7 +18,7 @@ from cse_core.registry.registry import Registry
 from cse_engine.compose.compose import resolve
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.reading import read_toml
-from cse_engine.run.checkpoint import Checkpoint, begin, last_checkpoint, restore_settings
+from cse_engine.run.checkpoint import Checkpoint, begin, last_checkpoint
 from cse_engine.run.fingerprints import fingerprints
 from cse_engine.run.prepare import Prepared, report_prepared
 from cse_engine.run.recipe_file import dump_recipe
@@ -56,7 +56,7 @@ def read_run(path: Path, registry: Registry) -> Recorded:
     checkpoint, damaged = last_checkpoint(folder)
     written = checkpoint.files[RUN_FILE]
     if os.environ.get("RANK", "0") == "0":
-        restore_settings(folder, written)
+        folder.write(RUN_FILE, written)
     settings = tomlkit.parse(written.decode()).unwrap()
     composition = recorded_composition(folder, registry)
     here = {name: settings["run"][name] for name in ("device", "threads")}

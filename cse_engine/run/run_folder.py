@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
-from typing import Any
 
 from cse_core.errors import CseError
 from cse_core.files import (
@@ -103,8 +101,8 @@ class RunFolder:
 
     def open_metrics(self, kept: bytes = b"") -> FileIO:
         """Open the metrics; they begin with what a checkpoint kept, whatever is there now."""
+        self.write(METRICS, kept)
         with disk_errors(self.metrics):
-            atomic_write(self.metrics, kept.decode())
             return FileIO(self.metrics, "a+")
 
     def round(self, number: int) -> Path:
@@ -123,10 +121,10 @@ class RunFolder:
         ]
         return sorted(folders, key=place_of)
 
-    def finish(self, result: Mapping[str, Any]) -> None:
-        """Write what came of the run."""
-        with disk_errors(self.path / RESULT):
-            atomic_write(self.path / RESULT, json.dumps(result, indent=2) + "\n")
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file of the run, whole or not at all."""
+        with disk_errors(self.path / name):
+            atomic_write(self.path / name, content.decode())
 
 
 def place_of(checkpoint: Path) -> tuple[int, ...]:
@@ -137,10 +135,6 @@ def place_of(checkpoint: Path) -> tuple[int, ...]:
 
 def versions(composition: Composition) -> dict[str, str]:
     """Return the version of every distribution that the run stands on."""
-    names = {part.distribution: part.version for part in composition.parts}
-    for name in (TOOLKIT, "torch", "transformers", "tokenizers", "safetensors", "numpy"):
-        try:
-            names.setdefault(name, version(name))
-        except PackageNotFoundError:
-            continue
-    return dict(sorted(names.items()))
+    libraries = TOOLKIT, "torch", "transformers", "tokenizers", "safetensors", "numpy"
+    parts = {part.distribution: part.version for part in composition.parts}
+    return dict(sorted({**{name: version(name) for name in libraries}, **parts}.items()))

@@ -1,10 +1,11 @@
-"""Dev scores during training: what is scored, which score chooses, what is best so far."""
+"""Dev scores during training: which score chooses, what is best so far, what the end keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,13 @@ from torch import Tensor
 
 from cse_core.parts import Metric
 from cse_core.suites import DevSet, Encode, Role
-from cse_engine.run.dev_sets import MEAN, by_name, choosing_score, usual_scores
+from cse_engine.compose.settings import TrainOptions
+from cse_engine.run.checkpoint import Checkpoint, averaged
+from cse_engine.run.dev_sets import MEAN, by_name, choosing_score
 from cse_engine.runtime.sharing import run_on_rank_zero
+
+BESTS = ("of_round", "of_run", "start")
+"""Those that a :class:`Scorer` keeps."""
 
 
 @dataclass
@@ -28,14 +34,18 @@ class Best:
     evals_since_best: NonNegativeInt = 0
     answers: dict[str, list[float]] = field(default_factory=dict)
 
-    def is_improved_by(self, score: float) -> bool:
-        """Check whether a score is strictly better."""
-        return self.score is None or score > self.score
+    def is_improved_by(self, score: float | None) -> bool:
+        """Check whether a score is strictly better; one that is not defined never is."""
+        return score is not None and (self.score is None or score > self.score)
 
     @property
     def place(self) -> tuple[int, int]:
         """Return the round and step of its checkpoint."""
         return self.round, self.step
+
+
+_Measured = tuple[dict[str, float], dict[str, list[float]]]
+"""Scores of dev sets, and their answers, by name."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,7 @@ class Scorer:
         similarity: What the saved model's vectors are compared by.
 
     Attributes:
+        of_round, of_run: The best of the round that is trained, and of those that are over.
         start: The scores before the first step.
     """
 
@@ -74,21 +85,9 @@ class Scorer:
     ) -> None:
         self.similarity = similarity
         self.dev = by_name(dev)
-        self.names = list(usual_scores(self.dev).values())
+        self.names = [f"{name}.{dev_set.choices[0]}" for name, dev_set in self.dev.items()]
         self.select = choosing_score(self.dev, select)
-        self.of_round = Best()
-        self.of_run = Best()
-        self.start = Best()
-
-    @property
-    def bests(self) -> dict[str, Best]:
-        """The best of the ``round`` and of the ``run``, and the ``start``."""
-        return {"round": self.of_round, "run": self.of_run, "start": self.start}
-
-    @bests.setter
-    def bests(self, bests: Mapping[str, Best]) -> None:
-        self.of_round, self.of_run = bests["round"], bests["run"]
-        self.start = bests["start"]
+        self.of_round, self.of_run, self.start = Best(), Best(), Best()
 
     def score(
         self,
@@ -103,38 +102,33 @@ class Scorer:
         Those of step 0 are what training starts from: they choose nothing.
         """
         scores, answers = self.measure(encode, metrics)
-        if not step:
-            start = self.value(scores, self.select)
-            self.start = Best(start, 0, round_number, scores, answers=answers)
-            return scores, False
         where = f"score of round {round_number}"
-        select = choosing_score(self.dev, by, where) if by else self.select
-        chosen = self.value(scores, select)
-        if chosen is None or not self.of_round.is_improved_by(chosen):
+        select = choosing_score(self.dev, by, where) if by and step else self.select
+        best = Best(self.value(scores, select), step, round_number, scores, answers=answers)
+        better = step > 0 and self.of_round.is_improved_by(best.score)
+        if not step:
+            self.start = best
+        elif better:
+            self.of_round = best
+        else:
             self.of_round.evals_since_best += 1
-            return scores, False
-        self.of_round = Best(chosen, step, round_number, scores, answers=answers)
-        return scores, True
+        return scores, better
 
-    def measure(
-        self, encode: Callable[..., Tensor], metrics: Mapping[str, Metric]
-    ) -> tuple[dict[str, float], dict[str, list[float]]]:
+    def measure(self, encode: Callable[..., Tensor], metrics: Mapping[str, Metric]) -> _Measured:
         """Return the dev scores that the model defines, and the answers of sets that judge it.
 
         The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
-        def measured(
-            encode: Callable[..., Tensor],
-        ) -> tuple[dict[str, float], dict[str, list[float]]]:
+        def measured(encode: Callable[..., Tensor]) -> _Measured:
             scores: dict[str, float] = {}
             answers: dict[str, list[float]] = {}
             for name, dev_set in self.dev.items():
                 encoder = _DevEncoder(encode, self.similarity)
                 values = dev_set.measure(encoder, metrics)
                 scores |= {f"{name}.{k}": float(v) for k, v in values.items() if isfinite(v)}
-                if (said := dev_set.answers(encoder)) is not None:
-                    answers[name] = said.tolist()
+                if (numbers := dev_set.answers(encoder)) is not None:
+                    answers[name] = numbers.tolist()
             return scores, answers
 
         return run_on_rank_zero(measured, encode)
@@ -144,14 +138,80 @@ class Scorer:
 
         A round may choose its checkpoint by another score; rounds are compared by one.
         """
-        if self.of_round.score is None:
-            return
         value = self.value(self.of_round.scores, self.select)
-        if value is not None and self.of_run.is_improved_by(value):
+        if self.of_run.is_improved_by(value):
             self.of_run = replace(self.of_round, score=value)
 
     def value(self, scores: dict[str, float], name: str | None) -> float | None:
         """Return the score that chooses, None where the model defines none."""
         names = [name] if name is not None and name != MEAN else self.names
         values = [scores[key] for key in names if key in scores]
-        return sum(values) / len(values) if len(values) == len(names) else None
+        return sum(values) / len(values) if 0 < len(values) == len(names) else None
+
+
+class Choice(NamedTuple):
+    """The weights that a run keeps.
+
+    Attributes:
+        best: Their scores, and where they were reached.
+        why: How the model's card says what chose them.
+        verdicts: What they are beside the start, a sentence each.
+    """
+
+    best: Best
+    why: str
+    verdicts: tuple[str, ...] = ()
+
+
+def choose(
+    scorer: Scorer,
+    options: TrainOptions,
+    *,
+    read: Callable[[Best], Checkpoint],
+    restore: Callable[[Checkpoint], None],
+    encode: Callable[..., Tensor],
+    metrics: Mapping[str, Metric],
+) -> Choice:
+    """Put the weights back that a run keeps, of which the dev sets scored some.
+
+    Where the start counts, averages of it with the best weights are scored too. The dev sets
+    then judge by what chose nothing, and unless one finds the run better the start is kept.
+
+    ``read`` returns the weights of a score, ``restore`` puts weights into the model, and ``encode``
+    encodes by it; the first process has the vectors.
+    """
+    best, start = scorer.of_run, scorer.start
+    kept = read(best)
+    restore(kept)
+    why = f"step {best.step} by {scorer.select} = {best.score:.2f}"
+    if not options.select_start or start.score is None:
+        return Choice(best, why)
+    no_better = f"the start, {scorer.select} = {start.score:.2f}"
+    if start.place == best.place:
+        return Choice(best, no_better, (f"no better: no step scores above {no_better}",))
+    chosen = kept
+    for share in options.merge:
+        mixed = averaged(read(start), chosen, share)
+        restore(mixed)
+        scores, answers = scorer.measure(encode, metrics)
+        value = scorer.value(scores, scorer.select)
+        if best.is_improved_by(value):
+            best, kept = replace(best, score=value, scores=scores, answers=answers), mixed
+            why = f"{share:g} of step {best.step}, {1 - share:g} of the start"
+            why += f" by {scorer.select} = {value:.2f}"
+    verdicts = [
+        scorer.dev[name].verdict(np.array(start.answers[name]), np.array(end))
+        for name, end in best.answers.items()
+    ]
+    said = tuple(verdict.text for verdict in verdicts)
+    if len(scorer.names) > 1:
+        said += tuple(
+            f"{name}: {start.scores[name]:.2f} at the start, {best.scores[name]:.2f} now"
+            for name in scorer.names
+            if name in start.scores and name in best.scores
+        )
+    if verdicts and not any(verdict.better for verdict in verdicts):
+        restore(read(start))
+        return Choice(start, no_better, (*said, f"no better: kept {no_better}"))
+    restore(kept)
+    return Choice(best, why, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,22 +17,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.files import METRICS, RUN_FILE, disk_errors
+from cse_core.files import METRICS, RESULT, RUN_FILE, disk_errors
 from cse_core.suites import Role
 from cse_engine.run import checkpoint as saved
-from cse_engine.run.checkpoint import Checkpoint, Retention, check_best
-from cse_engine.run.choice import Choice, choose
+from cse_engine.run.checkpoint import RESTORE, Checkpoint
 from cse_engine.run.export import inference_encoder, save_model
-from cse_engine.run.guard import FIRST_STEPS, refuse_not_finite, refuse_untrained
 from cse_engine.run.intervals import Intervals
 from cse_engine.run.loop import TrainingLoop
 from cse_engine.run.prepare import Prepared
 from cse_engine.run.rounds import Rounds, RoundState, TrainingRound
-from cse_engine.run.run_folder import RunFolder
-from cse_engine.run.selection import Best
+from cse_engine.run.run_folder import RunFolder, place_of
+from cse_engine.run.selection import BESTS, Best, choose
 from cse_engine.run.signals import Stopped, StopSignals
 from cse_engine.runtime import distributed
 from cse_engine.step.step import StepResult
+
+FIRST_STEPS = 10
+"""Steps in which every encoder, pooler and loss has had a gradient."""
 
 
 class Meters:
@@ -40,10 +42,9 @@ class Meters:
     Nothing waits for the device until :meth:`flush`. ``seen`` names what any step's parts hold.
     """
 
-    def __init__(self, losses: list[float], device: torch.device) -> None:
+    def __init__(self, losses: Sequence[float], device: torch.device) -> None:
         self.losses = [torch.tensor(loss, device=device) for loss in losses]
-        self.rows = 0
-        self.tokens = 0
+        self.rows = self.tokens = 0
         self.seconds = 0.0
         self.seen: set[str] = set()
         self._began = time.perf_counter()
@@ -60,10 +61,6 @@ class Meters:
         """Count no seconds meanwhile: what happens does not belong to training."""
         self.seconds += time.perf_counter() - self._began
         yield
-        self.start()
-
-    def start(self) -> None:
-        """Count seconds from here."""
         self._began = time.perf_counter()
 
     def flush(self) -> dict[str, Any]:
@@ -120,7 +117,7 @@ class Trainer:
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._metrics: FileIO | None = None
         self._moments: dict[str, Tensor] = {}
-        self._retention = Retention(folder, (0, 0), ())
+        self._needed: set[tuple[int, ...]] = {(0, 0)}
 
     def run(self, resume: Checkpoint | None = None) -> Outcome:
         """Train all rounds, from a checkpoint on where one is given, and save the model.
@@ -132,10 +129,11 @@ class Trainer:
         began = time.monotonic()
         if resume is not None:
             self.restore(resume)
-            self.scorer.bests = {n: Best(**best) for n, best in resume.values["scores"].items()}
-            check_best(self.folder, self._candidates())
-            last = resume.values["round"], resume.values["step"]
-            self._retention = Retention(self.folder, last, self._candidates())
+            for name, values in resume.values["scores"].items():
+                setattr(self.scorer, name, Best(**values))
+            for best in self._candidates():
+                self._weights(best)
+            self._needed = self._places(resume.values["round"], resume.values["step"])
         with ExitStack() as stack:
             if self._main:
                 lines = resume.files.get(METRICS, b"") if resume is not None else b""
@@ -168,14 +166,13 @@ class Trainer:
     def _round(self, current: TrainingRound, resume: Checkpoint | None) -> int:
         """Train a round, put its best weights back, and return the number of its steps."""
         loop = self.begin(current, resume)
-        meters = Meters(resume.values["losses"] if resume else [], self.assembly.device)
         if resume is None:
             self.scorer.of_round = Best()
             if current.keep_optimizer:
                 loop.optimizer.restore(self._moments)
             if current.number:
                 # What was mined is never mined again, and the miner's own state goes with it.
-                self._save(loop, meters)
+                self._save(loop)
         loop.engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, loop.total, loop.done)
         if len(loop.rows) < loop.options.batch_size:
@@ -183,8 +180,8 @@ class Trainer:
                 f"train.batch_size is {loop.options.batch_size} but there are {len(loop.rows)} "
                 "rows: each step takes them all"
             )
-        self._steps(loop, meters)
-        for line in loop.idle(meters.seen) if meters.seen else ():
+        computed = self._steps(loop, resume.values["losses"] if resume else ())
+        for line in loop.idle(computed) if computed else ():
             self.reporter.warning(line)
         if not loop.over:
             self.reporter.message(
@@ -210,8 +207,14 @@ class Trainer:
             folder = self.folder.round(number) / self.folder.model.name
             save_model(self.assembly, folder, about={**self.prepared.about, "chosen": why})
 
-    def _steps(self, loop: TrainingLoop, meters: Meters) -> None:
-        """Make the steps of a round; after them come lines, scores and checkpoints."""
+    def _steps(self, loop: TrainingLoop, losses: Sequence[float]) -> set[str]:
+        """Make the steps of a round; after them come lines, scores and checkpoints.
+
+        ``losses`` are those since the last line of metrics.
+
+        Returns:
+            The names of what was computed.
+        """
         intervals = Intervals.of(loop.options, loop.total)
         patience = intervals.evaluations(loop.options.patience, loop.batches.per_epoch)
         scored = bool(self.scorer.dev)
@@ -219,30 +222,38 @@ class Trainer:
             self._evaluate(loop)
             if loop.options.select_start:
                 self.scorer.of_round = replace(self.scorer.start)
-                self._save(loop, meters)
-        meters.start()
+                self._save(loop)
+        meters = Meters(losses, self.assembly.device)
         while not (loop.over or self._enough(patience)):
             result = loop.step(count_negatives=(loop.done + 1) % intervals.log == 0)
             meters.add(result)
             self.reporter.step(loop.done)
             if loop.done == min(FIRST_STEPS, loop.total):
-                self._check_first_steps(loop, meters)
+                loop.refuse_untrained(meters.seen)
+                for path, count in loop.engine.builder.unchanged().items():
+                    what = f"{path} changed nothing in {count} calls: is its rate too low?"
+                    self.reporter.warning(what)
             due = intervals.due(loop.done, scored=scored)
             stopping = distributed.all_reduce_sum(int(self._signals.asked)) > 0
             if not (due.log or due.save or stopping):
                 continue
-            refuse_not_finite(loop, self.folder.path)
+            loop.refuse_not_finite(self.folder.path)
             with meters.paused():
                 scores, better = self._evaluate(loop) if due.score else ({}, False)
                 if due.log:
                     line = self._log(loop, result, meters, scores)
-                    self._warn(line, result, loop.done >= intervals.evaluate)
+                    sizes = {name: dev_set.size for name, dev_set in self.scorer.dev.items()}
+                    if not sizes and loop.done >= intervals.evaluate:
+                        sizes = {"batch": len(result.anchors)}
+                    for warning in self.reporter.check(line, sizes):
+                        self.reporter.warning(warning)
                 if due.save or stopping or better or self._enough(patience):
-                    self._save(loop, meters)
+                    self._save(loop, meters.losses)
             if stopping:
                 # A launcher that sees one process end stops the one that writes.
                 distributed.barrier()
                 raise Stopped(loop.done)
+        return meters.seen
 
     def encode(self, texts: Sequence[str], role: Role | None = None) -> Tensor:
         """Encode texts by the current model as the saved one would: ``[N, D]``."""
@@ -289,45 +300,43 @@ class Trainer:
         self.reporter.line(line)
         return line
 
-    def _warn(self, line: dict[str, float], result: StepResult, evaluated: bool) -> None:
-        """Warn of what a reporter sees in a line: of the dev sets, or without any of the batch."""
-        sizes = {name: dev_set.size for name, dev_set in self.scorer.dev.items()}
-        if not sizes and evaluated:
-            sizes = {"batch": len(result.anchors)}
-        for warning in self.reporter.check(line, sizes):
-            self.reporter.warning(warning)
-
-    def _check_first_steps(self, loop: TrainingLoop, meters: Meters) -> None:
-        """Refuse what learned nothing so far, and name parts that changed nothing."""
-        refuse_untrained(loop, meters.seen)
-        for path, count in loop.engine.builder.unchanged().items():
-            self.reporter.warning(f"{path} changed nothing in {count} calls: is its rate too low?")
-
     def checkpoint(self, loop: TrainingLoop, losses: Sequence[Tensor] = ()) -> Checkpoint:
         """Collect what a run goes on from, with the losses since the last line of metrics."""
         checkpoint = loop.checkpoint()
         checkpoint.values.update(
             round=loop.current.number,
             steps_before=self.steps_before,
-            scores={name: asdict(best) for name, best in self.scorer.bests.items()},
+            scores={name: asdict(getattr(self.scorer, name)) for name in BESTS},
             rounds=asdict(self.rounds.state),
             losses=[float(loss) for loss in losses],
         )
         checkpoint.files[RUN_FILE] = self.settings
         return checkpoint
 
-    def _save(self, loop: TrainingLoop, meters: Meters) -> None:
-        checkpoint, place = self.checkpoint(loop, meters.losses), (loop.current.number, loop.done)
+    def _save(self, loop: TrainingLoop, losses: Sequence[Tensor] = ()) -> None:
+        """Write a checkpoint, and remove those that neither a resume nor the end needs any more.
+
+        The last two stay, with the best weights that each rests on, and that of the beginning.
+        """
+        checkpoint, last = self.checkpoint(loop, losses), (loop.current.number, loop.done)
         if not self._main:
             return
         if self._metrics is not None:
             self._metrics.seek(0)
             checkpoint.files[METRICS] = self._metrics.read()
-        checkpoint.write(self.folder.checkpoint(*place))
-        self._retention.saved(place, self._candidates())
+        checkpoint.write(self.folder.checkpoint(*last))
+        before, self._needed = self._needed, self._places(*last)
+        for path in self.folder.checkpoints():
+            if place_of(path) <= last and place_of(path) not in before | self._needed:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _places(self, *last: int) -> set[tuple[int, ...]]:
+        """Collect rounds and steps of what a checkpoint rests on: itself and the best so far."""
+        return {last, *(best.place for best in self._candidates())}
 
     def _weights(self, best: Best) -> Checkpoint:
-        return Checkpoint.read(self.folder.checkpoint(*best.place))
+        """Read the best weights so far, also before the first step: damaged ones are refused."""
+        return Checkpoint.read(self.folder.checkpoint(*best.place), RESTORE)
 
     def _candidates(self) -> list[Best]:
         """List what the end may choose from: the best so far, and the start where it counts."""
@@ -340,7 +349,7 @@ class Trainer:
         distributed.barrier()
         scorer, steps = self.scorer, self.steps_before
         if scorer.of_run.score is not None:
-            choice = choose(
+            best, why, verdicts = choose(
                 scorer,
                 self.options,
                 read=self._weights,
@@ -350,9 +359,8 @@ class Trainer:
             )
         else:
             self.reporter.message("no dev set chose a checkpoint: the last weights are kept")
-            last = replace(scorer.of_run, step=steps, round=self.rounds.state.number)
-            choice = Choice(last, f"step {steps}, the last")
-        best = choice.best
+            best = replace(scorer.of_run, step=steps, round=self.rounds.state.number)
+            why, verdicts = f"step {steps}, the last", ()
         outcome = Outcome(
             model=self.folder.model,
             steps=steps,
@@ -363,12 +371,12 @@ class Trainer:
             scores=best.scores,
             seconds=seconds,
             start=scorer.start.score,
-            verdicts=choice.verdicts,
+            verdicts=verdicts,
         )
-        about = {**self.prepared.about, "chosen": choice.why}
+        about = {**self.prepared.about, "chosen": why}
         save_model(self.assembly, self.folder.model, about=about)
         if self._main:
             result = {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
             self.reporter.finish(self.folder.path, result)
-            self.folder.finish(result)
+            self.folder.write(RESULT, (json.dumps(result, indent=2) + "\n").encode())
         return outcome

@@ -221,7 +221,7 @@ def _checkpoints() -> Iterator[Damage]:
 
 
 def _rounds() -> Iterator[Damage]:
-    for file in ("pairs.safetensors", "round.json", "checksums.json"):
+    for file in ("state.safetensors", "state.json", "checksums.json"):
         for how in ANY:
             yield Damage("rounds", f"rounds/2/{file}", how, REFUSED, ("rounds/2",))
     yield Damage("rounds", "rounds/2", remove, REFUSED, ("rounds/2",))

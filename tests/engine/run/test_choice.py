@@ -14,9 +14,8 @@ from cse_core.suites import DevSet, Encode, Verdict
 from cse_defaults.texts import Corpus
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.run.checkpoint import Checkpoint, averaged
-from cse_engine.run.choice import Choice, choose
 from cse_engine.run.run_folder import RunFolder
-from cse_engine.run.selection import Best, Scorer
+from cse_engine.run.selection import Best, Choice, Scorer, choose
 from cse_engine.run.signals import Stopped
 from tests.engine.run.test_runs import stop_after
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer

@@ -191,7 +191,7 @@ def test_damaged_best_weights_are_refused_before_the_first_step(encoder: str, fo
     (run.folder.checkpoint(*best.place) / "state.json").write_text("{}")
     assert best.step < 6, "neither of the last two"
     resumed, _ = begin(encoder, folder, "", "run", *sets, scorer=dev())
-    with pytest.raises(CseError, match=f"step-{best.step}: the best weights so far are damaged"):
+    with pytest.raises(CseError, match=f"step-{best.step}: is not as it was written: state.json"):
         resumed.run(Checkpoint.read(last))
 
 
