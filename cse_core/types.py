@@ -323,9 +323,6 @@ class Round:
             a list of texts or an integer array of corpus rows.
         losses: Names of the losses of this round; None: all.
         train: Overrides of ``train.*``.
-        score: Dev score that selects the round's checkpoint; None: ``train.select``.
-        patience: Evaluations without a better score after which the round ends; with a unit,
-            ``20000 steps`` or ``2 epochs``.
         keep_optimizer: Whether the optimiser's moments continue.
         keep_schedule: Whether the learning rate continues from the round before, on a schedule over
             the run's steps instead of the round's.
@@ -334,8 +331,6 @@ class Round:
     pairs: Mapping[str, Sequence[str] | np.ndarray[Any, Any]]
     losses: tuple[str, ...] | None = None
     train: Mapping[str, object] = field(default_factory=dict)
-    score: str | None = None
-    patience: int | str | None = None
     keep_optimizer: bool = False
     keep_schedule: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -77,30 +77,29 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:
     """Return the weights that are trained: the encoder's and those of every module part."""
-    tensors = {f"encoder.{n}": v for n, v in assembly.online.encoder.state_dict().items()}
+    return {
+        f"{prefix}.{name}": value
+        for prefix, module in _modules(assembly)
+        for name, value in module.state_dict().items()
+    }
+
+
+def _modules(assembly: Assembly) -> Iterator[tuple[str, nn.Module]]:
+    yield "encoder", assembly.online.encoder
     for path, module in assembly.modules():
-        tensors.update({f"part.{path}.{n}": v for n, v in module.state_dict().items()})
-    return tensors
+        yield f"part.{path}", module
 
 
 def restore_weights(assembly: Assembly, saved: Checkpoint) -> None:
-    """Put weights back; refuse those of another model."""
-    try:
-        assembly.online.encoder.load_state_dict(saved.part("encoder"))
-    except RuntimeError as error:
-        raise CseError(
-            f"is not the model that the run started with: {str(error).splitlines()[-1].strip()}",
-            where="model.name",
-            value=assembly.composition.model.name,
-            hint="restore its files, or start a new run",
-        ) from None
-    for path, module in assembly.modules():
+    """Put weights back; refuse those of another model or version of a part."""
+    for prefix, module in _modules(assembly):
         try:
-            module.load_state_dict(saved.part(f"part.{path}"))
+            module.load_state_dict(saved.part(prefix))
         except RuntimeError as error:
+            part = assembly.parts.get(prefix.removeprefix("part."))
+            where = prefix if part is None else f"{part.path} of {part.owner}"
             what = f"does not fit its checkpoint: {str(error).splitlines()[-1].strip(' .')}"
             hint = "a buffer must keep its shape; or install the version that the run started with"
-            where = f"{path} of {assembly.parts[path].owner}"
             raise CseError(what, where=where, hint=hint) from None
 
 
@@ -166,12 +165,11 @@ def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:
     for path in reversed(folder.checkpoints()):
         try:
             newest = Checkpoint.read(path)
+            if place_of(path) != (newest.values.get("round"), newest.values.get("step")):
+                raise CseError("is of another step or run", where=str(path), hint=_GO_BACK)
+            return newest, [error.line() for error in wrong]
         except CseError as error:
             wrong.append(error)
-            continue
-        if place_of(path) == (newest.values.get("round"), newest.values.get("step")):
-            return newest, [error.line() for error in wrong]
-        wrong.append(CseError("is of another step or run", where=str(path), hint=_GO_BACK))
     if wrong:
         raise wrong[0]
     hint = f"start again: cse train --recipe {quote(str(folder.recipe))} --out DIR"

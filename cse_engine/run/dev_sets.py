@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +39,7 @@ def by_name(sets: Sequence[DevSet]) -> dict[str, DevSet]:
     return named
 
 
-def choosing_score(
-    sets: Mapping[str, DevSet], wanted: str | None, where: str = "train.select"
-) -> str | None:
+def choosing_score(sets: Mapping[str, DevSet], wanted: str | None) -> str | None:
     """Return the score that chooses a checkpoint, ``mean`` of several sets; None without a set.
 
     ``wanted`` is a score, a set or ``mean``; an unknown one raises a ``CseError``.
@@ -54,7 +51,7 @@ def choosing_score(
     if (chosen := usual.get(wanted, wanted)) in choices:
         return chosen
     hint = "one of " + ", ".join([*choices, MEAN])
-    raise CseError("is not a dev score of this run", where=where, value=wanted, hint=hint)
+    raise CseError("is not a dev score of this run", where="train.select", value=wanted, hint=hint)
 
 
 def dev_sets(
@@ -75,35 +72,35 @@ def dev_sets(
     """
     sets: list[DevSet] = []
     installed = registry.datasets()
-    dev = [suite.spec for suite in registry.all(SuiteSpec) if suite.spec.dev]
-    readers = [spec for spec in dev if options.dev and spec.dev != "rows"]
-    readers.sort(key=lambda spec: spec.dev == "pairs")
-    suites: list[Suite] = [load_factory(spec.factory)() for spec in readers]
-    of_pairs = [suite for suite, spec in zip(suites, readers, strict=True) if spec.dev == "pairs"]
+
+    def suites(kind: object) -> list[Suite]:
+        specs = [suite.spec for suite in registry.all(SuiteSpec)]
+        return [load_factory(spec.factory)() for spec in specs if spec.dev == kind]
+
+    of_pairs = suites("pairs") if options.dev else []
     for name in options.dev:
-        names = [path for path in data if path in installed] if name == "auto" else []
-        if name in installed and not Path(name).exists():
-            names = [name]
-        elif name not in ("auto", "none"):
-            read = _rows(name, of_pairs, registry, commits)
-            sets.append(read or _read(name, suites, registry))
-        if names and not of_pairs:
+        auto = name == "auto"
+        names = [path for path in (data if auto else [name]) if path in installed]
+        if not auto and (not names or Path(name).exists()):
+            if name != "none":
+                read = _rows(name, of_pairs, registry, commits)
+                sets.append(read or _read(name, [*suites(True), *of_pairs], registry))
+        elif names and not of_pairs:
             error = _no_dev_set(registry, NoDevSet(_UNREAD, where=f"{names[0]}.dev"))
-            if name != "auto":
+            if not auto:
                 raise error
             warn(str(error))
-        for dataset, suite in product(names, of_pairs[:1]):
-            source = load_factory(installed[dataset].spec.factory)()
-            sets.append(suite.dev_of_pairs(f"{dataset}.dev", source.pairs("dev")))
+        else:
+            for dataset in names:
+                pairs = load_factory(installed[dataset].spec.factory)().pairs("dev")
+                sets.append(of_pairs[0].dev_of_pairs(f"{dataset}.dev", pairs))
     if corpus is not None and corpus.held_out is not None:
-        of_rows = [spec for spec in dev if spec.dev == "rows"]
+        of_rows = suites("rows")
         if not of_rows:
             names = [part.distribution for part in registry.providers_elsewhere(DEV_OF_ROWS)]
             what = "no installed suite makes a dev set of rows"
             raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
-        for spec in of_rows:
-            made: Suite = load_factory(spec.factory)()
-            sets.append(made.dev_of_rows(corpus.held_out, corpus))
+        sets += [suite.dev_of_rows(corpus.held_out, corpus) for suite in of_rows]
     return sets
 
 

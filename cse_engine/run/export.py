@@ -100,7 +100,13 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         manifest = {**card, "origin": composition.facts.origin, "about": about, "why_not": why_not}
         text = json.dumps(manifest, indent=2) + "\n"
         (beside / MANIFEST).write_text(text, encoding="utf-8")
-        (beside / "README.md").write_text(_readme(why_not), encoding="utf-8")
+        readme = "# A sentence encoder trained with cse\n"  # the command line writes a card instead
+        if why_not is not None:
+            readme += (
+                f"\nsentence-transformers cannot express this model ({why_not}): it computes\n"
+            )
+            readme += "different vectors from this folder. Use `cse encode MODEL`.\n"
+        (beside / "README.md").write_text(readme, encoding="utf-8")
 
 
 def _only_here(
@@ -128,12 +134,8 @@ def public_name(name: str) -> str:
 
 
 def _part_record(planned: PlannedPart) -> dict[str, Any]:
-    return {
-        "use": planned.use,
-        "name": planned.name,
-        "distribution": planned.distribution,
-        "options": planned.options.model_dump(mode="json"),
-    }
+    names = {name: getattr(planned, name) for name in ("use", "name", "distribution")}
+    return {**names, "options": planned.options.model_dump(mode="json")}
 
 
 def _prompts(composition: Composition) -> dict[str, Any]:
@@ -149,12 +151,3 @@ def _prompts(composition: Composition) -> dict[str, Any]:
     first = composition.says.default_prompt_name
     name = first if first in names else next(iter(names), None)
     return {"prompts": prompts, "default_prompt_name": name if prompt else None}
-
-
-def _readme(why_not: str | None) -> str:
-    """Return a few lines; the command line writes the model's card in their place."""
-    text = "# A sentence encoder trained with cse\n"
-    if why_not is not None:
-        text += f"\nsentence-transformers cannot express this model ({why_not}): it computes\n"
-        text += "different vectors from this folder. Use `cse encode MODEL`.\n"
-    return text

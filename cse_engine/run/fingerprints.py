@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from cse_core.errors import CseError
@@ -27,30 +27,19 @@ def fingerprints(run: Composition, registry: Registry) -> dict[str, str]:
         for name, info in type(options).model_fields.items():
             value = getattr(options, name) if is_location(info) else None
             for text in (value,) if isinstance(value, str) else value or ():
-                for file, shown in _files(text, registry):
-                    sums[f"{path}.{name}: {shown}"] = file_sum(file)
+                with suppress(CseError):  # a word, such as self
+                    files = folder_sums(Models(registry).local(text))
+                    sums |= {f"{path}.{name}: {file}": digest for file, digest in files.items()}
     return sums
 
 
-def _files(name: str, registry: Registry) -> Iterator[tuple[Path, str]]:
-    """Yield the files that a name stands for, and how messages name each."""
-    try:
-        place = Models(registry).local(name)
-    except CseError:
-        return  # a word, such as self
-    if place is None:
-        return
-    if place.is_file():
-        yield place, place.name
-    yield from _files_in(place)
-
-
-def folder_sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of a model's folder that says how it encodes, by name."""
-    return {shown: file_sum(file) for file, shown in _files_in(folder)}
-
-
-def _files_in(place: Path) -> Iterator[tuple[Path, str]]:
-    for file in sorted([*place.glob("*"), *place.glob("*/*")]) if place.is_dir() else ():
-        if file.suffix in _READ and file.is_file():
-            yield file, file.relative_to(place).as_posix()
+def folder_sums(place: Path | None) -> dict[str, str]:
+    """Return the SHA-256 of a file, or of what is read of a model's folder, by name."""
+    if place is None or place.is_file():
+        return {} if place is None else {place.name: file_sum(place)}
+    files = sorted([*place.glob("*"), *place.glob("*/*")])
+    return {
+        file.relative_to(place).as_posix(): file_sum(file)
+        for file in files
+        if file.suffix in _READ and file.is_file()
+    }

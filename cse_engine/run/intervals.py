@@ -58,11 +58,8 @@ class Intervals:
         """
         if not isinstance(patience, str):
             return patience
-        match = PATIENCE_FORM.fullmatch(patience)
-        if match is None:
-            raise ValueError(f"no patience: {patience!r}")
-        count, unit = int(match[1]), (match[2] or "eval")[:4]
-        if unit == "eval" or not self.evaluate:
-            return count
-        steps = count * (per_epoch if unit == "epoc" else 1)
+        ((count, unit),) = PATIENCE_FORM.findall(patience)
+        if not unit.startswith(("step", "epoch")) or not self.evaluate:
+            return int(count)
+        steps = int(count) * (per_epoch if unit.startswith("epoch") else 1)
         return max(math.ceil(steps / self.evaluate), 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -166,17 +165,14 @@ class TrainingLoop:
 
     def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:
         """Ask the sampler for the order of an epoch's rows ``[rows]``; None in a run without."""
-        for sampler in self.assembly.of("sampler").values():
-            named = partial(_named, draws, sampler.path)
-            order: Tensor = self.assembly.calls(sampler, "order", self.rows, size, named)
-            return order
-        return None
+        sampler = next(iter(self.assembly.of("sampler").values()), None)
+        if sampler is None:
+            return None
+        given = self.rows, size, lambda name: draws(f"{sampler.path}.{name}")
+        order: Tensor = self.assembly.calls(sampler, "order", *given)
+        return order
 
     def _update(self) -> Tensor | None:
         if self.before_update is not None:
             self.before_update()
         return self.optimizer.update(self.scheduled + self.done)
-
-
-def _named(draws: Callable[[str], torch.Generator], path: str, name: str) -> torch.Generator:
-    return draws(f"{path}.{name}")

@@ -109,8 +109,11 @@ def prepare(
     )
     if recorded is not None:
         precision = replace(precision, why="as before")
-        read = {"data.path": corpus.fingerprint, **fingerprints(composition, registry)}
-        _refuse_changed(recorded, read)
+        before = {"data.path": recorded["data"]["fingerprint"], **recorded["read"]}
+        now = {"data.path": corpus.fingerprint, **fingerprints(composition, registry)}
+        changed = [name for name, value in before.items() if now.get(name) != value]
+        what, hint = "has changed since the run started", "restore it as it was, or start a new run"
+        raise_all([CseError(what, where=name, hint=hint) for name in changed])
     assembly = build(
         composition,
         corpus=corpus,
@@ -185,11 +188,3 @@ def _pinned(names: tuple[str, ...], commits: Mapping[str, str]) -> tuple[str, ..
     return tuple(
         f"{name.partition('#')[0]}#{commits[name]}" if name in commits else name for name in names
     )
-
-
-def _refuse_changed(recorded: Mapping[str, Any], now: Mapping[str, str]) -> None:
-    """Refuse to go on with a run that read something else; name each file."""
-    before = {"data.path": recorded["data"]["fingerprint"], **recorded.get("read", {})}
-    what, hint = "has changed since the run started", "restore it as it was, or start a new run"
-    changed = [name for name, value in before.items() if now.get(name) != value]
-    raise_all([CseError(what, where=name, hint=hint) for name in changed])

@@ -47,8 +47,7 @@ def round_options(asked: Round, base: TrainOptions) -> TrainOptions:
     Raises:
         ValidationError: If one of them is wrong.
     """
-    patience = {} if asked.patience is None else {"patience": asked.patience}
-    options = TrainOptions.model_validate({**base.model_dump(), **asked.train, **patience})
+    options = TrainOptions.model_validate({**base.model_dump(), **asked.train})
     if not asked.pairs or "epochs" not in asked.train or "max_steps" in asked.train:
         return options
     steps = options.model_copy(update={"max_steps": None}).steps(len(asked.pairs["text"]))
@@ -64,12 +63,14 @@ class RoundState:
         number: Of the round that is trained, 0 where no miner asks for one.
         place: Of the miner that is asked next.
         scores: Best score of each round that is over.
+        steps: Steps of these rounds.
         scheduled: Steps of the learning rate's schedule that are done when a round begins.
     """
 
     number: int = 0
     place: int = 0
     scores: list[float | None] = field(default_factory=list)
+    steps: int = 0
     scheduled: int = 0
 
 
@@ -167,13 +168,12 @@ def _wrong(asked: Round, columns: tuple[str, ...], run: Composition, corpus: Cor
         if run.needed_columns.types.get(name, "text") != "text":
             continue  # a number that a part reads
         if isinstance(values, np.ndarray):
-            promised = f"corpus rows, integers from 0 to {len(corpus) - 1},"
             bad = values[(values < 0) | (values >= len(corpus))].tolist()
         else:
-            promised = "texts that are not blank"
             bad = [text for text in values if not (isinstance(text, str) and text.strip())]
         if bad:
-            return f"promised {promised} as {name}, returned {truncate_repr(bad[0])}"
+            promised = f"corpus rows, integers from 0 to {len(corpus) - 1}, or texts not blank"
+            return f"promised {promised}, as {name}, returned {truncate_repr(bad[0])}"
     names = [loss.name for loss in run.of("loss")]
     if asked.losses is not None and not (asked.losses and {*asked.losses} <= {*names}):
         return f"promised names of losses ({', '.join(names)}), returned {asked.losses}"

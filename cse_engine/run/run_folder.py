@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
-from io import FileIO
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
@@ -99,11 +99,10 @@ class RunFolder:
                 with suppress(OSError):
                     path.unlink()
 
-    def open_metrics(self, kept: bytes = b"") -> FileIO:
-        """Open the metrics; they begin with what a checkpoint kept, whatever is there now."""
-        self.write(METRICS, kept)
-        with disk_errors(self.metrics):
-            return FileIO(self.metrics, "a+")
+    def append(self, line: Mapping[str, float]) -> None:
+        """Append a line to the metrics."""
+        with disk_errors(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
 
     def round(self, number: int) -> Path:
         """Return the folder of a round."""

@@ -94,7 +94,6 @@ class Scorer:
         encode: Callable[..., Tensor],
         step: int,
         round_number: int,
-        by: str | None,
         metrics: Mapping[str, Metric],
     ) -> tuple[dict[str, float], bool]:
         """Return the dev scores that the model defines, and whether it is the round's best.
@@ -102,9 +101,7 @@ class Scorer:
         Those of step 0 are what training starts from: they choose nothing.
         """
         scores, answers = self.measure(encode, metrics)
-        where = f"score of round {round_number}"
-        select = choosing_score(self.dev, by, where) if by and step else self.select
-        best = Best(self.value(scores, select), step, round_number, scores, answers=answers)
+        best = Best(self.value(scores), step, round_number, scores, answers=answers)
         better = step > 0 and self.of_round.is_improved_by(best.score)
         if not step:
             self.start = best
@@ -134,19 +131,15 @@ class Scorer:
         return run_on_rank_zero(measured, encode)
 
     def end_round(self) -> None:
-        """Compare the round's best with that of the run, by the score that chooses in the run.
+        """Compare the round's best with that of the run."""
+        if self.of_run.is_improved_by(self.of_round.score):
+            self.of_run = self.of_round
 
-        A round may choose its checkpoint by another score; rounds are compared by one.
-        """
-        value = self.value(self.of_round.scores, self.select)
-        if self.of_run.is_improved_by(value):
-            self.of_run = replace(self.of_round, score=value)
-
-    def value(self, scores: dict[str, float], name: str | None) -> float | None:
+    def value(self, scores: dict[str, float]) -> float | None:
         """Return the score that chooses, None where the model defines none."""
-        names = [name] if name is not None and name != MEAN else self.names
-        values = [scores[key] for key in names if key in scores]
-        return sum(values) / len(values) if 0 < len(values) == len(names) else None
+        names = [self.select] if self.select and self.select != MEAN else self.names
+        values = [scores[name] for name in names if name in scores]
+        return sum(values) / len(values) if len(values) == len(names) else None
 
 
 class Choice(NamedTuple):
@@ -194,7 +187,7 @@ def choose(
         mixed = averaged(read(start), chosen, share)
         restore(mixed)
         scores, answers = scorer.measure(encode, metrics)
-        value = scorer.value(scores, scorer.select)
+        value = scorer.value(scores)
         if best.is_improved_by(value):
             best, kept = replace(best, score=value, scores=scores, answers=answers), mixed
             why = f"{share:g} of step {best.step}, {1 - share:g} of the start"

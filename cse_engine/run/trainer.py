@@ -6,10 +6,9 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from io import FileIO
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_core.files import METRICS, RESULT, RUN_FILE, disk_errors
+from cse_core.files import METRICS, RESULT, RUN_FILE
 from cse_core.suites import Role
 from cse_engine.run import checkpoint as saved
 from cse_engine.run.checkpoint import RESTORE, Checkpoint
@@ -112,10 +111,8 @@ class Trainer:
         self.assembly, self.scorer = prepared.assembly, prepared.scorer
         self.options = prepared.composition.train
         self.rounds = Rounds(prepared, folder, self.encode)
-        self.steps_before = 0
         self._main = distributed.rank_and_size()[0] == 0
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
-        self._metrics: FileIO | None = None
         self._moments: dict[str, Tensor] = {}
         self._needed: set[tuple[int, ...]] = {(0, 0)}
 
@@ -134,14 +131,12 @@ class Trainer:
             for best in self._candidates():
                 self._weights(best)
             self._needed = self._places(resume.values["round"], resume.values["step"])
-        with ExitStack() as stack:
-            if self._main:
-                lines = resume.files.get(METRICS, b"") if resume is not None else b""
-                self._metrics = stack.enter_context(self.folder.open_metrics(lines))
-            stack.enter_context(self._signals)
+        if self._main:
+            self.folder.write(METRICS, b"" if resume is None else resume.files.get(METRICS, b""))
+        with self._signals:
             for current in self.rounds.run(resume is not None):
                 done = self._round(current, resume)
-                self.steps_before += done
+                self.rounds.state.steps += done
                 self.rounds.state.scheduled += done
                 resume = None
         return self._finish(time.monotonic() - began)
@@ -150,7 +145,6 @@ class Trainer:
         """Put weights and parts back, and go on with the rounds from there."""
         saved.restore_assembly(self.assembly, resume)
         self.rounds.state = RoundState(**resume.values["rounds"])
-        self.steps_before = resume.values["steps_before"]
 
     def begin(self, current: TrainingRound, resume: Checkpoint | None) -> TrainingLoop:
         """Show the parts a round, and make its loop, from a checkpoint on where one is given."""
@@ -175,19 +169,12 @@ class Trainer:
                 self._save(loop)
         loop.engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, loop.total, loop.done)
-        if len(loop.rows) < loop.options.batch_size:
-            self.reporter.warning(
-                f"train.batch_size is {loop.options.batch_size} but there are {len(loop.rows)} "
-                "rows: each step takes them all"
-            )
         computed = self._steps(loop, resume.values["losses"] if resume else ())
         for line in loop.idle(computed) if computed else ():
             self.reporter.warning(line)
         if not loop.over:
-            self.reporter.message(
-                f"no better {current.score or self.scorer.select} in "
-                f"{self.scorer.of_round.evals_since_best} evaluations: stopped"
-            )
+            count = self.scorer.of_round.evals_since_best
+            self.reporter.message(f"no better {self.scorer.select} in {count} evaluations: stopped")
         self.reporter.end()
         self.scorer.end_round()
         if current.number:
@@ -218,7 +205,11 @@ class Trainer:
         intervals = Intervals.of(loop.options, loop.total)
         patience = intervals.evaluations(loop.options.patience, loop.batches.per_epoch)
         scored = bool(self.scorer.dev)
-        if scored and intervals.evaluate and not (loop.over or loop.done or self.steps_before):
+        if (
+            scored
+            and intervals.evaluate
+            and not (loop.over or loop.done or self.rounds.state.steps)
+        ):
             self._evaluate(loop)
             if loop.options.select_start:
                 self.scorer.of_round = replace(self.scorer.start)
@@ -263,10 +254,10 @@ class Trainer:
 
     def _evaluate(self, loop: TrainingLoop) -> tuple[dict[str, float], bool]:
         """Score the dev sets; the scores, and whether they are the round's best."""
-        current, step = loop.current, loop.done
+        step = loop.done
         self.reporter.scoring(list(self.scorer.dev))
         scores, better = self.scorer.score(
-            self.encode, step, current.number, current.score, self.assembly.of("metric")
+            self.encode, step, loop.current.number, self.assembly.of("metric")
         )
         self.reporter.scores(step, scores, better)
         for name in set(self.scorer.names) - scores.keys():
@@ -292,11 +283,8 @@ class Trainer:
             line.update({name: float(value) for name, value in source.items()})
         line |= {**scores, **self.reporter.measure(result.anchors)}
         line = {name: value for name, value in line.items() if isfinite(value)}
-        if self._metrics is not None:
-            rest = (json.dumps(line, allow_nan=False) + "\n").encode()
-            with disk_errors(self.folder.metrics):
-                while rest:
-                    rest = rest[self._metrics.write(rest) :]
+        if self._main:
+            self.folder.append(line)
         self.reporter.line(line)
         return line
 
@@ -305,7 +293,6 @@ class Trainer:
         checkpoint = loop.checkpoint()
         checkpoint.values.update(
             round=loop.current.number,
-            steps_before=self.steps_before,
             scores={name: asdict(getattr(self.scorer, name)) for name in BESTS},
             rounds=asdict(self.rounds.state),
             losses=[float(loss) for loss in losses],
@@ -321,9 +308,7 @@ class Trainer:
         checkpoint, last = self.checkpoint(loop, losses), (loop.current.number, loop.done)
         if not self._main:
             return
-        if self._metrics is not None:
-            self._metrics.seek(0)
-            checkpoint.files[METRICS] = self._metrics.read()
+        checkpoint.files[METRICS] = self.folder.metrics.read_bytes()
         checkpoint.write(self.folder.checkpoint(*last))
         before, self._needed = self._needed, self._places(*last)
         for path in self.folder.checkpoints():
@@ -347,7 +332,7 @@ class Trainer:
     def _finish(self, seconds: float) -> Outcome:
         """Choose the weights, save the model, and mark the run as finished."""
         distributed.barrier()
-        scorer, steps = self.scorer, self.steps_before
+        scorer, steps = self.scorer, self.rounds.state.steps
         if scorer.of_run.score is not None:
             best, why, verdicts = choose(
                 scorer,

@@ -1,8 +1,7 @@
 """Faults put into a command from inside: a kill at its N-th write, or a disk that is full there.
 
 Everything by which a file or folder below a folder is made, written, renamed or removed counts:
-audit events of the interpreter, and the writers that are no Python (safetensors, Arrow, and a
-line of metrics in an open file).
+audit events of the interpreter, and the writers that are no Python (safetensors and Arrow).
 """
 
 import errno
@@ -55,21 +54,12 @@ class _Writes:
         import safetensors.torch
         import transformers.modeling_utils as transformers
 
-        from cse_engine.run import checkpoint, run_folder
+        from cse_engine.run import checkpoint
 
         save = self.whole(safetensors.torch.save_file, 1)
         checkpoint.save_file = save  # type: ignore[attr-defined]
         transformers.safe_save_file = save  # type: ignore[attr-defined]
         parquet.write_table = self.whole(parquet.write_table, 1)
-        writes = self
-
-        class Lines(run_folder.FileIO):  # type: ignore[misc, name-defined]
-            def write(self, line: Any) -> int:
-                writes.hear("line", Path(str(self.name)))
-                written: int = super().write(line)
-                return written
-
-        run_folder.FileIO = Lines  # type: ignore[attr-defined]
         sys.addaudithook(self.audit)
 
     def whole(self, write: Callable[..., Any], place: int) -> Callable[..., Any]:

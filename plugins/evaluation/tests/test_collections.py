@@ -336,7 +336,7 @@ def test_a_folder_chooses_the_checkpoint(tmp_path: Path) -> None:
         asked.append(role)
         return torch.from_numpy(letters(texts))
 
-    scores, better = scorer.score(encode, 1, 0, None, {})
+    scores, better = scorer.score(encode, 1, 0, {})
     assert better and 0 < scores["small.test.ndcg@10"] < 100
     assert scores["small.test.effective_rank"] > 1
     assert asked == [("document",), ("query",)]

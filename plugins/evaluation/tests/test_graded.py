@@ -162,7 +162,7 @@ def test_dev_sets_have_unique_names_and_the_same_scores(encoder: Any) -> None:
     sets = [PairDevSet.of(graded("stsb.dev")) for _ in range(3)]
     scorer = Scorer(sets, None)
     assert list(scorer.dev) == ["stsb.dev", "stsb.dev-2", "stsb.dev-3"]
-    scores, _ = scorer.score(lambda texts: torch.from_numpy(encoder(texts)), 1, 0, None, {})
+    scores, _ = scorer.score(lambda texts: torch.from_numpy(encoder(texts)), 1, 0, {})
     (result,) = score_pairs(encoder, [sets[1].pairs])
     own = {name.rpartition(".")[2]: value for name, value in scores.items() if "dev-2." in name}
     assert own.pop("spearman") == result.scores["spearman"]

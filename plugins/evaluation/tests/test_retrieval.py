@@ -169,7 +169,7 @@ def test_documents_choose_the_checkpoint(tmp_path: Path) -> None:
     sets = dev_sets(options, (), installed_registry(), pytest.fail)
     assert isinstance(sets[0], DocumentDevSet) and sets[0].size == 40
     scorer = Scorer(sets, None)
-    scores, _ = scorer.score(lambda texts: torch.from_numpy(bag_of_letters(texts)), 1, 0, None, {})
+    scores, _ = scorer.score(lambda texts: torch.from_numpy(bag_of_letters(texts)), 1, 0, {})
     assert 0 < scores["news.dev.recall@5"] <= scores["news.dev.recall@20"] <= 100
     assert scores["news.dev.effective_rank"] > 1
     assert Scorer(sets[:1], None).select == "news.dev.recall@5"

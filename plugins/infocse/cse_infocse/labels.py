@@ -87,15 +87,12 @@ class Labels(PositiveMiner):
             "batch_size": options.batch_size,
             "chunk_size": options.chunk_size,
             "epochs": options.epochs,
+            "patience": options.patience,
             "eval_steps": math.ceil(len(pairs.texts) / options.batch_size),
         }
         if options.lr is not None:
             train["lr"] = options.lr
-        return Round(
-            {"text": pairs.texts, "positive": pairs.positives},
-            train=train,
-            patience=options.patience,
-        )
+        return Round({"text": pairs.texts, "positive": pairs.positives}, train=train)
 
     def _few(self, pairs: Labelled) -> Labelled:
         """Return at most ``limit`` pairs, drawn by the run's seed, the same ones in each round."""

@@ -133,7 +133,7 @@ def test_titles_and_documents_of_the_data() -> None:
     assert found.pairs["positive"][0] == "word0 of sentence 0[SEP]word1 of sentence 1"
     wanted = {"batch_size": 64, "chunk_size": 8, "epochs": 20.0, "eval_steps": 1}
     assert dict(found.train) == wanted
-    assert found.patience == "2 epochs"
+    assert found.train["patience"] == "2 epochs"
 
 
 def test_few_labels_are_the_same_in_each_turn(tmp_path: Path) -> None:

@@ -262,7 +262,7 @@ WRONG = [
     Wrong("negative-weights", "Neighbour", "torch.ones(", "-torch.ones(",
           GROUPS, "weights below zero"),
     Wrong("blank-pairs", "Pairs", "texts[1:]}", '[" ", *texts[2:]]}',
-          RUNS, "texts that are not blank as positive, returned ' '"),
+          RUNS, "texts not blank, as positive, returned ' '"),
     Wrong("moves-online", "Copy", _FROZEN,
           "self.encoder = online\n\n    @torch.no_grad()"
           "\n    def after_step(self, batch: Any, ctx: Any) -> None:"

@@ -77,7 +77,7 @@ def test_a_suite_is_asked_before_a_file_is_read_as_pairs(tmp_path: Path) -> None
     assert [type(each) for each in sets] == [Words, PairDevSet, PairDevSet]
     scorer = Scorer(sets, None)
     assert (list(scorer.dev), scorer.select) == (["own", "sts", "sts-2"], "mean")
-    scores, better = scorer.score(lengths, 1, 0, None, {})
+    scores, better = scorer.score(lengths, 1, 0, {})
     assert better and {"own.spread", "sts.spearman", "sts-2.spearman"} <= scores.keys()
     assert scores["sts.spearman"] == scores["sts-2.spearman"]
     assert Scorer(sets, "sts-2").select == "sts-2.spearman"
@@ -135,7 +135,7 @@ def test_metrics_are_of_pairs_alone(tmp_path: Path) -> None:
         calls.append(len(texts))
         return lengths(texts)
 
-    scores, _ = scorer.score(encode, 1, 0, None, {"count": Count()})  # type: ignore[dict-item]
+    scores, _ = scorer.score(encode, 1, 0, {"count": Count()})  # type: ignore[dict-item]
     assert scores["sts.count.texts"] == 6 and "own.count.texts" not in scores
     assert calls == [2, 6]  # the pairs' texts once, for their scores and the metric
 

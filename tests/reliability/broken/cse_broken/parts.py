@@ -85,7 +85,7 @@ ROUNDS = {
     "no-loss": {"losses": ("infonse",)},
     "without-loss": {"losses": ()},
     "no-option": {"train": {"step": 3}},
-    "no-patience": {"patience": "3 bananas"},
+    "no-patience": {"train": {"patience": "3 bananas"}},
 }
 
 
