@@ -38,7 +38,7 @@ class Run:
     @property
     def model(self) -> Path:
         """Return the folder that transformers and sentence-transformers load as it is."""
-        return self.outcome.model
+        return self.folder / "model"
 
     @property
     def scores(self) -> dict[str, float]:
@@ -141,8 +141,7 @@ def resume(run: File, *, quiet: bool = False) -> Run:
 def _finished(folder: Path, plugins: Installed) -> Run:
     from cse_engine.run.trainer import Outcome
 
-    result: dict[str, Any] = dict(StoredRun(str(folder), plugins).result or {})
-    return Run(folder, Outcome(**{**result, "model": folder / result["model"]}), (), ())
+    return Run(folder, Outcome(**(StoredRun(folder, plugins).result or {})), (), ())
 
 
 def _run(

@@ -267,9 +267,8 @@ class Session:
 
     def save(self, path: File) -> None:
         """Write the model, which transformers and sentence-transformers load as it is."""
-        about = {**self.prepare()._prepared.about, "chosen": f"step {self.done}"}
         with libraries_quiet():
-            save_model(self._loop.assembly, Path(path), about=about)
+            save_model(self.prepare()._loop.assembly, Path(path), chosen=f"step {self.done}")
 
     def close(self) -> None:
         """Forget the model, and remove what miners brought; it makes no step any more."""

@@ -26,7 +26,6 @@ class TrainedModel:
     Attributes:
         encoder: Its encoder.
         model: ``encoder.model``, with an adapter's additions merged into it.
-        weights: Weights of ``model`` by name, as its own ``state_dict`` has them.
         tokenizer: Its tokenizer.
         card: How it encodes: its row pooler's options, prompts, lengths and the like.
         pooling: Mode of sentence-transformers that equals its row pooler, if any.
@@ -36,7 +35,6 @@ class TrainedModel:
 
     encoder: Encoder
     model: nn.Module
-    weights: dict[str, Tensor]
     tokenizer: Tokenizer
     card: Mapping[str, Any]
     pooling: str | None

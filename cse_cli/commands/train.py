@@ -102,7 +102,8 @@ def train(
     begun = auto and out is not None and check_same(composition, out, plugins.registry)
     if begun == "finished" and is_first():
         if json:
-            say_json({"run": str(out), **(StoredRun(str(out), plugins).result or {})})
+            result = StoredRun(str(out), plugins).result or {}
+            say_json({"run": str(out), "model": f"{out}/model", **result})
         else:
             echo(str(out) if quiet else f"run {str(out)!r} has already finished")
     if begun == "finished":

@@ -7,7 +7,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -87,7 +87,7 @@ def run(
         except Stopped as stopped:
             stopped.folder = folder
             raise
-    return replace(outcome, model=folder / outcome.model.name), folder, reporter
+    return outcome, folder, reporter
 
 
 def _train(
@@ -228,7 +228,7 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
             echo(verdict)
     else:
         echo(f"kept: step {outcome.step:,}, the last")
-    echo(f"model: {outcome.model}")
+    echo(f"model: {folder / 'model'}")
     echo("next:")
     run = quote(str(folder))
     data: list[str] = []
@@ -264,7 +264,7 @@ def outcome_json(outcome: Outcome, folder: Path, reporter: Any) -> dict[str, Any
     return {
         "run": str(folder),
         **asdict(outcome),
-        "model": str(outcome.model),
+        "model": str(folder / "model"),
         "verdicts": list(outcome.verdicts),
         "seconds": round(outcome.seconds, 1),
         "messages": list(reporter.messages),

@@ -258,7 +258,7 @@ def _is_finished(folder: RunFolder) -> bool:
         return False
     try:
         content = result.read_bytes() if result.is_file() else b""
-        whole = bool({"model", "steps", "scores"} <= json.loads(content).keys())
+        whole = bool({"steps", "scores"} <= json.loads(content).keys())
     except (OSError, ValueError, AttributeError, RecursionError):
         whole = False
     wrong = verify_checksums(folder.model) if folder.model.is_dir() else "every file is missing"

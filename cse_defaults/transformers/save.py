@@ -22,7 +22,7 @@ def save(trained: TrainedModel, folder: Path) -> str | None:
     """Write a model; return why sentence-transformers computes other vectors, if it does."""
     model: Any = trained.model
     pooler = trained.encoder.own_pooler or {}  # without it others draw the layer
-    state = trained.weights | {f"pooler.dense.{key}": value for key, value in pooler.items()}
+    state = model.state_dict() | {f"pooler.dense.{key}": value for key, value in pooler.items()}
     model.save_pretrained(folder, state_dict=state)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     for key in ("_attn_implementation", "attn_implementation", "_attn_implementation_autoset"):

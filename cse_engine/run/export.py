@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from cse_core.backend import TrainedModel
-from cse_core.errors import visible
 from cse_core.files import HEADS, MANIFEST, atomic_folder
 from cse_core.parts import Adapter, Head
 from cse_core.suites import Role
 from cse_engine.compose.composition import Composition, PlannedPart
-from cse_engine.run.checkpoint import Checkpoint, weights, write_tensors
+from cse_engine.run.checkpoint import write_tensors
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.step.assembly import Assembly
 from cse_engine.step.sentence_encoder import SentenceEncoder
@@ -47,16 +46,13 @@ def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceE
     )
 
 
-def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> None:
+def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
     """Write the model folder, whole or not at all; every process calls it, the first one writes.
 
-    ``about`` holds facts for its card: what was trained on what, and what chose it. What cannot be
-    seen in them is written as an escape.
+    ``chosen`` says for its card what chose its weights.
     """
-    trained = Checkpoint(weights(assembly)).part("encoder.model")
     if rank_and_size()[0]:
         return
-    about = {key: None if fact is None else visible(str(fact)) for key, fact in about.items()}
     composition = assembly.composition
     row, heads, slicer = composition.inference_parts
     encoding = inference_encoder(assembly)
@@ -74,7 +70,6 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
             adapter.save(model, beside / "adapter", public_name(composition.model.name))
             model = adapter.merged(model)
-            trained = model.state_dict()
         used = {planned.path: planned.name for planned in (row, *heads, slicer) if planned}
         tensors = {
             f"{used[path]}.{key}": value
@@ -86,7 +81,6 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
             TrainedModel(
                 encoder=encoding.encoder,
                 model=model,
-                weights=trained,
                 tokenizer=encoding.tokenizer,
                 card=card,
                 pooling=row.spec.declared("sentence_transformers", row.options),
@@ -97,15 +91,13 @@ def save_model(assembly: Assembly, folder: Path, *, about: dict[str, Any]) -> No
         )
         if tensors:
             write_tensors(beside / HEADS, tensors)
-        manifest = {**card, "origin": composition.facts.origin, "about": about, "why_not": why_not}
-        text = json.dumps(manifest, indent=2) + "\n"
+        about = {"origin": composition.facts.origin, "chosen": chosen, "why_not": why_not}
+        text = json.dumps({**card, **about}, indent=2) + "\n"
         (beside / MANIFEST).write_text(text, encoding="utf-8")
         readme = "# A sentence encoder trained with cse\n"  # the command line writes a card instead
         if why_not is not None:
-            readme += (
-                f"\nsentence-transformers cannot express this model ({why_not}): it computes\n"
-            )
-            readme += "different vectors from this folder. Use `cse encode MODEL`.\n"
+            readme += f"\nsentence-transformers computes other vectors from it ({why_not}):\n"
+            readme += "use `cse encode MODEL`.\n"
         (beside / "README.md").write_text(readme, encoding="utf-8")
 
 

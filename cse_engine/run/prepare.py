@@ -26,8 +26,6 @@ from cse_engine.step.assembly import Assembly, build
 from cse_engine.step.optimizer import count_own, count_trained
 from cse_engine.step.training_rows import TrainingRows
 
-SYNTHETIC = "the texts are synthetic: a grammar made them for trying things out, not as a benchmark"
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -50,17 +48,6 @@ class Prepared:
     rows: TrainingRows
     scorer: Scorer
     assembly: Assembly
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Facts for the model's card."""
-        names = ", ".join(map(public_name, self.composition.data.path))
-        return {
-            "encoder": public_name(self.composition.model.name),
-            "recipe": self.composition.recipe,
-            "texts": f"{len(self.corpus)} rows of {names}",
-            "note": SYNTHETIC if self.corpus.report.made_up else None,
-        }
 
 
 def prepare(

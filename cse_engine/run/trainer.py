@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -84,7 +83,6 @@ class Outcome:
         verdicts: What the dev sets say of the chosen weights beside the start's, a sentence each.
     """
 
-    model: Path
     steps: int
     step: int
     round: int
@@ -192,7 +190,7 @@ class Trainer:
         if loop.options.save_rounds:
             why = f"round {number}, step {best.step or loop.done}"
             folder = self.folder.round(number) / self.folder.model.name
-            save_model(self.assembly, folder, about={**self.prepared.about, "chosen": why})
+            save_model(self.assembly, folder, chosen=why)
 
     def _steps(self, loop: TrainingLoop, losses: Sequence[float]) -> set[str]:
         """Make the steps of a round; after them come lines, scores and checkpoints.
@@ -347,7 +345,6 @@ class Trainer:
             best = replace(scorer.of_run, step=steps, round=self.rounds.state.number)
             why, verdicts = f"step {steps}, the last", ()
         outcome = Outcome(
-            model=self.folder.model,
             steps=steps,
             step=best.step,
             round=best.round,
@@ -358,10 +355,9 @@ class Trainer:
             start=scorer.start.score,
             verdicts=verdicts,
         )
-        about = {**self.prepared.about, "chosen": why}
-        save_model(self.assembly, self.folder.model, about=about)
+        save_model(self.assembly, self.folder.model, chosen=why)
         if self._main:
-            result = {**asdict(outcome), "model": "model", "seconds": round(seconds, 1)}
+            result = {**asdict(outcome), "seconds": round(seconds, 1)}
             self.reporter.finish(self.folder.path, result)
             self.folder.write(RESULT, (json.dumps(result, indent=2) + "\n").encode())
         return outcome

@@ -172,7 +172,7 @@ class Static:
             other = other or f"rows are pooled by {trained.card['row']['use']}"
         if drops:
             other = other or "unknown tokens are left out, as in model2vec"
-        (vectors,) = trained.weights.values()
+        (vectors,) = trained.model.state_dict().values()
         normalize = bool(trained.card["normalize"])
         write(folder, vectors, tokenizer.hf, normalize=normalize, model2vec=drops)
         if other is not None:

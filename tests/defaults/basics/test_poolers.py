@@ -91,7 +91,7 @@ def test_a_head_starts_from_the_encoders_own_pooler(folder: Path) -> None:
     bench.step()
     after = bench.assembly.online.encode(texts, CPU)
     assert not torch.allclose(after, pooled(model, bench, texts), atol=1e-5)
-    save_model(bench.assembly, folder / "model", about={})
+    save_model(bench.assembly, folder / "model", chosen="")
     loaded = load(str(folder / "model"), registry())
     torch.testing.assert_close(torch.from_numpy(loaded.encode(texts)), after)
 

@@ -110,7 +110,7 @@ class ToyBackend:
 
     def save(self, trained: TrainedModel, folder: Path) -> str | None:
         (folder / "toy.json").write_text(json.dumps({"width": WIDTH}))
-        save_file(trained.weights, folder / "toy.safetensors")
+        save_file(trained.model.state_dict(), folder / "toy.safetensors")
         return trained.other
 
 

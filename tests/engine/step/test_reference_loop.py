@@ -71,13 +71,13 @@ def test_scores_and_models_leave_the_train_only_head_out(encoder: str, folder: P
     texts = sentences(20)
     composition = composed(encoder, "", "train.lr=1e-3", folder=folder, rows=20)
     run, _ = trainer(composition, Corpus.from_columns({"text": texts}), folder / "run")
-    outcome = run.run()
-    model = BertModel.from_pretrained(outcome.model, add_pooling_layer=False).eval()
+    run.run()
+    model = BertModel.from_pretrained(run.folder.model, add_pooling_layer=False).eval()
     batch = run.assembly.online.tokenizer.hf(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
         plain = model(**batch)[0][:, 0]
     torch.testing.assert_close(run.encode(texts), plain, rtol=1e-4, atol=1e-5)
-    loaded = SentenceTransformer(str(outcome.model), device="cpu")
+    loaded = SentenceTransformer(str(run.folder.model), device="cpu")
     assert not [name for name, _ in loaded.named_parameters() if "pooler" in name]  # none is drawn
     np.testing.assert_allclose(loaded.encode(texts), plain.numpy(), rtol=1e-4, atol=1e-5)
     with torch.no_grad():

@@ -25,7 +25,7 @@ def test_poolers_and_heads_keep_their_weights(encoder: str, folder: Path) -> Non
     assert not torch.allclose(bench.part("pool.scaled").scale, torch.ones(32), atol=1e-2)
     texts = bench.columns["text"]
     trained = bench.assembly.online.encode(texts, CPU)
-    save_model(bench.assembly, folder / "model", about={})
+    save_model(bench.assembly, folder / "model", chosen="")
     model = load(str(folder / "model"), registry())
     torch.testing.assert_close(torch.from_numpy(model.encode(texts)), trained)
     made = model.sentence_encoder
@@ -54,7 +54,7 @@ def test_the_length_of_inference(encoder: str, folder: Path, given: int | None) 
     vectors = scored.encode(texts, CPU)
     assert torch.equal(vectors[0], vectors[1]) == (given is not None)
     assert torch.equal(vectors[0], vectors[2]) == (given is not None)
-    save_model(bench.assembly, folder / "model", about={})
+    save_model(bench.assembly, folder / "model", chosen="")
     model = load(str(folder / "model"), registry())
     assert model.sentence_encoder.max_length == longest
     torch.testing.assert_close(torch.from_numpy(model.encode(texts)), vectors)
@@ -80,13 +80,13 @@ def test_the_pooling_layer_of_a_model_is_kept(encoder: str, folder: Path) -> Non
         shutil.copy(Path(encoder) / name, folder / "base")
     bench = Bench(str(folder / "base"), folder, '[[pool]]\nuse = "mean"\n')
     bench.step(0)
-    save_model(bench.assembly, folder / "model", about={})
+    save_model(bench.assembly, folder / "model", chosen="")
     made, report = AutoModel.from_pretrained(folder / "model", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
     own = bench.assembly.online.encoder.own_pooler
     assert own is not None and torch.equal(made.pooler.dense.weight, own["weight"])
     assert "model_args" not in (folder / "model/sentence_bert_config.json").read_text()
     save_model(
-        Bench(encoder, folder, '[[pool]]\nuse = "mean"\n').assembly, folder / "other", about={}
+        Bench(encoder, folder, '[[pool]]\nuse = "mean"\n').assembly, folder / "other", chosen=""
     )
     assert "model_args" in (folder / "other/sentence_bert_config.json").read_text()
