@@ -211,45 +211,26 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
 def plan_dict(composition: Composition) -> dict[str, Any]:
     """Return the plan as data that JSON can hold."""
     shown = [name for name in RunInfo.__dataclass_fields__ if name not in _OF_BACKENDS]
-    facts = {name: getattr(composition.facts, name) for name in shown}
+    facts = _fields(composition.facts, *shown)
     if composition.round_miners:
         facts["steps"] = composition.train.max_steps
     return {
         "recipe": composition.recipe,
         "settings": as_recipe(composition),
         "params": dict(composition.params),
-        "facts": {**facts, "columns": facts["columns"] and list(facts["columns"])},
+        "facts": facts,
         "parts": [
-            {
-                "kind": part.kind,
-                "name": part.name,
-                "use": part.use,
-                "distribution": part.distribution,
-                "version": part.version,
-                "summary": part.spec.summary,
-                "paper": part.spec.paper,
-            }
+            _fields(part, "kind", "name", "use", "distribution", "version")
+            | _fields(part.spec, "summary", "paper")
             for part in composition.parts
         ],
         "views": [
-            {
-                "name": view.name,
-                "role": view.role,
-                "branch": view.branch,
-                "column": view.column,
-                "made_by": view.made_by,
-                "augmenters": list(view.augmenters),
-            }
+            _fields(view, "name", "role", "branch", "column", "made_by", "augmenters")
             for view in composition.views
         ],
         "passes": [
-            {
-                "branch": step.branch,
-                "model": _model_of(composition, step.branch),
-                "views": list(step.views),
-                "gradient": step.gradient,
-                "why": step.why,
-            }
+            {"branch": step.branch, "model": _model_of(composition, step.branch)}
+            | _fields(step, "views", "gradient", "why")
             for step in composition.passes
         ],
         "inference_pool": composition.inference_pool and composition.inference_pool.use,
@@ -257,6 +238,12 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
         "notes": list(composition.notes),
         "warnings": warnings_of(composition),
     }
+
+
+def _fields(item: Any, *names: str) -> dict[str, Any]:
+    """Return attributes by name, tuples as the lists that JSON has."""
+    values = ((name, getattr(item, name)) for name in names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
 
 
 def warnings_of(composition: Composition) -> list[str]:

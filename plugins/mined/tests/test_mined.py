@@ -207,7 +207,7 @@ def test_a_run_mines_again_and_resumes_bit_for_bit(
         cse.train("mined", out=part, **given)
     cse.resume(part, quiet=True)
     assert calls == [1, 2, 3]
-    kept = [[(run / f"rounds/{n}/state.safetensors").read_bytes() for n in (1, 2, 3)]
+    kept = [[(run / f"rounds/{n}/checksums.json").read_bytes() for n in (1, 2, 3)]
             for run in (whole, part)]  # fmt: skip
     assert kept[0] == kept[1] and len({*kept[0]}) == 3, "the model moves, and so do its negatives"
     name = "model/model.safetensors"
