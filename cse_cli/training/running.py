@@ -52,9 +52,11 @@ def run(
     Raises:
         Stopped: If it was asked to stop; ``folder`` says which run.
     """
-    from cse_cli.terminal.progress import reporter_for
+    from cse_cli.terminal.progress import libraries_quiet, reporter_for
+    from cse_cli.texts.table_cache import keep_tables
+    from cse_engine.run.run_folder import RunFolder
 
-    first = is_first()
+    first, registry, recorded = is_first(), plugins.registry, None
     if composition is None:
         assert folder is not None
         check_resumed(folder)
@@ -73,70 +75,48 @@ def run(
             assert composition is not None
             new = _new_folder(composition)
             folder = stack.enter_context(new) if first else default_folder(composition)
+        path = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
         shown = reporter_for(quiet=quiet or not first, opening=opening)
         reporter = stack.enter_context(shown)
         reporter.loading()
-        from cse_cli.terminal.progress import libraries_quiet
+        from cse_cli.training.collapse import CollapseDetector
+        from cse_engine.run.prepare import prepare
+        from cse_engine.run.run import read_run, resume, train
         from cse_engine.run.signals import Stopped
 
         stack.enter_context(libraries_quiet())
-        try:
-            outcome = _train(
-                composition, folder, plugins, reporter, force=force, check_parts=check_parts
-            )
-        except Stopped as stopped:
-            stopped.folder = folder
-            raise
-    return outcome, folder, reporter
-
-
-def _train(
-    composition: Composition | None,
-    folder: Path,
-    plugins: Installed,
-    reporter: SilentReporter,
-    *,
-    force: bool,
-    check_parts: bool,
-) -> Outcome:
-    """Train or go on, watched by the run's reporters, for a collapse, and for the model's card."""
-    from cse_cli.texts.table_cache import keep_tables
-    from cse_cli.training.collapse import CollapseDetector
-    from cse_engine.run.prepare import prepare
-    from cse_engine.run.run import read_run, resume, train
-    from cse_engine.run.run_folder import RunFolder
-
-    path = Path(os.path.abspath(folder))  # wherever a part goes meanwhile
-    first, registry, recorded = is_first(), plugins.registry, None
-    with ExitStack() as stack:
-        if composition is not None:
-            composition = with_absolute_paths(composition, registry)
-        else:
+        if composition is None:
             if first:
                 stack.enter_context(RunFolder(path).held("--resume"))
             recorded = read_run(path, registry)
-            composition = recorded.composition
+            trained = recorded.composition
+        else:
+            trained = with_absolute_paths(composition, registry)
         makers: dict[str, Callable[[], Reporter]] = {}
         if first:
-            makers = reporters_of(composition.train.report, registry)
+            makers = reporters_of(trained.train.report, registry)
             makers["of the card"] = partial(_Card, plugins, reporter)
-            makers["of a collapse"] = partial(CollapseDetector, composition)
+            makers["of a collapse"] = partial(CollapseDetector, trained)
         prepared = prepare(
-            composition,
+            trained,
             registry,
             reporter=Reporters(reporter, makers),
             read_texts=plugins.read,
             keep_tables=partial(keep_tables, reporter=reporter),
-            recorded=None if recorded is None else recorded.settings["run"],
+            recorded=recorded and recorded.settings["run"],
         )
         prepared.assembly.calls.always = check_parts
-        if recorded is None:
-            outcome = train(prepared, path, replace_run=force)
-        else:
-            outcome = resume(recorded, prepared)
-    if first:
-        _point_to(path)
-    return outcome
+        try:
+            if recorded is None:
+                outcome = train(prepared, path, replace_run=force)
+            else:
+                outcome = resume(recorded, prepared)
+        except Stopped as stopped:
+            stopped.folder = folder
+            raise
+        if first:
+            _point_to(path)
+    return outcome, folder, reporter
 
 
 class _Card(Reporter):

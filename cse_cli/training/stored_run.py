@@ -45,11 +45,7 @@ class StoredRun:
         from cse_engine.run.run_folder import RunFolder
 
         self.path, self.plugins = Path(folder), plugins or Installed()
-        self._folder: RunFolder = RunFolder(self.path)
-        if not self._folder.recipe.is_file():
-            hint = "name the folder that `cse train` made, such as runs/NAME"
-            what = "is not a run: it has no run.toml"
-            raise CseError(what, where="RUN", value=str(folder), hint=hint)
+        self._folder: RunFolder = RunFolder.open(self.path, "RUN")
 
     @cached_property
     def composition(self) -> Composition:

@@ -141,19 +141,9 @@ def refuse_beside_resume(
     choice: Choice, out: Path | None, save_recipe: Path | None, dry_run: bool, force: bool
 ) -> None:
     """Refuse flags that would change a run which goes on."""
-    others: dict[str, object] = {
-        "--recipe": choice.recipe,
-        "--model": choice.model,
-        "--data": choice.data,
-        "--dev": choice.dev,
-        "--set": choice.sets,
-        "--out": out,
-        "--save-recipe": save_recipe,
-        "--dry-run": dry_run,
-        "--force": force,
-        **{f"--{kind}": names for kind, names in choice.kinds.items()},
-    }
-    beside = [flag for flag, value in others.items() if value]
+    about = {"set": choice.sets, "out": out, "save-recipe": save_recipe, "dry-run": dry_run}
+    others = {**vars(choice), "sets": [], "kinds": {}, **about, "force": force, **choice.kinds}
+    beside = [f"--{flag}" for flag, value in others.items() if value]
     if beside:
         raise CseError(
             f"a resumed run keeps its settings; {', '.join(beside)} cannot change them",

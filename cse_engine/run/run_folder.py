@@ -63,13 +63,13 @@ class RunFolder:
                     path.unlink(missing_ok=True)
 
     @staticmethod
-    def open(path: Path) -> RunFolder:
+    def open(path: Path, where: str = "--resume") -> RunFolder:
         """Find the folder of a run that was begun; one of no run raises a ``CseError``."""
         folder = RunFolder(path)
         if not (folder.recipe.exists() or folder.checkpoints()):
             what = "is not a run: it has no run.toml"
             hint = "name the folder that `cse train` made, such as runs/NAME"
-            raise CseError(what, where="--resume", value=str(path), hint=hint)
+            raise CseError(what, where=where, value=str(path), hint=hint)
         return folder
 
     @contextmanager
