@@ -155,12 +155,11 @@ class TrainingLoop:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
         self.optimizer.restore(checkpoint.part("optimizer"))
         tensors = {n: v.to(self.assembly.device) for n, v in checkpoint.part("gradient").items()}
-        previous: dict[tuple[str, str], GradientField] = {}
-        for place in dict.fromkeys(name.rpartition(".")[0] for name in tensors):
-            point, _, view = place.partition(".")
-            keys, values = tensors[f"{place}.keys"], tensors[f"{place}.values"]
-            previous[point, view] = GradientField(keys, values)
-        self.engine.previous = previous
+        self.engine.previous = {
+            (point, view): GradientField(keys, tensors[f"{point}.{view}.values"])
+            for (point, view, what), keys in ((n.split("."), v) for n, v in tensors.items())
+            if what == "keys"
+        }
         self.done = checkpoint.values["step"]
 
     def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:

@@ -8,7 +8,7 @@ from typing import Any
 import tomlkit
 
 from cse_core.options import Options
-from cse_engine.compose.composition import Composition, PlannedView
+from cse_engine.compose.composition import Composition
 from cse_engine.compose.reading import CORE_TABLES, KINDS, model_document
 
 
@@ -22,14 +22,14 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     saved = model_document(composition.says, composition.facts).table["inference"]
     recipe["inference"] = dict.fromkeys(saved, "none") | recipe["inference"]
     # What was derived from the data stands here too: on a resume nobody looks at its columns.
-    recipe["views"] = {view.name: _view(view) for view in composition.views}
+    for view in composition.views:
+        texts = {"branch": view.branch, "column": view.column, "prompt": view.prompt}
+        named = {name: text for name, text in texts.items() if text is not None}
+        recipe.setdefault("views", {})[view.name] = named
     for kind in KINDS:
         recipe[kind] = [
-            {
-                "use": part.qualified,
-                "name": part.name,
-                **_values(part.options, part.path, expressions),
-            }
+            {"use": part.qualified, "name": part.name}
+            | _values(part.options, part.path, expressions)
             for part in composition.of(kind)
         ]
     return {key: content for key, content in recipe.items() if content}
@@ -40,24 +40,11 @@ def dump_recipe(composition: Composition) -> str:
     document = tomlkit.document()
     document.add(tomlkit.comment("Every setting of a run; cse train --recipe FILE repeats it."))
     document.add(tomlkit.comment(f"Its recipe is {composition.recipe or 'the default'}."))
-    parts = {part.path: part for part in composition.parts}
-    for key, content in as_recipe(composition).items():
-        if isinstance(content, list):
-            array = tomlkit.aot()
-            for item in content:
-                part = parts[f"{key}.{item['name']}"]
-                table = tomlkit.table()
-                table.add(tomlkit.comment(f"{part.spec.summary} ({part.owner})"))
-                table.update(item)
-                array.append(table)
-            content = array
-        document.append(key, content)
+    document.update(as_recipe(composition))
+    for kind in KINDS:
+        for table, part in zip(document.get(kind, ()), composition.of(kind), strict=True):
+            table.comment(f"{part.spec.summary} ({part.owner})")
     return tomlkit.dumps(document)
-
-
-def _view(view: PlannedView) -> dict[str, str]:
-    texts = {"branch": view.branch, "column": view.column, "prompt": view.prompt}
-    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _values(options: Options, path: str, expressions: Mapping[str, str]) -> dict[str, Any]:

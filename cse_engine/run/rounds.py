@@ -48,11 +48,11 @@ def round_options(asked: Round, base: TrainOptions) -> TrainOptions:
         ValidationError: If one of them is wrong.
     """
     options = TrainOptions.model_validate({**base.model_dump(), **asked.train})
-    if not asked.pairs or "epochs" not in asked.train or "max_steps" in asked.train:
+    bounded = "epochs" in asked.train and "max_steps" not in asked.train
+    if not (asked.pairs and bounded and options.max_steps is not None):
         return options
     steps = options.model_copy(update={"max_steps": None}).steps(len(asked.pairs["text"]))
-    most = steps if options.max_steps is None else min(options.max_steps, steps)
-    return options.model_copy(update={"max_steps": most})
+    return options.model_copy(update={"max_steps": min(options.max_steps, steps)})
 
 
 @dataclass

@@ -126,11 +126,8 @@ def run_file(prepared: Prepared, **train: Any) -> str:
             "why": precision.why,
             "threads": torch.get_num_threads(),
             "processes": distributed.rank_and_size()[1],
-            "packed": prepared.assembly.online.encoder.why_padded is None,
             "data": {
                 "rows": len(corpus),
-                "blank_dropped": corpus.report.blank_dropped,
-                "incomplete_dropped": corpus.report.incomplete_dropped,
                 "synthetic": bool(corpus.report.made_up),
                 "fingerprint": corpus.fingerprint,
                 "dev": list(prepared.scorer.dev),
