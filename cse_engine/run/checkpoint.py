@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from cse_core.errors import CseError, PartError
-from cse_core.files import RUN_FILE, SUMS, atomic_folder, verify_checksums
+from cse_core.files import METRICS, RUN_FILE, atomic_folder, verify_checksums
 from cse_engine.run.run_folder import RunFolder, place_of
 from cse_engine.step.assembly import Assembly
 
@@ -56,8 +56,8 @@ class Checkpoint:
         if wrong is None:
             try:
                 values = json.loads((path / STATE).read_text(encoding="utf-8"))
-                others = set(json.loads((path / SUMS).read_text())) - {STATE, TENSORS}
-                files = {name: (path / name).read_bytes() for name in others}
+                others = [path / name for name in (RUN_FILE, METRICS) if (path / name).is_file()]
+                files = {file.name: file.read_bytes() for file in others}
                 return Checkpoint(load_file(path / TENSORS), values, files)
             except (OSError, SafetensorError, ValueError) as error:
                 wrong = str(error)
@@ -128,18 +128,20 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
             what = f"promised tensors and JSON values by name, returned {type(state).__name__}"
             raise PartError(part, "state_dict", what)
         for name, value in state.items():
-            if isinstance(value, Tensor) and value.layout is torch.strided and not value.is_meta:
-                if not module:
-                    tensors[f"part.{path}.{name}"] = value
-                continue
             try:
-                if module:
+                if (
+                    isinstance(value, Tensor)
+                    and value.layout is torch.strided
+                    and not value.is_meta
+                ):
+                    tensors[f"part.{path}.{name}"] = value
+                elif module:
                     raise TypeError("a module keeps tensors alone")
-                json.dumps(value)
+                else:
+                    values.setdefault(path, {})[name] = json.loads(json.dumps(value))
             except (TypeError, ValueError) as error:
                 what = f"promised tensors and JSON values, but of {name!r} {error}"
                 raise PartError(part, "state_dict", what) from error
-            values.setdefault(path, {})[name] = value
     return tensors, values
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import NonNegativeInt
 from torch import Tensor
 
 from cse_core.parts import Metric
@@ -28,10 +27,10 @@ class Best:
     """A best score, where it was reached, how many evaluations ago, and what dev sets judge by."""
 
     score: float | None = None
-    step: NonNegativeInt = 0
-    round: NonNegativeInt = 0
+    step: int = 0
+    round: int = 0
     scores: dict[str, float] = field(default_factory=dict)
-    evals_since_best: NonNegativeInt = 0
+    evals_since_best: int = 0
     answers: dict[str, list[float]] = field(default_factory=dict)
 
     def is_improved_by(self, score: float | None) -> bool:
