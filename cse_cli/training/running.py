@@ -103,7 +103,7 @@ def run(
             reporter=Reporters(reporter, makers),
             read_texts=plugins.read,
             keep_tables=partial(keep_tables, reporter=reporter),
-            recorded=recorded and recorded.settings["run"],
+            recorded=None if recorded is None else recorded.settings["run"],
         )
         prepared.assembly.calls.always = check_parts
         try:

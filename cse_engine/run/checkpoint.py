@@ -116,9 +116,9 @@ def averaged(start: Checkpoint, end: Checkpoint, share: float) -> Checkpoint:
 
 
 def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the state of every part that is not a module: tensors and JSON values.
+    """Return the state of every part: tensors and JSON values.
 
-    A state that cannot be saved raises a ``PartError``, that of a module too.
+    A state that cannot be saved raises a ``PartError``.
     """
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
@@ -128,12 +128,9 @@ def part_states(assembly: Assembly) -> tuple[dict[str, Tensor], dict[str, Any]]:
             what = f"promised tensors and JSON values by name, returned {type(state).__name__}"
             raise PartError(part, "state_dict", what)
         for name, value in state.items():
+            dense = isinstance(value, Tensor) and value.layout is torch.strided
             try:
-                if (
-                    isinstance(value, Tensor)
-                    and value.layout is torch.strided
-                    and not value.is_meta
-                ):
+                if dense and not value.is_meta:
                     tensors[f"part.{path}.{name}"] = value
                 elif module:
                     raise TypeError("a module keeps tensors alone")
