@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -39,6 +39,7 @@ class TrainingLoop:
         options: ``train.*`` of the round.
         batches: Which rows a step takes.
         done: Steps that were made; the next one has this number.
+        computed: Names of the numbers that some step computed, such as ``infonce.loss``.
         before_update: Called when a step's gradients are there, before the weights move.
     """
 
@@ -67,7 +68,7 @@ class TrainingLoop:
         self.optimizer = Optimizer(assembly, options, run)
         self.scheduled = scheduled if current.keep_schedule else 0
         self.before_update: Callable[[], None] | None = None
-        self.done = 0
+        self.done, self.computed = 0, set[str]()
 
     @property
     def over(self) -> bool:
@@ -82,6 +83,7 @@ class TrainingLoop:
         position = StepPosition(self.done, self.total, epoch, self.current.number)
         result = self.engine.step(index, position, self._update, count_negatives=count_negatives)
         self.done += 1
+        self.computed.update(result.parts)
         return result
 
     def checkpoint(self) -> Checkpoint:
@@ -121,10 +123,10 @@ class TrainingLoop:
         what = f"{who}: {method} made numbers that are not finite at step {step + 1}"
         raise CseError(f"{what}; its batch is in {file}", where="train", hint=_DIVERGED)
 
-    def refuse_untrained(self, computed: Container[str]) -> None:
+    def refuse_untrained(self) -> None:
         """Refuse a run whose first steps gave the encoder, a pooler or a loss no gradient.
 
-        Losses that were not ``computed``, or weigh nothing so far, may get theirs later.
+        Losses that were not computed, or weigh nothing so far, may get theirs later.
 
         Raises:
             CseError: At the part that learns nothing.
@@ -132,7 +134,7 @@ class TrainingLoop:
         acting = {
             loss.path
             for loss, weight in self.assembly.composition.weights()
-            if f"{loss.name}.loss" in computed
+            if f"{loss.name}.loss" in self.computed
             and any(weight.at(step, self.total) for step in range(self.done))
         }
         for path in self.optimizer.untrained() if acting else ():
@@ -141,11 +143,11 @@ class TrainingLoop:
                 hint = "a part may return zeros, or every negative be masked: see cse inspect"
                 raise CseError(what, where=path, hint=hint)
 
-    def idle(self, computed: Container[str]) -> Iterator[str]:
-        """Yield the unused parts: losses that were not ``computed``, views nobody made."""
+    def idle(self) -> Iterator[str]:
+        """Yield the unused parts: losses that were not computed, views nobody made."""
         run = self.assembly.composition
         for loss, options in run.losses():
-            if f"{loss.name}.loss" not in computed:
+            if f"{loss.name}.loss" not in self.computed:
                 yield f"{loss.path} was never computed: no step had any {options.target!r}"
         for view in run.views:
             if view.made_by is not None and view.name not in self.engine.builder.came:

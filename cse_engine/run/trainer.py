@@ -37,20 +37,18 @@ FIRST_STEPS = 10
 class Meters:
     """Losses, rows, tokens and seconds since the last line of metrics, ``losses`` from before.
 
-    Nothing waits for the device until :meth:`flush`. ``seen`` names what any step's parts hold.
+    Nothing waits for the device until :meth:`flush`.
     """
 
     def __init__(self, losses: Sequence[float], device: torch.device) -> None:
         self.losses = [torch.tensor(loss, device=device) for loss in losses]
         self.rows = self.tokens = 0
         self.seconds = 0.0
-        self.seen: set[str] = set()
         self._began = time.perf_counter()
 
     def add(self, result: StepResult) -> None:
         """Count a step."""
         self.losses.append(result.loss.float())
-        self.seen.update(result.parts)
         self.rows += result.rows
         self.tokens += result.tokens
 
@@ -167,8 +165,8 @@ class Trainer:
                 self._save(loop)
         loop.engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, loop.total, loop.done)
-        computed = self._steps(loop, resume.values["losses"] if resume else ())
-        for line in loop.idle(computed) if computed else ():
+        self._steps(loop, resume.values["losses"] if resume else ())
+        for line in loop.idle() if loop.computed else ():
             self.reporter.warning(line)
         if not loop.over:
             count = self.scorer.of_round.evals_since_best
@@ -192,22 +190,16 @@ class Trainer:
             folder = self.folder.round(number) / self.folder.model.name
             save_model(self.assembly, folder, chosen=why)
 
-    def _steps(self, loop: TrainingLoop, losses: Sequence[float]) -> set[str]:
+    def _steps(self, loop: TrainingLoop, losses: Sequence[float]) -> None:
         """Make the steps of a round; after them come lines, scores and checkpoints.
 
         ``losses`` are those since the last line of metrics.
-
-        Returns:
-            The names of what was computed.
         """
         intervals = Intervals.of(loop.options, loop.total)
         patience = intervals.evaluations(loop.options.patience, loop.batches.per_epoch)
         scored = bool(self.scorer.dev)
-        if (
-            scored
-            and intervals.evaluate
-            and not (loop.over or loop.done or self.rounds.state.steps)
-        ):
+        begins = not (loop.over or loop.done or self.rounds.state.steps)
+        if scored and intervals.evaluate and begins:
             self._evaluate(loop)
             if loop.options.select_start:
                 self.scorer.of_round = replace(self.scorer.start)
@@ -218,7 +210,7 @@ class Trainer:
             meters.add(result)
             self.reporter.step(loop.done)
             if loop.done == min(FIRST_STEPS, loop.total):
-                loop.refuse_untrained(meters.seen)
+                loop.refuse_untrained()
                 for path, count in loop.engine.builder.unchanged().items():
                     what = f"{path} changed nothing in {count} calls: is its rate too low?"
                     self.reporter.warning(what)
@@ -242,7 +234,6 @@ class Trainer:
                 # A launcher that sees one process end stops the one that writes.
                 distributed.barrier()
                 raise Stopped(loop.done)
-        return meters.seen
 
     def encode(self, texts: Sequence[str], role: Role | None = None) -> Tensor:
         """Encode texts by the current model as the saved one would: ``[N, D]``."""
