@@ -53,8 +53,6 @@ def run(
         Stopped: If it was asked to stop; ``folder`` says which run.
     """
     from cse_cli.terminal.progress import libraries_quiet, reporter_for
-    from cse_cli.texts.table_cache import keep_tables
-    from cse_engine.run.run_folder import RunFolder
 
     first, registry, recorded = is_first(), plugins.registry, None
     if composition is None:
@@ -79,9 +77,11 @@ def run(
         shown = reporter_for(quiet=quiet or not first, opening=opening)
         reporter = stack.enter_context(shown)
         reporter.loading()
+        from cse_cli.texts.table_cache import keep_tables
         from cse_cli.training.collapse import CollapseDetector
         from cse_engine.run.prepare import prepare
         from cse_engine.run.run import read_run, resume, train
+        from cse_engine.run.run_folder import RunFolder
         from cse_engine.run.signals import Stopped
 
         stack.enter_context(libraries_quiet())

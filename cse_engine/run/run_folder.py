@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -99,10 +98,10 @@ class RunFolder:
                 with suppress(OSError):
                     path.unlink()
 
-    def append(self, line: Mapping[str, float]) -> None:
+    def append(self, line: str) -> None:
         """Append a line to the metrics."""
         with disk_errors(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.write(line)
 
     def round(self, number: int) -> Path:
         """Return the folder of a round."""

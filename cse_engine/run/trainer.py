@@ -109,6 +109,7 @@ class Trainer:
         self.rounds = Rounds(prepared, folder, self.encode)
         self._main = distributed.rank_and_size()[0] == 0
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
+        self._metrics: list[str] = []
         self._moments: dict[str, Tensor] = {}
         self._needed: set[tuple[int, ...]] = {(0, 0)}
 
@@ -127,8 +128,9 @@ class Trainer:
             for best in self._candidates():
                 self._weights(best)
             self._needed = self._places(resume.values["round"], resume.values["step"])
+            self._metrics = [resume.files.get(METRICS, b"").decode()]
         if self._main:
-            self.folder.write(METRICS, b"" if resume is None else resume.files.get(METRICS, b""))
+            self.folder.write(METRICS, "".join(self._metrics).encode())
         with self._signals:
             for current in self.rounds.run(resume is not None):
                 done = self._round(current, resume)
@@ -272,8 +274,9 @@ class Trainer:
             line.update({name: float(value) for name, value in source.items()})
         line |= {**scores, **self.reporter.measure(result.anchors)}
         line = {name: value for name, value in line.items() if isfinite(value)}
+        self._metrics.append(json.dumps(line, allow_nan=False) + "\n")
         if self._main:
-            self.folder.append(line)
+            self.folder.append(self._metrics[-1])
         self.reporter.line(line)
         return line
 
@@ -297,7 +300,7 @@ class Trainer:
         checkpoint, last = self.checkpoint(loop, losses), (loop.current.number, loop.done)
         if not self._main:
             return
-        checkpoint.files[METRICS] = self.folder.metrics.read_bytes()
+        checkpoint.files[METRICS] = "".join(self._metrics).encode()
         checkpoint.write(self.folder.checkpoint(*last))
         before, self._needed = self._needed, self._places(*last)
         for path in self.folder.checkpoints():
