@@ -125,11 +125,11 @@ class Model:
         """
         from cse_engine.compose.composition import PlannedPart
         from cse_engine.compose.models import Models
-        from cse_engine.step.part_factory import Making, ModelLoader, make_part
+        from cse_engine.step.part_factory import Making, make_part
 
         registry, online = self._plugins.registry, self.loaded.sentence_encoder
-        loader = ModelLoader(Models(registry), self.loaded.device)
-        making = Making(online.encoder, online.tokenizer, loader, self.name)
+        models, device = Models(registry), self.loaded.device
+        making = Making(online.encoder, online.tokenizer, models, device, self.name)
         planned = PlannedPart.of(registry.find("metric", name))
         return cast("Metric", make_part(planned, online.encoder.hidden_size, making))
 

@@ -31,12 +31,7 @@ def planned_weights(
     from cse_engine.compose.models import Models
     from cse_engine.step.optimizer import count_own, count_trained
     from cse_engine.step.part_calls import PartCalls
-    from cse_engine.step.part_factory import (
-        Making,
-        ModelLoader,
-        make_part,
-        make_sentence_encoder,
-    )
+    from cse_engine.step.part_factory import Making, make_part, make_sentence_encoder
 
     models = Models(plugins.registry)
 
@@ -56,9 +51,11 @@ def planned_weights(
     drawn = composition.model.model_copy(update={"from_scratch": True})
     with meta:
         encoder, tokenizer = models.backend(folder).load(folder, drawn, composition.says)
-    loader, seed = ModelLoader(models, meta, read=draw_headed), composition.train.seed
-    steps = composition.facts.steps
-    making = Making(encoder, tokenizer, loader, composition.model.name, seed, total_steps=steps)
+    steps, name = composition.facts.steps, composition.model.name
+    making = Making(
+        encoder, tokenizer, models, meta, name, composition.train.seed, None, steps,
+        read=draw_headed,
+    )  # fmt: skip
     for choice in adapters:
         PartCalls()(make_part(choice, encoder.hidden_size, making), "wrap", encoder.model)
     counts = {}

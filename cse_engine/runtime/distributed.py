@@ -24,6 +24,8 @@ from torch.nn import Parameter
 from cse_core.errors import CseError
 from cse_engine.runtime.device import resolve_device
 
+MAX_WAIT = timedelta(days=30)
+"""How long processes wait for one that works alone; one that has ended is noticed at once."""
 JOIN_SECONDS = "CSE_JOIN_SECONDS"
 """Variable with the seconds that the processes of a run wait for each other at its begin."""
 
@@ -165,13 +167,13 @@ def barrier() -> None:
 
 
 def _summed(numbers: Tensor) -> Tensor:
-    """Return the sum of the processes' tensors on the CPU."""
+    """Sum the processes' tensors on the CPU."""
     if rank_and_size()[1] > 1 and len(numbers):
-        dist.all_reduce(numbers, group=_on_cpu())
+        dist.all_reduce(numbers, group=cpu_group())
     return numbers
 
 
 @cache
-def _on_cpu() -> dist.ProcessGroup | None:
-    """Return a group for what is known on the CPU, so that no GPU is waited for."""
-    return None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
+def cpu_group() -> Any:
+    """Make the group for what is known on the CPU, so that no GPU is waited for."""
+    return dist.new_group(backend="gloo", timeout=MAX_WAIT)

@@ -22,12 +22,7 @@ from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
 from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.part_calls import PartCalls
-from cse_engine.step.part_factory import (
-    Making,
-    ModelLoader,
-    make_part,
-    make_sentence_encoder,
-)
+from cse_engine.step.part_factory import Making, make_part, make_sentence_encoder
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
 
@@ -101,14 +96,14 @@ def build(
     """
     seed, model, calls = composition.train.seed, composition.model, PartCalls(device)
     dropout = DropoutSource()
-    loader = ModelLoader(models, device, composition.named, seed, dropout, read)
-    encoder, tokenizer = loader.load(model.name, model, derive_seed(seed, "model"))
-    making = Making(encoder, tokenizer, loader, model.name, seed, corpus, total_steps, read_texts)
+    encoder, tokenizer = read(models.load, model.name, model, seed=derive_seed(seed, "model"))
+    about_run = seed, corpus, total_steps, composition.named, read_texts
+    making = Making(encoder, tokenizer, models, device, model.name, *about_run, dropout, read)
+    making.place(encoder)
+    stages = composition.of("pool")
     for planned in composition.of("adapter"):
         _adapt(make_part(planned, encoder.hidden_size, making), encoder, calls)
-    online = make_sentence_encoder(
-        composition.of("pool"), model.max_length, composition.inference, making
-    )
+    online = make_sentence_encoder(stages, model.max_length, composition.inference, making)
     make = partial(make_part, dimension=online.dimension, making=making)
     branches: dict[str, Branch] = {
         planned.name: make(planned, heads=dict(online.heads))

@@ -53,8 +53,8 @@ class Context(StepContext):
     ) -> torch.Generator:
         """Seed it by the run, the step, the place and the chunk."""
         who = "shared" if shared else f"rank {self.rank}"
-        counters = (self.round, self.step, "part", name, who, *self.place, *self.chunk)
-        return generator(torch.device(device), self.seed, *counters)
+        purpose = self.round, self.step, "part", name, who
+        return generator(torch.device(device), self.seed, *purpose, *self.place, *self.chunk)
 
     def uniform(self, name: str, tokens: TokenBatch) -> Tensor:
         """Draw by the row keys of the tokens, and by the place."""

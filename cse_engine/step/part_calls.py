@@ -47,8 +47,7 @@ class PartCalls:
         self._first = True
         self._device = device
         self._calling: tuple[Any, str] = (None, "")
-        self._made: list[tuple[str, str]] = []
-        self._flags: list[Tensor] = []
+        self._notes: list[tuple[str, str, Tensor]] = []
         self._steps: list[tuple[int, list[tuple[str, str]], Tensor]] = []
 
     def __call__(self, part: Any, method: str, *given: Any) -> Any:
@@ -94,17 +93,37 @@ class PartCalls:
 
     def _see(self, part: Any, method: str, given: tuple[Any, ...], result: Any) -> None:
         """Refuse what the contract does not promise."""
-        words, kind = _contract(type(part), method)
-        wrong = f"promised {words}, returned {_kind(result)}"
-        if isinstance(result, kind):
-            try:
-                thorough = self.always or self._first
-                misuses = _misuses(part, method, given, result, self._device) if thorough else ()
-                wrong = next(chain(_broken(part, method, given, result), misuses), "")
-            except Exception as error:  # something in it cannot be looked at
-                wrong += f" that is none: {describe(error)}"
+        thorough = self.always or self._first
+        misuses = self._misuses(part, method, given, result) if thorough else ()
+        try:
+            wrong = next(chain(_broken(part, method, given, result), misuses), None)
+        except Exception as error:  # something in it cannot be looked at
+            wrong = f"returned {_kind(result)} that cannot be read: {describe(error)}"
         if wrong:
             raise PartError(part, method, wrong)
+
+    def _misuses(
+        self, part: Any, method: str, given: tuple[Any, ...], result: Any
+    ) -> Iterator[str]:
+        """Yield what a result, or what a part keeps, does to the step."""
+        device = self._device
+        for value in _tensors(result):
+            # Indices may lie on the CPU.
+            away = device and value.is_floating_point() and value.device.type != device.type
+            if value.is_complex() or away:
+                yield f"promised real numbers on {device and device.type}, returned {_kind(value)}"
+        if method == "after_step":
+            for name, value in vars(part).items():
+                if isinstance(value, Tensor) and value.grad_fn:
+                    yield f"keeps the graph of a step alive in {name}; detach what is kept"
+        if isinstance(result, TokenSums) and result.count.requires_grad:
+            yield "returned a count with gradient; detach it"
+        if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
+            made = getattr(result, "value", getattr(result, "total", result))
+            read = _tensors(getattr(given[0], "anchors", given[0]))
+            learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read)
+            if learns and not made.requires_grad:
+                yield f"returned {_kind(made)} without gradient: nothing would learn from it"
 
     def log(self, logged: dict[str, Tensor | float], name: str, value: Tensor | float) -> None:
         """Take a number that a part logs; refuse anything else, and names of the core."""
@@ -121,14 +140,14 @@ class PartCalls:
     def note(self, path: str, method: str, values: Tensor) -> None:
         """Note on the device whether values are finite; nothing waits for it."""
         if values.is_floating_point() and values.numel() <= MAX_NUMBERS:
-            self._made.append((path, method))
-            self._flags.append(~torch.isfinite(values.detach()).all())
+            self._notes.append((path, method, ~torch.isfinite(values.detach()).all()))
 
     def end_step(self, step: int) -> None:
         """Keep what was noted in a step, whose number this is."""
-        if self._flags:
-            self._steps.append((step, self._made, torch.stack(self._flags)))
-        self._made, self._flags, self._first = [], [], False
+        if self._notes:
+            made = [(path, method) for path, method, _ in self._notes]
+            self._steps.append((step, made, torch.stack([flag for _, _, flag in self._notes])))
+        self._notes, self._first = [], False
 
     def first_bad(self) -> tuple[int, str, str] | None:
         """Take what was the first to make a number that is not finite since the last call.
@@ -143,8 +162,8 @@ class PartCalls:
 
 
 @cache
-def _contract(part: type, method: str) -> tuple[str, Any]:
-    """Look up what a method returns: as the base class of the part says it, and as a type."""
+def _contract(part: Any, method: str) -> tuple[str, Any]:
+    """Look up what a method of a class returns, as the contract says it, and as a type."""
     bases = (base for base in part.__mro__ if base.__module__ == parts.__name__)
     function = next(vars(base)[method] for base in bases if method in vars(base))
     hint = get_type_hints(function, vars(protocols) | vars(types) | vars(parts))["return"]
@@ -153,9 +172,12 @@ def _contract(part: type, method: str) -> tuple[str, Any]:
 
 
 def _broken(part: Any, method: str, given: tuple[Any, ...], result: Any) -> Iterator[str]:
-    """Yield what is wrong with a result of the right type: counts, then shapes."""
-    first = given[0] if given else None
-    if method == "views":
+    """Yield what a result is not that the contract promises: its type, counts, shapes."""
+    words, kind = _contract(part.__class__, method)
+    first: Any = given[0] if given else None
+    if not isinstance(result, kind):
+        yield f"promised {words}, returned {_kind(result)}"
+    elif method == "views":
         for view in result:
             count = len(first if view.owner is None else view.owner)
             texts = len(view.texts or ()) if view.tokens is None else view.tokens.rows
@@ -169,10 +191,9 @@ def _broken(part: Any, method: str, given: tuple[Any, ...], result: Any) -> Iter
     elif isinstance(result, Negatives) and result.mask.dtype is not torch.bool:
         yield f"promised a mask of bool, returned {result.mask.dtype}"
     for name, value, shape in _shapes(method, given, result):
-        pairs = zip(shape, value.shape, strict=False)
-        if value.dim() != len(shape) or any(size not in ("P", "D", now) for size, now in pairs):
-            sizes = f" [{', '.join(map(str, shape))}]" if shape else ""
-            yield f"promised {name}{sizes}, returned {_kind(value)}"
+        sizes = zip(shape, value.shape, strict=False)
+        if value.dim() != len(shape) or any(size not in ("P", "D", now) for size, now in sizes):
+            yield f"promised {name} [{', '.join(map(str, shape))}], returned {_kind(value)}"
 
 
 def _same_rows(given: Any, changed: Any) -> bool:
@@ -188,59 +209,34 @@ def _same_rows(given: Any, changed: Any) -> bool:
 def _shapes(method: str, given: tuple[Any, ...], result: Any) -> Iterator[tuple[str, Tensor, Any]]:
     """Yield the tensors of a result with their names and shapes; a letter is any number."""
     if isinstance(result, LossOutput | TokenSums):
-        for name, value in {**vars(result), **result.parts}.items():
-            if name != "parts":
-                yield "a scalar tensor", value, ()
+        numbers = [value for name, value in vars(result).items() if name != "parts"]
+        for value in (*numbers, *result.parts.values()):
+            yield "a scalar tensor", value, ()
     elif isinstance(result, Negatives):
-        vectors, batch = (given[0] if method == "weigh" else result).vectors, given[-2]
-        yield "vectors", result.vectors, (len(vectors), "D")
-        for name in ("row", "age"):
-            yield name, getattr(result, name), (len(vectors),)
-        for name in ("mask", "log_weights"):
-            yield name, getattr(result, name), (len(batch.anchors), len(vectors))
+        rows = len((given[0] if method == "weigh" else result).vectors)
+        pairs = len(given[-2].anchors), rows
+        shapes = {"row": (rows,), "age": (rows,), "mask": pairs, "log_weights": pairs}
+        for name, shape in {"vectors": (rows, "D"), **shapes}.items():
+            yield name, getattr(result, name), shape
     elif method == "mine":
-        rows, size = given[0].anchors.shape
+        anchors, size = given[0].anchors.shape
         for group in result.values():
-            yield "vectors", group.vectors, (rows, "P", size)
+            yield "vectors", group.vectors, (anchors, "P", size)
             if group.weights is not None:
                 yield "weights", group.weights, group.vectors.shape[:2]
     elif method == "__call__" and isinstance(result, Mapping):  # of a transform
-        for name, rows in result.items():
-            yield name, rows.vectors, given[0][name].vectors.shape
-
-
-def _misuses(
-    part: Any, method: str, given: tuple[Any, ...], result: Any, device: torch.device | None
-) -> Iterator[str]:
-    """Yield what a result, or what a part keeps, does to the step."""
-    for value in _tensors(result):
-        # Indices may lie on the CPU.
-        away = device and value.is_floating_point() and value.device.type != device.type
-        if value.is_complex() or away:
-            yield f"promised real numbers on {device and device.type}, returned {_kind(value)}"
-    if method == "after_step":
-        for name, value in vars(part).items():
-            if isinstance(value, Tensor) and value.grad_fn:
-                yield f"keeps the graph of a step alive in {name}; detach what is kept"
-    if isinstance(result, TokenSums) and result.count.requires_grad:
-        yield "returned a count with gradient; detach it"
-    if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
-        made = getattr(result, "value", getattr(result, "total", result))
-        read = _tensors(getattr(given[0], "anchors", given[0]))
-        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read)
-        if learns and not made.requires_grad:
-            what = "vectors" if made is result else "a value"
-            yield f"returned {what} without gradient: nothing would learn from it"
+        for name, view in result.items():
+            yield name, view.vectors, given[0][name].vectors.shape
 
 
 def _kind(value: Any) -> str:
     """Describe a value in a few words."""
     if isinstance(value, Tensor):
         return f"{list(value.shape)} of {str(value.dtype).removeprefix('torch.')} on {value.device}"
-    kind = "None" if value is None else type(value).__name__
     if isinstance(value, list | tuple):
-        kind += f" of {len(value)} {', '.join(sorted({type(item).__name__ for item in value}))}"
-    return kind
+        items = ", ".join(sorted({type(item).__name__ for item in value}))
+        return f"{type(value).__name__} of {len(value)} {items}"
+    return "None" if value is None else type(value).__name__
 
 
 def _tensors(*values: Any) -> Iterator[Tensor]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import call
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,23 +32,30 @@ from cse_engine.step.sentence_encoder import SentenceEncoder
 
 
 @dataclass(frozen=True)
-class ModelLoader:
-    """Loads models by name, onto one device.
+class Making:
+    """What all parts of a model are made with.
 
     Attributes:
-        models: Finds them.
-        named: How those encode that options of parts name; others as their folders say.
-        seed: Seeds weights that are drawn.
+        name: Name of the model, whose folder has weights for poolers and heads.
+        named: How models encode that options of parts name; others as their folders say.
         dropout: What modules draw their dropout from; None leaves it as it is.
         read: Calls what loads a model.
+        made: The parts by their paths, in the order in which they were made.
     """
 
+    encoder: Encoder
+    tokenizer: Tokenizer
     models: Models
     device: torch.device
-    named: Mapping[str, Composition] = field(default_factory=dict)
+    name: str
     seed: int = 0
+    corpus: Corpus | None = None
+    total_steps: int | None = None
+    named: Mapping[str, Composition] = field(default_factory=dict)
+    read_texts: TextReader | None = None
     dropout: DropoutSource | None = None
     read: Callable[..., Any] = call
+    made: dict[str, Part] = field(default_factory=dict)
 
     def place(self, module: Any) -> Any:
         """Move a module to the device, and let its dropout draw from the source."""
@@ -56,65 +63,37 @@ class ModelLoader:
             self.dropout.serve(module)
         return module.to(self.device)
 
-    def load(self, name: str, options: ModelOptions, seed: int) -> tuple[Encoder, Tokenizer]:
-        """Load an encoder and its tokenizer."""
-        encoder, tokenizer = self.read(self.models.load, name, options, seed=seed)
-        return self.place(encoder), tokenizer
-
     def second(self, name: str) -> SentenceEncoder:
         """Load a second model, which encodes as its folder says."""
         says = self.named.get(name) or model_alone(name, self.models.registry)
         options = ModelOptions(prompt=says.model.prompt or "")
-        encoder, tokenizer = self.load(name, options, self.seed)
+        encoder, tokenizer = self.read(self.models.load, name, options, seed=self.seed)
         most = encoder.max_positions
         tokenizer.longest = longest = min(says.inference.max_length or most, most)
-        making = Making(encoder, tokenizer, self, name)
+        place = self.models, self.device, name
+        making = Making(self.place(encoder), tokenizer, *place, dropout=self.dropout)
         sentences = make_sentence_encoder(says.of("pool"), longest, says.inference, making)
         for head in sentences.heads.values():
             head.requires_grad_(False)
         return replace(sentences, finished=True)
 
-
-@dataclass(frozen=True)
-class Making:
-    """What all parts of a model are made with.
-
-    Attributes:
-        name: Name of the model, whose folder has weights for poolers and heads.
-        made: The parts by their paths, in the order in which they were made.
-    """
-
-    encoder: Encoder
-    tokenizer: Tokenizer
-    loader: ModelLoader
-    name: str
-    seed: int = 0
-    corpus: Corpus | None = None
-    total_steps: int | None = None
-    read_texts: TextReader | None = None
-    made: dict[str, Part] = field(default_factory=dict)
-
     def load_model(
-        self,
-        path: str,
-        name: str | None,
-        pooling: Literal["cls", "mean"] | None = None,
-        option: str = "model",
+        self, path: str, name: str | None, pooling: str | None = None, option: str = "model"
     ) -> TextModel:
         """Give ``Setup.load_model`` to the part at a path."""
         making = replace(self, made={})
         if name is not None:
             with _at(f"{path}.{option}", name):
-                sentences = self.loader.second(name)
+                sentences = self.second(name)
             making = replace(making, encoder=sentences.encoder, tokenizer=sentences.tokenizer)
         if name is None or pooling is not None:
-            record = self.loader.models.registry.find("pool", pooling or "mean")
+            record = self.models.registry.find("pool", pooling or "mean")
             stages, longest = [PlannedPart.of(record)], making.encoder.max_positions
             sentences = make_sentence_encoder(stages, longest, InferenceOptions(), making)
 
         def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
             limited = replace(sentences, max_length=longest or sentences.max_length)
-            return limited.encode(texts, self.loader.device, shared=True)
+            return limited.encode(texts, self.device, shared=True)
 
         return TextModel(sentences.encoder, sentences.tokenizer, encode, sentences)
 
@@ -122,11 +101,10 @@ class Making:
         self, path: str, name: str | None = None, option: str = "model"
     ) -> tuple[Encoder, MaskedHead, Tokenizer]:
         """Give ``Setup.load_masked_lm`` to the part at a path."""
-        loader, seed = self.loader, derive_seed(self.loader.seed, "masked-lm")
+        load, seed = self.models.load_masked_lm, derive_seed(self.seed, "masked-lm")
         with _at(f"{path}.{option}", name):
-            load = loader.models.load_masked_lm
-            encoder, head, tokenizer = loader.read(load, name or self.name, seed=seed)
-        return loader.place(encoder), head.to(loader.device), tokenizer
+            encoder, head, tokenizer = self.read(load, name or self.name, seed=seed)
+        return self.place(encoder), head.to(self.device), tokenizer
 
     def load_texts(self, file: str) -> Corpus:
         """Read the rows of another file."""
@@ -145,7 +123,7 @@ def make_part(
     Raises:
         PartError: If its class fails, or makes what a run would lose.
     """
-    encoder, loader, path = making.encoder, making.loader, choice.path
+    encoder, path = making.encoder, choice.path
     setup = Setup(
         name=choice.name,
         dimension=dimension,
@@ -158,7 +136,7 @@ def make_part(
         corpus=making.corpus,
         total_steps=making.total_steps,
         seed=making.seed,
-        device=loader.device,
+        device=making.device,
         generator=partial(generator, torch.device("cpu"), making.seed, "setup", path),
         load_model=partial(making.load_model, path),
         load_masked_lm=partial(making.load_masked_lm, path),
@@ -180,7 +158,7 @@ def make_part(
     if isinstance(part, SlicePooler):
         part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
-        loader.place(part)
+        making.place(part)
         if getattr(choice.options, "weights", None) == "model":
             _load_weights(part, making)
     making.made[path] = part
@@ -231,9 +209,8 @@ def _at(where: str, name: str | None) -> Iterator[None]:
 
 def _load_weights(part: Any, making: Making) -> None:
     """Give a pooler or head the weights that the model's folder has for it."""
-    models = making.loader.models
-    folder = models.weights(making.name)
-    state = models.head_weights(folder, part.name)
+    folder = making.models.weights(making.name)
+    state = making.models.head_weights(folder, part.name)
     try:
         part.load_state_dict(state)
     except RuntimeError:

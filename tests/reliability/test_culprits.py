@@ -83,12 +83,12 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         (f"--loss wrong --loss.wrong.how {how}", 1, ("loss.wrong", "__call__", said))
         for how, said in {
             "nothing": "promised LossOutput, returned None",
-            "per-anchor": "promised a scalar tensor, returned [8]",
+            "per-anchor": "promised a scalar tensor [], returned [8]",
             "detached": "without gradient",
             "complex": "promised real numbers on cpu, returned [] of complex64",
             "meta": "promised real numbers on cpu, returned [] of float32 on meta",
-            "list-of-parts": "promised LossOutput, returned LossOutput that is none",
-            "text-as-part": "promised LossOutput, returned LossOutput that is none",
+            "list-of-parts": "returned LossOutput that cannot be read: AttributeError",
+            "text-as-part": "returned LossOutput that cannot be read: AttributeError",
             "logs-vector": "logs [3] of float32 on cpu as wrong.all",
             "logs-text": "logs str as wrong.text",
             "logs-loss": "logs loss, a name of the core: use wrong.loss",
@@ -108,8 +108,8 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     *(
         (f"--pool cls --pool +bent --pool.bent.how {how}", 1, ("pool.bent", "forward", said))
         for how, said in {
-            "detaches": "returned vectors without gradient",
-            "numpy": "returned vectors without gradient",
+            "detaches": "of float32 on cpu without gradient: nothing would learn",
+            "numpy": "of float32 on cpu without gradient: nothing would learn",
             "tuple": "promised Tensor, returned tuple of 2",
             "none": "promised Tensor, returned None",
             "complex": "promised real numbers on cpu",
