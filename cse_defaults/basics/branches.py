@@ -79,8 +79,7 @@ class Frozen(Branch):
             self.encoder = setup.online_encoder().copy()
             self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         else:
-            self.heads = {}
-            self.model = setup.load_model(options.model)
+            self.heads, self.model = {}, setup.load_model(options.model)
             self.encoder = self.model.encoder
             if options.pooler:
                 self.pooler = Cls(PoolerOptions(), setup)

@@ -88,7 +88,7 @@ def row_counts(several: Sequence[Tensor]) -> list[list[int]]:
     rank, size = rank_and_size()
     counts = torch.zeros(len(several), size, dtype=torch.int64)
     counts[:, rank] = torch.tensor([len(rows) for rows in several])
-    table: list[list[int]] = _summed(counts).tolist()
+    table: list[list[int]] = all_reduce_total(counts).tolist()
     return table
 
 
@@ -110,9 +110,7 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
         # The second is the first's name before torch 2.13.
         into = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
         into(every.flatten(), sent)
-    parts = [
-        torch.split(part[: sum(of)], of) for part, of in zip(every, lengths.tolist(), strict=True)
-    ]
+    parts = [row[: sum(n)].split(n) for row, n in zip(every, lengths.tolist(), strict=True)]
     return [
         torch.cat(pieces).view(tensor.dtype).view(-1, *tensor.shape[1:])
         for tensor, pieces in zip(several, zip(*parts, strict=True), strict=True)
@@ -134,7 +132,7 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
         return
     factors = {**dict.fromkeys(whole, 1.0 / size), **dict.fromkeys(shared, 1.0)}
     trained = [parameter for parameter in factors if parameter.requires_grad]
-    used = _summed(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
+    used = all_reduce_total(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
     groups: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
     for parameter, anybody in zip(trained, used.tolist(), strict=True):
         if anybody:
@@ -149,14 +147,14 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
 
 
 def all_reduce_sum(count: int) -> int:
-    """Return the sum of a number over the processes; no device is waited for."""
-    return int(_summed(torch.tensor([count]))[0])
+    """Sum a number over the processes; no device is waited for."""
+    return int(all_reduce_total(torch.tensor(count)))
 
 
 def all_reduce_total(numbers: Tensor) -> Tensor:
-    """Return ``[N]`` numbers summed over the processes, on their device."""
-    if rank_and_size()[1] > 1:
-        dist.all_reduce(numbers)
+    """Sum numbers over the processes, in place: those on the CPU wait for no device."""
+    if rank_and_size()[1] > 1 and numbers.numel():
+        dist.all_reduce(numbers, group=cpu_group() if numbers.device.type == "cpu" else None)
     return numbers
 
 
@@ -164,13 +162,6 @@ def barrier() -> None:
     """Wait for all processes."""
     if rank_and_size()[1] > 1:
         dist.barrier()
-
-
-def _summed(numbers: Tensor) -> Tensor:
-    """Sum the processes' tensors on the CPU."""
-    if rank_and_size()[1] > 1 and len(numbers):
-        dist.all_reduce(numbers, group=cpu_group())
-    return numbers
 
 
 @cache

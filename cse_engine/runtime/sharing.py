@@ -69,12 +69,10 @@ def all_gather_objects(
     with _exchange():
         dist.all_gather_object(facts, fact, group=cpu_group())
     for other, (_, line) in enumerate(facts):
+        if line and other == rank and failed is not None:
+            raise failed
         if line:
-            raise (
-                failed
-                if other == rank and failed
-                else ElsewhereError(f"process {other} failed: {line}")
-            )
+            raise ElsewhereError(f"process {other} failed: {line}")
     return made, [fact for fact, _ in facts]
 
 
@@ -94,30 +92,27 @@ def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[
     rank, size = rank_and_size()
     if size == 1:
         return work(call)
-    if rank:
-        while True:
-            what, value = _from_first()
-            if what == "made":
-                return cast(Made, value)
-            if what == "failed":
-                raise ElsewhereError(f"process 0 failed: {value}")
+    failed: Exception | None = None
+    while rank:
+        what, value = _from_first()
+        if what == "made":
+            return cast(Made, value)
+        if what == "failed":
+            raise failed or ElsewhereError(f"process 0 failed: {value}")
+        try:
             call(*value)
-    apart = True
+        except Exception as error:  # which the first process had too
+            failed = error
 
     def together(*arguments: Any) -> Any:
-        nonlocal apart
         _from_first("call", arguments)
-        apart = False
-        result = call(*arguments)
-        apart = True
-        return result
+        return call(*arguments)
 
     try:
         made = work(together)
     except BaseException as error:
-        if apart:
-            with suppress(CseError):
-                _from_first("failed", _line(error))
+        with suppress(CseError):
+            _from_first("failed", _line(error))
         raise
     _from_first("made", made)
     return made

@@ -113,10 +113,7 @@ class Making:
 
 
 def make_part(
-    choice: PlannedPart,
-    dimension: int,
-    making: Making,
-    heads: Mapping[str, nn.Module] | None = None,
+    choice: PlannedPart, dimension: int, making: Making, heads: Mapping[str, Any] | None = None
 ) -> Any:
     """Make a part, which vectors of ``dimension`` reach, on the device.
 

@@ -106,10 +106,9 @@ def test_each_place_of_a_run_has_draws_of_its_own() -> None:
     start = StepPosition(step=3, total_steps=10, epoch=0, round=1)
 
     def drawn(seed=0, position=start, rank=0, place=("positive",), name="a", shared=True):  # type: ignore[no-untyped-def]
-        rows = torch.arange(2)
-        given: dict[str, Any] = {"assembly": None, "training": None, "logged": {}, "index": rows}
-        given |= {"seed": seed, "rank": rank, "place": place, "rows": rows, "device": CPU}
-        fresh = Context(**vars(position), **given).generator(name, shared=shared)
+        other = dict.fromkeys(("assembly", "training", "logged", "index", "rows", "device"))
+        ctx: Any = Context(**vars(position), **other, seed=seed, rank=rank, place=place)
+        fresh = ctx.generator(name, shared=shared)
         return tuple(torch.rand(4, generator=fresh).tolist())
 
     plain = drawn()
