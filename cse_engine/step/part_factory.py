@@ -226,7 +226,7 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
     states = [name for name in part.remembers if hasattr(getattr(part, name, None), "state_dict")]
     if len(states) > 1:
         return f"remembers {' and '.join(states)}: only one may have a state_dict"
-    trained = {*_trainable(setup.encoder, *setup.heads.values())}
+    trained = set[int]().union(*map(_trainable, (setup.encoder, *setup.heads.values())))
     for name, value in vars(part).items():
         frozen = isinstance(value, nn.Module) and not value.training  # such as a teacher
         if not frozen and not trained.issuperset(_trainable(value)):
@@ -235,9 +235,7 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
     return None
 
 
-def _trainable(*values: Any) -> Iterator[int]:
-    """Yield the ids of the tensors that ask for a gradient: of modules, or values themselves."""
-    for value in values:
-        for tensor in value.parameters() if isinstance(value, nn.Module) else (value,):
-            if isinstance(tensor, Tensor) and tensor.requires_grad:
-                yield id(tensor)
+def _trainable(value: Any) -> set[int]:
+    """Return the ids of the tensors that ask for a gradient: of a module, or the value itself."""
+    tensors = value.parameters() if isinstance(value, nn.Module) else (value,)
+    return {id(item) for item in tensors if isinstance(item, Tensor) and item.requires_grad}
