@@ -132,7 +132,7 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
         return
     factors = {**dict.fromkeys(whole, 1.0 / size), **dict.fromkeys(shared, 1.0)}
     trained = [parameter for parameter in factors if parameter.requires_grad]
-    used = all_reduce_total(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
+    used = all_reduce_total(torch.tensor([int(p.grad is not None) for p in trained]))
     groups: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
     for parameter, anybody in zip(trained, used.tolist(), strict=True):
         if anybody:
