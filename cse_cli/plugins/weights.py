@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,19 +50,15 @@ def planned_weights(
     drawn = composition.model.model_copy(update={"from_scratch": True})
     with meta:
         encoder, tokenizer = models.backend(folder).load(folder, drawn, composition.says)
-    steps, name = composition.facts.steps, composition.model.name
-    making = Making(
-        encoder, tokenizer, models, meta, name, composition.train.seed, None, steps,
-        read=draw_headed,
-    )  # fmt: skip
+    of_run = composition.model.name, composition.train.seed, None, composition.facts.steps
+    making = Making(encoder, tokenizer, models, meta, *of_run, read=draw_headed)
     for choice in adapters:
         PartCalls()(make_part(choice, encoder.hidden_size, making), "wrap", encoder.model)
     counts = {}
     if losses:
         stages = [_drawn(stage) for stage in composition.of("pool")]
-        online = make_sentence_encoder(stages, 2, composition.inference, making)
-        make = partial(make_part, dimension=online.dimension, making=making)
-        counts = {part.path: count_own(make(part), encoder) for part in losses}
+        size = make_sentence_encoder(stages, 2, composition.inference, making).dimension
+        counts = {part.path: count_own(make_part(part, size, making), encoder) for part in losses}
     return count_trained(encoder) if adapters else None, counts
 
 
