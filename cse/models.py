@@ -124,12 +124,14 @@ class Model:
             CseError: If it is unknown.
         """
         from cse_engine.compose.composition import PlannedPart
-        from cse_engine.step.part_factory import PartFactory
+        from cse_engine.compose.models import Models
+        from cse_engine.step.part_factory import Making, make_part
 
-        record = self._plugins.registry.find("metric", name)
-        online = self.loaded.sentence_encoder
-        make = PartFactory(online.encoder, online.tokenizer, self.loaded.device)
-        return cast("Metric", make(PlannedPart.of(record), online.encoder.hidden_size))
+        registry, online = self._plugins.registry, self.loaded.sentence_encoder
+        models, device = Models(registry), self.loaded.device
+        making = Making(online.encoder, online.tokenizer, models, device, self.name)
+        planned = PlannedPart.of(registry.find("metric", name))
+        return cast("Metric", make_part(planned, online.encoder.hidden_size, making))
 
     def __repr__(self) -> str:
         device = self.loaded.device

@@ -32,6 +32,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class TextModel:
+    """Another model than the run's, as ``setup.load_model`` returns it.
+
+    Attributes:
+        encoder: Its encoder.
+        tokenizer: Its tokenizer.
+        encode: ``encode(texts, longest=None)`` returns ``[N, D]`` vectors on the CPU; ``longest``
+            limits the tokens of a row.
+        pipeline: What the engine encodes with it.
+    """
+
+    encoder: Encoder
+    tokenizer: Tokenizer
+    encode: Callable[..., Tensor]
+    pipeline: Any = None
+
+
+@dataclass(frozen=True)
 class Setup:
     """What a part may know when it is created.
 
@@ -51,13 +69,10 @@ class Setup:
         seed: The run's seed.
         device: Where tensors belong.
         generator: ``generator(name)`` draws on the CPU while the part is created.
-        load_encoder: ``load_encoder(model, option="model")`` returns a second encoder with its
-            tokenizer; errors name that option of the part. A branch with this encoder pools, cuts
-            and normalises as its model says.
-        text_encoder: ``text_encoder(model, pooling=None, option="model")`` returns ``encode(texts,
-            longest=None)``: ``[N, D]`` vectors of another model as its folder says, or pooled by
-            ``cls`` or ``mean`` without heads; with model None those of the run's own encoder at
-            that time. ``longest`` limits the tokens of a row.
+        load_model: ``load_model(model, pooling=None, option="model")`` returns another model as a
+            ``TextModel``; errors name that option of the part. It encodes as its folder says, or
+            pooled by ``cls`` or ``mean`` without heads; with model None it is the run's own encoder
+            at the time of each call.
         load_masked_lm: ``load_masked_lm(model=None, option="model")`` returns a second encoder, its
             head for masked tokens, and its tokenizer; with None those in the folder of the run's
             own model.
@@ -77,8 +92,7 @@ class Setup:
     seed: int
     device: torch.device
     generator: Callable[[str], torch.Generator]
-    load_encoder: Callable[..., tuple[Encoder, Tokenizer]]
-    text_encoder: Callable[..., Callable[..., Tensor]]
+    load_model: Callable[..., TextModel]
     load_texts: Callable[[str], Corpus]
     load_masked_lm: Callable[..., tuple[Encoder, MaskedHead, Tokenizer]]
 
@@ -344,8 +358,9 @@ class Branch(Part):
     Attributes:
         encoder: Its encoder.
         heads: Its heads by instance name; a missing head is the online one.
-        tokenizer: Its own tokenizer, out of reach of token augmenters; None: the run's.
-        pooler: Its own row pooler; None: that of a model loaded by name, or the run's.
+        model: The loaded model whose encoder this is: it pools, cuts and normalises as its folder
+            says, with its own tokenizer, out of reach of token augmenters. None: as the run does.
+        pooler: Its own row pooler; None: that of its ``model``, or the run's.
         training: Whether dropout is on in its passes. If the branch is a module, set it after
             ``super().__init__()``.
         cached: Whether its vector of a text never changes: texts that no augmenter changes are then
@@ -354,7 +369,7 @@ class Branch(Part):
 
     encoder: Encoder
     heads: Mapping[str, torch.nn.Module]
-    tokenizer: Tokenizer | None = None
+    model: TextModel | None = None
     pooler: RowPooler | None = None
     training: bool = True
     cached: bool = False

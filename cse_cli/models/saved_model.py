@@ -15,7 +15,7 @@ from cse_core.suites import Role
 from cse_engine.compose.compose import model_alone
 from cse_engine.compose.models import Models
 from cse_engine.runtime.device import Precision, resolve_device, resolve_precision
-from cse_engine.step.part_factory import PartFactory
+from cse_engine.step.part_factory import Making, make_sentence_encoder
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
 
@@ -68,13 +68,11 @@ def load(
     says = model_alone(name, registry, pooling=pooling or "model", prompt=prompt)
     models, where = Models(registry), resolve_device(device)
     encoder, tokenizer = models.load(name, says.model)
-    encoder.to(where).eval()
+    making = Making(encoder.to(where), tokenizer, models, where, name)
     longest = max_length or says.inference.max_length or encoder.max_positions
     if not says.inference.slice:
         longest = min(longest, encoder.max_positions)
-    folder = models.weights(name)
-    factory = PartFactory(encoder, tokenizer, where, folder=folder, models=models)
-    sentence_encoder = factory.sentence_encoder(says.of("pool"), longest, says.inference)
+    sentence_encoder = make_sentence_encoder(says.of("pool"), longest, says.inference, making)
     for part in sentence_encoder.modules():
         part.eval()
     row, heads, _ = says.inference_parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cse_cli.plugins.installed import Installed
@@ -30,37 +30,35 @@ def planned_weights(
     from cse_engine.compose.models import Models
     from cse_engine.step.optimizer import count_own, count_trained
     from cse_engine.step.part_calls import PartCalls
-    from cse_engine.step.part_factory import PartFactory, WithHead
+    from cse_engine.step.part_factory import Making, make_part, make_sentence_encoder
 
     models = Models(plugins.registry)
 
-    def folder_of(name: str | None) -> Path:
+    def folder_of(name: str) -> Path:
         """Return a folder with a model's configuration; where the hub gives none, the run's."""
-        path = None if name is None else models.folder(name, weights=False)
-        return path or models.folder(composition.model.name, weights=False) or Path()
+        folders = (models.folder(name, weights=False) for name in (name, composition.model.name))
+        return next(filter(None, folders), Path())
 
-    def load_headed(name: str | None) -> WithHead:
+    def draw_headed(load: Any, name: str, seed: int) -> Any:
         folder = folder_of(name)
         with meta:
             loaded = models.backend(folder).load_masked_lm(folder, Declared(), from_scratch=True)
         loaded[1].pretrained = True  # as far as is known
         return loaded
 
-    meta, folder = torch.device("meta"), folder_of(None)
+    meta, folder = torch.device("meta"), folder_of(composition.model.name)
     drawn = composition.model.model_copy(update={"from_scratch": True})
     with meta:
         encoder, tokenizer = models.backend(folder).load(folder, drawn, composition.says)
-    factory = PartFactory(
-        encoder, tokenizer, meta, composition.train.seed, None, composition.facts.steps,
-        load_masked_lm=load_headed,
-    )  # fmt: skip
+    of_run = composition.model.name, composition.train.seed, None, composition.facts.steps
+    making = Making(encoder, tokenizer, models, meta, *of_run, read=draw_headed)
     for choice in adapters:
-        PartCalls()(factory(choice, encoder.hidden_size), "wrap", encoder.model)
+        PartCalls()(make_part(choice, encoder.hidden_size, making), "wrap", encoder.model)
     counts = {}
     if losses:
         stages = [_drawn(stage) for stage in composition.of("pool")]
-        dimension = factory.sentence_encoder(stages, 2, composition.inference).dimension
-        counts = {part.path: count_own(factory(part, dimension), encoder) for part in losses}
+        size = make_sentence_encoder(stages, 2, composition.inference, making).dimension
+        counts = {part.path: count_own(make_part(part, size, making), encoder) for part in losses}
     return count_trained(encoder) if adapters else None, counts
 
 

@@ -79,8 +79,8 @@ class Frozen(Branch):
             self.encoder = setup.online_encoder().copy()
             self.heads = copy.deepcopy(setup.heads) if options.copies == "encoder+heads" else {}
         else:
-            self.heads = {}
-            self.encoder, self.tokenizer = setup.load_encoder(options.model)
+            self.heads, self.model = {}, setup.load_model(options.model)
+            self.encoder = self.model.encoder
             if options.pooler:
                 self.pooler = Cls(PoolerOptions(), setup)
                 self.pooler.dimension = self.encoder.hidden_size

@@ -24,6 +24,8 @@ from torch.nn import Parameter
 from cse_core.errors import CseError
 from cse_engine.runtime.device import resolve_device
 
+MAX_WAIT = timedelta(days=30)
+"""How long processes wait for one that works alone; one that has ended is noticed at once."""
 JOIN_SECONDS = "CSE_JOIN_SECONDS"
 """Variable with the seconds that the processes of a run wait for each other at its begin."""
 
@@ -86,7 +88,7 @@ def row_counts(several: Sequence[Tensor]) -> list[list[int]]:
     rank, size = rank_and_size()
     counts = torch.zeros(len(several), size, dtype=torch.int64)
     counts[:, rank] = torch.tensor([len(rows) for rows in several])
-    table: list[list[int]] = _summed(counts).tolist()
+    table: list[list[int]] = all_reduce_total(counts).tolist()
     return table
 
 
@@ -108,9 +110,7 @@ def gather(several: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> list[T
         # The second is the first's name before torch 2.13.
         into = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
         into(every.flatten(), sent)
-    parts = [
-        torch.split(part[: sum(of)], of) for part, of in zip(every, lengths.tolist(), strict=True)
-    ]
+    parts = [row[: sum(n)].split(n) for row, n in zip(every, lengths.tolist(), strict=True)]
     return [
         torch.cat(pieces).view(tensor.dtype).view(-1, *tensor.shape[1:])
         for tensor, pieces in zip(several, zip(*parts, strict=True), strict=True)
@@ -132,7 +132,7 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
         return
     factors = {**dict.fromkeys(whole, 1.0 / size), **dict.fromkeys(shared, 1.0)}
     trained = [parameter for parameter in factors if parameter.requires_grad]
-    used = _summed(torch.tensor([int(parameter.grad is not None) for parameter in trained]))
+    used = all_reduce_total(torch.tensor([int(p.grad is not None) for p in trained]))
     groups: dict[tuple[torch.dtype, torch.device], list[Parameter]] = {}
     for parameter, anybody in zip(trained, used.tolist(), strict=True):
         if anybody:
@@ -147,14 +147,14 @@ def sum_gradients(shared: Iterable[Parameter], whole: Iterable[Parameter] = ()) 
 
 
 def all_reduce_sum(count: int) -> int:
-    """Return the sum of a number over the processes; no device is waited for."""
-    return int(_summed(torch.tensor([count]))[0])
+    """Sum a number over the processes; no device is waited for."""
+    return int(all_reduce_total(torch.tensor(count)))
 
 
 def all_reduce_total(numbers: Tensor) -> Tensor:
-    """Return ``[N]`` numbers summed over the processes, on their device."""
-    if rank_and_size()[1] > 1:
-        dist.all_reduce(numbers)
+    """Sum numbers over the processes, in place: those on the CPU wait for no device."""
+    if rank_and_size()[1] > 1 and numbers.numel():
+        dist.all_reduce(numbers, group=cpu_group() if numbers.device.type == "cpu" else None)
     return numbers
 
 
@@ -164,14 +164,7 @@ def barrier() -> None:
         dist.barrier()
 
 
-def _summed(numbers: Tensor) -> Tensor:
-    """Return the sum of the processes' tensors on the CPU."""
-    if rank_and_size()[1] > 1 and len(numbers):
-        dist.all_reduce(numbers, group=_on_cpu())
-    return numbers
-
-
 @cache
-def _on_cpu() -> dist.ProcessGroup | None:
-    """Return a group for what is known on the CPU, so that no GPU is waited for."""
-    return None if dist.get_backend() == "gloo" else dist.new_group(backend="gloo")
+def cpu_group() -> Any:
+    """Make the group for what is known on the CPU, so that no GPU is waited for."""
+    return dist.new_group(backend="gloo", timeout=MAX_WAIT)

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from cse_core.errors import CseError, ElsewhereError
-from cse_engine.runtime.distributed import rank_and_size
+from cse_core.errors import CseError, ElsewhereError, describe
+from cse_engine.runtime.distributed import cpu_group, rank_and_size
 
 Made = TypeVar("Made")
-MAX_WAIT = timedelta(days=30)
-"""How long helpers wait for the first process; one that has ended is noticed at once."""
 
 
 def gather_rows(make: Callable[[], Tensor]) -> Tensor:
@@ -45,7 +41,7 @@ def gather_rows(make: Callable[[], Tensor]) -> Tensor:
             if other == rank:
                 part.copy_(mine.reshape(part.shape))
             if count:
-                dist.broadcast(part, src=other, group=_group())
+                dist.broadcast(part, src=other, group=cpu_group())
     return whole
 
 
@@ -59,23 +55,25 @@ def all_gather_objects(
             error.
         CseError: If another process has ended.
     """
-    if rank_and_size()[1] == 1:
+    rank, size = rank_and_size()
+    if size == 1:
         made = make()
         return made, [about(made)]
+    failed: Exception | None = None
     try:
         made = make()
-        fact, failed = (about(made), ""), None
+        fact = about(made), ""
     except Exception as error:
-        fact, failed = (None, _line(error)), error
-    heard: list[Any] = [None] * rank_and_size()[1]
+        failed, fact = error, (None, _line(error))
+    facts: list[Any] = [None] * size
     with _exchange():
-        dist.all_gather_object(heard, fact, group=_group())
-    for other, (_, line) in enumerate(heard):
-        if line and other == rank_and_size()[0] and failed is not None:
+        dist.all_gather_object(facts, fact, group=cpu_group())
+    for other, (_, line) in enumerate(facts):
+        if line and other == rank and failed is not None:
             raise failed
         if line:
             raise ElsewhereError(f"process {other} failed: {line}")
-    return made, [said for said, _ in heard]
+    return made, [fact for fact, _ in facts]
 
 
 def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[..., Any]) -> Made:
@@ -94,31 +92,27 @@ def run_on_rank_zero(work: Callable[[Callable[..., Any]], Made], call: Callable[
     rank, size = rank_and_size()
     if size == 1:
         return work(call)
-    if rank:
-        while True:
-            what, value = _from_first()
-            if what == "made":
-                made: Made = value
-                return made
-            if what == "failed":
-                raise ElsewhereError(f"process 0 failed: {value}")
+    failed: Exception | None = None
+    while rank:
+        what, value = _from_first()
+        if what == "made":
+            return cast(Made, value)
+        if what == "failed":
+            raise failed or ElsewhereError(f"process 0 failed: {value}")
+        try:
             call(*value)
-    apart = True
+        except Exception as error:  # which the first process had too
+            failed = error
 
     def together(*arguments: Any) -> Any:
-        nonlocal apart
         _from_first("call", arguments)
-        apart = False
-        result = call(*arguments)
-        apart = True
-        return result
+        return call(*arguments)
 
     try:
         made = work(together)
     except BaseException as error:
-        if apart:
-            with suppress(CseError):
-                _from_first("failed", _line(error))
+        with suppress(CseError):
+            _from_first("failed", _line(error))
         raise
     _from_first("made", made)
     return made
@@ -128,13 +122,13 @@ def _from_first(what: str = "", value: Any = None) -> tuple[str, Any]:
     """Broadcast the values of the first process; only that one passes them."""
     said = [(what, value)]
     with _exchange():
-        dist.broadcast_object_list(said, src=0, group=_group())
+        dist.broadcast_object_list(said, src=0, group=cpu_group())
     return said[0]
 
 
 def _line(error: BaseException) -> str:
-    text = error.line() if isinstance(error, CseError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())[:300] or type(error).__name__
+    text = error.line() if isinstance(error, CseError) else describe(error)
+    return " ".join(text.split())[:300]
 
 
 @contextmanager
@@ -144,8 +138,3 @@ def _exchange() -> Iterator[None]:
     except RuntimeError:  # gloo's own words name sockets
         hint = "what it printed says why; start all processes again"
         raise CseError("another process of this run has ended", hint=hint) from None
-
-
-@cache
-def _group() -> Any:
-    return dist.new_group(backend="gloo", timeout=MAX_WAIT)

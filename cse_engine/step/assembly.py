@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from operator import call
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,16 +15,14 @@ from torch import nn
 from cse_core.errors import CseError, PartError, raise_all
 from cse_core.functional import derive_seed
 from cse_core.parts import Adapter, Augmenter, Branch, Part, RowPooler
-from cse_core.protocols import Corpus, Data, Encoder, Tokenizer
+from cse_core.protocols import Corpus, Encoder, TextReader
 from cse_core.records import Kind
-from cse_core.texts import DataOptions
 from cse_engine.compose.checks import check_dimensions
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
-from cse_engine.compose.settings import ModelOptions
 from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.part_calls import PartCalls
-from cse_engine.step.part_factory import PartFactory, WithHead
+from cse_engine.step.part_factory import Making, make_part, make_sentence_encoder
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
 
@@ -85,7 +85,7 @@ def build(
     corpus: Corpus | None,
     device: torch.device,
     models: Models,
-    read_texts: Callable[[DataOptions], Data],
+    read_texts: TextReader,
     total_steps: int | None = None,
     read: Callable[..., Any] = call,
 ) -> Assembly:
@@ -94,82 +94,34 @@ def build(
     ``models`` finds and loads models, which ``read`` calls; ``read_texts`` reads texts of parts;
     ``total_steps`` are the optimiser steps of the first round.
     """
-    train, model = composition.train, composition.model
-    source = DropoutSource()
-
-    def load(name: str, seed: int, options: ModelOptions) -> tuple[Encoder, Tokenizer]:
-        loaded, tok = read(models.load, name, options, seed=seed)
-        source.serve(loaded.to(device))
-        return loaded, tok
-
-    encoder, tokenizer = load(model.name, derive_seed(train.seed, "model"), model)
-    named: dict[int, SentenceEncoder] = {}
-
-    def load_named(name: str) -> tuple[Encoder, Tokenizer]:
-        """Load a second model, which encodes as its folder says where that was read."""
-        says = composition.named.get(name)
-        prompt = says.model.prompt if says else None
-        loaded, tok = load(name, train.seed, ModelOptions(prompt=prompt or ""))
-        if says is not None:
-            most = loaded.max_positions
-            tok.longest = longest = min(says.inference.max_length or most, most)
-            made = PartFactory(loaded, tok, device, folder=models.weights(name), models=models)
-            second = made.sentence_encoder(says.of("pool"), longest, says.inference)
-            for head in second.heads.values():
-                head.requires_grad_(False)
-            named[id(loaded)] = replace(second, finished=True)
-        return loaded, tok
-
-    def load_headed(name: str | None) -> WithHead:
-        """Load an encoder and the head that predicts masked tokens; by no name the run's own."""
-        seed = derive_seed(train.seed, "masked-lm")
-        loaded, head, tok = read(models.load_masked_lm, name or model.name, seed=seed)
-        source.serve(loaded.to(device))
-        return loaded, head.to(device), tok
-
-    factory = PartFactory(
-        encoder, tokenizer, device, train.seed, corpus, total_steps, load_named, dropout=source,
-        folder=models.weights(model.name), named=named, load_masked_lm=load_headed,
-        models=models, read_texts=read_texts,
-    )  # fmt: skip
-    calls = PartCalls(device)
+    seed, model, calls = composition.train.seed, composition.model, PartCalls(device)
+    dropout = DropoutSource()
+    encoder, tokenizer = read(models.load, model.name, model, seed=derive_seed(seed, "model"))
+    about_run = seed, corpus, total_steps, composition.named, read_texts
+    making = Making(encoder, tokenizer, models, device, model.name, *about_run, dropout, read)
+    making.place(encoder)
+    stages = composition.of("pool")
     for planned in composition.of("adapter"):
-        adapter = cast(Adapter, factory(planned, encoder.hidden_size))
-        calls(adapter, "wrap", encoder.model)
-        if not (adapter.heads_only or any(p.requires_grad for p in encoder.model.parameters())):
-            raise PartError(adapter, "wrap", "left no weight of the encoder to train")
-    online = factory.sentence_encoder(
-        composition.of("pool"), model.max_length, composition.inference
-    )
-    dimension = online.dimension
-    inference_pool = None
-    if (chosen := composition.inference_pool) is not None:
-        apart = replace(factory, made={})  # it is not part of the training
-        inference_pool = cast(RowPooler, apart(chosen, encoder.hidden_size))
-        if isinstance(inference_pool, nn.Module) and [*inference_pool.parameters()]:
-            what = "has weights of its own, which this run would not train"
-            hint = f"train with it: --pool {chosen.use}, or choose another for inference.pool"
-            raise CseError(what, where="inference.pool", value=chosen.use, hint=hint)
-    branches: dict[str, Branch] = {}
-    for planned in composition.of("branch"):
-        branch = cast(Branch, factory(planned, dimension, dict(online.heads)))
-        branches[planned.name] = branch
-        source.serve(branch.encoder)
-        for head in branch.heads.values():
-            source.serve(head)
+        _adapt(make_part(planned, encoder.hidden_size, making), encoder, calls)
+    online = make_sentence_encoder(stages, model.max_length, composition.inference, making)
+    make = partial(make_part, dimension=online.dimension, making=making)
+    branches: dict[str, Branch] = {
+        planned.name: make(planned, heads=dict(online.heads))
+        for planned in composition.of("branch")
+    }
+    for branch in branches.values():
+        for module in (branch.encoder, *branch.heads.values()):
+            dropout.serve(module)
     encoders = {
-        name: online
-        if branch.encoder is encoder
-        else online.with_branch(branch, named.get(id(branch.encoder)))
+        name: online if branch.encoder is encoder else online.with_branch(branch)
         for name, branch in branches.items()
     }
-
     size = encoders[composition.views[0].branch].vector_size
     raise_all([*check_dimensions(composition, size)])
     augmenters = [
         BoundAugmenter(
             planned,
-            cast(Augmenter, factory(planned, dimension)),
+            make(planned),
             planned.spec.declared("point", planned.options),
             planned.spec.declared("gradient", planned.options),
             tuple(view.name for view in composition.views if planned.path in view.augmenters),
@@ -177,23 +129,42 @@ def build(
         for planned in composition.of("aug")
     ]
     kinds: tuple[Kind, ...] = ("transform", "positives", "negatives", "sampler", "loss", "metric")
-    for kind in kinds:
-        for planned in composition.of(kind):
-            factory(planned, dimension)
+    for planned in chain.from_iterable(map(composition.of, kinds)):
+        make(planned)
     assembly = Assembly(
         composition=composition,
         online=online,
         branches=branches,
         encoders=encoders,
         augmenters=augmenters,
-        parts=factory.made,
-        dropout=source,
+        parts=making.made,
+        dropout=dropout,
         device=device,
         models=models,
-        inference_pool=inference_pool,
+        inference_pool=_inference_pool(composition, making),
         calls=calls,
     )
     assembly.train_mode()
-    for part in factory.made.values():
+    for part in making.made.values():
         calls.watch(part)
     return assembly
+
+
+def _adapt(adapter: Adapter, encoder: Encoder, calls: PartCalls) -> None:
+    """Let an adapter change the encoder."""
+    calls(adapter, "wrap", encoder.model)
+    if not (adapter.heads_only or any(p.requires_grad for p in encoder.model.parameters())):
+        raise PartError(adapter, "wrap", "left no weight of the encoder to train")
+
+
+def _inference_pool(composition: Composition, making: Making) -> RowPooler | None:
+    """Make the row pooler of the saved model, where it is no part of the training."""
+    chosen = composition.inference_pool
+    if chosen is None:
+        return None
+    pool: RowPooler = make_part(chosen, making.encoder.hidden_size, replace(making, made={}))
+    if isinstance(pool, nn.Module) and [*pool.parameters()]:
+        what = "has weights of its own, which this run would not train"
+        hint = f"train with it: --pool {chosen.use}, or choose another for inference.pool"
+        raise CseError(what, where="inference.pool", value=chosen.use, hint=hint)
+    return pool

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cse_core.functional import derive_seed, hashed_uniform
 from cse_core.options import LossOptions
+from cse_core.token_batch import positions_of
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext, TokenBatch, View
-from cse_engine.runtime.seeds import draws, uniform_draws
+from cse_engine.runtime.seeds import generator
 from cse_engine.step.assembly import Assembly
 from cse_engine.step.negatives import loss_negatives
 from cse_engine.step.row_keys import number
@@ -50,12 +52,16 @@ class Context(StepContext):
         self, name: str, *, shared: bool = True, device: torch.device | str = "cpu"
     ) -> torch.Generator:
         """Seed it by the run, the step, the place and the chunk."""
-        made = draws(self.seed, self, self.rank, *self.place, *self.chunk)
-        return made(name, shared=shared, device=device)
+        who = "shared" if shared else f"rank {self.rank}"
+        purpose = self.round, self.step, "part", name, who
+        return generator(torch.device(device), self.seed, *purpose, *self.place, *self.chunk)
 
     def uniform(self, name: str, tokens: TokenBatch) -> Tensor:
         """Draw by the row keys of the tokens, and by the place."""
-        return uniform_draws(self.seed, self, self.first, *self.place)(name, tokens)
+        key = derive_seed(self.seed, self.round, self.step, "uniform", name, *self.place)
+        row, device = tokens.row_of_token(), tokens.ids.device
+        places = positions_of(tokens.offsets).to(device, non_blocking=True)
+        return hashed_uniform(key, tokens.owner[row] + self.first, tokens.slot[row], places)
 
     def vectors(self, view: str, branch: str | None) -> Mapping[str, Embeddings]:
         """Encode what a record declares in ``encodes`` once; raise for anything else."""

@@ -58,21 +58,37 @@ class DropoutSource:
         return words[0] >> 1
 
     def serve(self, module: nn.Module) -> None:
-        """Let every dropout of a module draw from this source."""
-        replace_dropout(module, self)
+        """Let every dropout of a module draw from this source.
+
+        Each ``nn.Dropout`` inside is replaced, in place, by a :class:`Dropout`; one that was
+        replaced before takes the new source.
+        """
+        for inner in list(module.modules()):
+            if isinstance(inner, Dropout):
+                inner.source = self
+            for name, child in inner.named_children():
+                if type(child) is nn.Dropout:
+                    setattr(inner, name, Dropout(child.p, self).train(child.training))
         if isinstance(module, Encoder):
             module.use_dropout(self)
 
     def drop(self, values: Tensor, p: float) -> Tensor:
-        """Drop values with probability ``p`` and scale the others up: :func:`dropout`."""
-        return dropout(values, p, self)
+        """Drop each value, of any shape, with probability ``p`` in [0, 1] and scale the others up.
 
-    def draw(self, shape: torch.Size) -> Tensor:
-        """Draw an int16 for each value of ``shape``, uniformly."""
-        count = shape.numel()
+        The expectation is that of ``values`` (exactly: the scale uses the rounded probability). On
+        a GPU this is torch's own dropout.
+        """
+        threshold, count = round(p * 2**16), values.numel()
+        if values.device.type != "cpu":
+            return functional.dropout(values, p)
+        if threshold in (0, 2**16):
+            return values if threshold == 0 else values * 0.0
         with record_function("cse.dropout"):  # no operator of torch tells a profiler of it
             words = self._words.random_raw(-(-count // 4))
-        return torch.from_numpy(words.view(np.int16)[:count]).view(shape)
+        drawn = torch.from_numpy(words.view(np.int16)[:count]).view(values.shape)
+        scale = 1.0 / (1.0 - threshold / 2**16)
+        masked: Tensor = _Masked.apply(values, drawn, threshold - 2**15, scale)  # type: ignore[no-untyped-call]
+        return masked
 
 
 class _Masked(torch.autograd.Function):
@@ -102,25 +118,6 @@ def _masked(values: Tensor, drawn: Tensor, least: int, scale: float) -> Tensor:
     return torch.addcmul(kept.new_zeros(()), kept, values, value=scale, out=kept)
 
 
-def dropout(values: Tensor, p: float, source: DropoutSource | None) -> Tensor:
-    """Drop each value, of any shape, with probability ``p`` in [0, 1] and scale the others up.
-
-    The expectation is that of ``values`` (exactly: the scale uses the rounded probability). Without
-    a source of masks this is torch's own dropout.
-    """
-    if source is None or values.device.type != "cpu":
-        return functional.dropout(values, p)
-    threshold = round(p * 2**16)
-    if threshold == 0:
-        return values
-    if threshold == 2**16:
-        return values * 0.0
-    masked: Tensor = _Masked.apply(  # type: ignore[no-untyped-call]
-        values, source.draw(values.shape), threshold - 2**15, 1.0 / (1.0 - threshold / 2**16)
-    )
-    return masked
-
-
 class Dropout(nn.Dropout):
     """Dropout whose masks come from a seeded source that a model's dropouts share."""
 
@@ -132,17 +129,4 @@ class Dropout(nn.Dropout):
         """Return ``values`` (any shape) with some dropped in training, unchanged otherwise."""
         if not self.training or self.p == 0.0:
             return values
-        return dropout(values, self.p, self.source)
-
-
-def replace_dropout(model: nn.Module, source: DropoutSource) -> None:
-    """Replace every ``nn.Dropout`` inside ``model``, in place, by a :class:`Dropout`.
-
-    A dropout that was replaced before takes the new source.
-    """
-    for module in list(model.modules()):
-        if isinstance(module, Dropout):
-            module.source = source
-        for name, child in module.named_children():
-            if type(child) is nn.Dropout:
-                setattr(module, name, Dropout(child.p, source).train(child.training))
+        return self.source.drop(values, self.p)

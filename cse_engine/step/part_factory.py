@@ -3,181 +3,142 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, cast
+from operator import call
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from cse_core.errors import CseError, PartError, describe
+from cse_core.functional import derive_seed
 from cse_core.loading import load_factory
 from cse_core.model_card import AGAIN
-from cse_core.parts import Part, RowPooler, Setup, SlicePooler
-from cse_core.protocols import Corpus, Data, Encoder, MaskedHead, Tokenizer
-from cse_core.records import HeadSpec, SliceSpec
+from cse_core.parts import Part, RowPooler, Setup, SlicePooler, TextModel
+from cse_core.protocols import Corpus, Encoder, MaskedHead, TextReader, Tokenizer
+from cse_core.records import HeadSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.texts import DataOptions
 from cse_core.weights import check_finite
-from cse_engine.compose.composition import PlannedPart
+from cse_engine.compose.compose import model_alone
+from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
-from cse_engine.compose.settings import InferenceOptions
+from cse_engine.compose.settings import InferenceOptions, ModelOptions
 from cse_engine.runtime.seeds import generator
 from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
-WithHead = tuple[Encoder, MaskedHead, Tokenizer]
-
-
-def _no_second_encoder(name: Any) -> Any:
-    raise RuntimeError(f"a part asked for encoder {name!r} outside training")
-
 
 @dataclass(frozen=True)
-class PartFactory:
-    """What all parts of a model are made with; without ``dropout``, theirs stays as it is.
+class Making:
+    """What all parts of a model are made with.
 
-    ``made`` are the parts by their paths, in the order in which they were made. ``folder`` is that
-    of the model, which has weights for poolers and heads that begin with those. ``named`` are the
-    models that ``load_encoder`` loaded, by ``id(encoder)``.
+    Attributes:
+        name: Name of the model, whose folder has weights for poolers and heads.
+        named: How models encode that options of parts name; others as their folders say.
+        dropout: What modules draw their dropout from; None leaves it as it is.
+        read: Calls what loads a model.
+        made: The parts by their paths, in the order in which they were made.
     """
 
     encoder: Encoder
     tokenizer: Tokenizer
+    models: Models
     device: torch.device
+    name: str
     seed: int = 0
     corpus: Corpus | None = None
     total_steps: int | None = None
-    load_encoder: Callable[[str], tuple[Encoder, Tokenizer]] = _no_second_encoder
-    load_masked_lm: Callable[[str | None], WithHead] = _no_second_encoder
-    read_texts: Callable[[DataOptions], Data] = _no_second_encoder
+    named: Mapping[str, Composition] = field(default_factory=dict)
+    read_texts: TextReader | None = None
     dropout: DropoutSource | None = None
+    read: Callable[..., Any] = call
     made: dict[str, Part] = field(default_factory=dict)
-    folder: Path | None = None
-    models: Models | None = None
-    named: dict[int, SentenceEncoder] = field(default_factory=dict)
 
-    def sentence_encoder(
-        self, stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions
-    ) -> SentenceEncoder:
-        """Return texts to vectors by a row pooler, heads, and a slicer if there is one.
+    def place(self, module: Any) -> Any:
+        """Move a module to the device, and let its dropout draw from the source."""
+        if self.dropout is not None:
+            self.dropout.serve(module)
+        return module.to(self.device)
 
-        ``longest`` is ``SentenceEncoder.max_length``.
-        """
-        slicer: Any = None
-        pooler: Any = None
-        heads: dict[str, Any] = {}
-        dimension = self.encoder.hidden_size
-        for choice in stages:
-            part: Any = self(choice, dimension)
-            if isinstance(choice.spec, SliceSpec):
-                slicer = part
-                continue
-            dimension = _dimension(part, dimension)
-            if isinstance(choice.spec, HeadSpec):
-                heads[choice.name] = part
-            else:
-                pooler = part
-        online = frozenset(c.name for c in stages if getattr(c.options, "branches", "") == "online")
-        made = SentenceEncoder(self.encoder, self.tokenizer, pooler, heads, longest, slicer, online)
-        width, cut = self.encoder.hidden_size, inference.truncate_dim
-        return replace(made, width=width, normalize=inference.normalize, truncate_dim=cut)
+    def second(self, name: str) -> SentenceEncoder:
+        """Load a second model, which encodes as its folder says."""
+        says = self.named.get(name) or model_alone(name, self.models.registry)
+        options = ModelOptions(prompt=says.model.prompt or "")
+        encoder, tokenizer = self.read(self.models.load, name, options, seed=self.seed)
+        most = encoder.max_positions
+        tokenizer.longest = longest = min(says.inference.max_length or most, most)
+        place = self.models, self.device, name
+        making = Making(self.place(encoder), tokenizer, *place, dropout=self.dropout)
+        sentences = make_sentence_encoder(says.of("pool"), longest, says.inference, making)
+        for head in sentences.heads.values():
+            head.requires_grad_(False)
+        return replace(sentences, finished=True)
 
-    def __call__(
-        self, choice: PlannedPart, dimension: int, heads: Mapping[str, nn.Module] | None = None
-    ) -> Part:
-        """Return a part on the device, which vectors of ``dimension`` reach."""
+    def load_model(
+        self, path: str, name: str | None, pooling: str | None = None, option: str = "model"
+    ) -> TextModel:
+        """Give ``Setup.load_model`` to the part at a path."""
+        making = replace(self, made={})
+        if name is not None:
+            with _at(f"{path}.{option}", name):
+                sentences = self.second(name)
+            making = replace(making, encoder=sentences.encoder, tokenizer=sentences.tokenizer)
+        if name is None or pooling is not None:
+            record = self.models.registry.find("pool", pooling or "mean")
+            stages, longest = [PlannedPart.of(record)], making.encoder.max_positions
+            sentences = make_sentence_encoder(stages, longest, InferenceOptions(), making)
 
-        def named(
-            load: Callable[[Any], Any], name: str | None = None, option: str = "model"
-        ) -> Any:
-            """Load a model by name; an error says which option of the part has the name."""
-            try:
-                return load(name)
-            except CseError as error:
-                where = f"{choice.path}.{option}"
-                raise CseError(error.what, where=where, value=name, hint=error.hint) from error
+        def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
+            limited = replace(sentences, max_length=longest or sentences.max_length)
+            return limited.encode(texts, self.device, shared=True)
 
-        load_encoder = partial(named, self.load_encoder)
+        return TextModel(sentences.encoder, sentences.tokenizer, encode, sentences)
 
-        def text_encoder(
-            model: str | None,
-            pooling: Literal["cls", "mean"] | None = None,
-            option: str = "model",
-        ) -> Callable[..., Tensor]:
-            default = self.encoder, self.tokenizer
-            encoder, tokenizer = default if model is None else load_encoder(model, option)
-            sentences = self.named.pop(id(encoder), None)
-            if pooling is not None or sentences is None:
-                wide = replace(setup, dimension=encoder.hidden_size)
-                assert self.models is not None, "poolers are found by name"
-                record = self.models.registry.find("pool", pooling or "mean").spec
-                pooler = load_factory(record.factory)(record.options_class(), wide)
-                longest = encoder.max_positions
-                sentences = SentenceEncoder(encoder, tokenizer, pooler, {}, longest)
+    def load_masked_lm(
+        self, path: str, name: str | None = None, option: str = "model"
+    ) -> tuple[Encoder, MaskedHead, Tokenizer]:
+        """Give ``Setup.load_masked_lm`` to the part at a path."""
+        load, seed = self.models.load_masked_lm, derive_seed(self.seed, "masked-lm")
+        with _at(f"{path}.{option}", name):
+            encoder, head, tokenizer = self.read(load, name or self.name, seed=seed)
+        return self.place(encoder), head.to(self.device), tokenizer
 
-            def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
-                at_most = replace(sentences, max_length=longest or sentences.max_length)
-                return at_most.encode(texts, self.device, shared=True)
-
-            return encode
-
-        setup = Setup(
-            name=choice.name,
-            dimension=dimension,
-            hidden_size=self.encoder.hidden_size,
-            embedding_size=self.encoder.embedding_size,
-            layers=self.encoder.layer_count,
-            tokenizer=self.tokenizer,
-            encoder=self.encoder,
-            heads=heads or {},
-            corpus=self.corpus,
-            total_steps=self.total_steps,
-            seed=self.seed,
-            device=self.device,
-            generator=lambda name: generator(
-                torch.device("cpu"), self.seed, "setup", choice.path, name
-            ),
-            load_encoder=load_encoder,
-            text_encoder=text_encoder,
-            load_texts=lambda file: self.read_texts(DataOptions(path=(file,))).corpus(),
-            load_masked_lm=partial(named, self.load_masked_lm),
-        )
-        part = make_part(choice, setup)
-        if isinstance(part, nn.Module):
-            if self.dropout is not None:
-                self.dropout.serve(part)
-            if getattr(choice.options, "weights", None) == "model":
-                assert self.folder and self.models, "the weights of a model lie in its folder"
-                load_weights(part, choice.name, self.folder, self.models)
-        self.made[choice.path] = part
-        return part
+    def load_texts(self, file: str) -> Corpus:
+        """Read the rows of another file."""
+        assert self.read_texts is not None, "only a run in training reads texts"
+        return self.read_texts(DataOptions(path=(file,))).corpus()
 
 
-def _dimension(part: Any, given: int) -> int:
-    """Return the dimension of what a pooler or head makes; a pooler that says none keeps it."""
-    if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
-        part.dimension = given
-    if not isinstance(size := getattr(part, "dimension", None), int):
-        what = f"promised {type(part).__name__}.dimension, an integer such as {given}, has {size}"
-        raise PartError(part, "__init__", what)
-    return size
+def make_part(
+    choice: PlannedPart, dimension: int, making: Making, heads: Mapping[str, Any] | None = None
+) -> Any:
+    """Make a part, which vectors of ``dimension`` reach, on the device.
 
-
-def load_weights(part: nn.Module, name: str, folder: Path, models: Models) -> None:
-    """Give a pooler or head the weights that a model's folder has for it."""
-    state = models.head_weights(folder, name)
-    try:
-        part.load_state_dict(state)
-    except RuntimeError:
-        what = f"the weights of its pooler or head {name} are missing or do not fit"
-        raise CseError(what, where="model.name", value=str(folder), hint=AGAIN) from None
-    check_finite(state, str(folder))
-
-
-def make_part(choice: PlannedPart, setup: Setup) -> Part:
-    """Return a part as its record, options and setup make it, on the setup's device."""
+    Raises:
+        PartError: If its class fails, or makes what a run would lose.
+    """
+    encoder, path = making.encoder, choice.path
+    setup = Setup(
+        name=choice.name,
+        dimension=dimension,
+        hidden_size=encoder.hidden_size,
+        embedding_size=encoder.embedding_size,
+        layers=encoder.layer_count,
+        tokenizer=making.tokenizer,
+        encoder=encoder,
+        heads=heads or {},
+        corpus=making.corpus,
+        total_steps=making.total_steps,
+        seed=making.seed,
+        device=making.device,
+        generator=partial(generator, torch.device("cpu"), making.seed, "setup", path),
+        load_model=partial(making.load_model, path),
+        load_masked_lm=partial(making.load_masked_lm, path),
+        load_texts=making.load_texts,
+    )
     try:
         part = cast(Part, load_factory(choice.spec.factory)(choice.options, setup))
     except (CseError, MemoryError, torch.OutOfMemoryError):
@@ -188,14 +149,71 @@ def make_part(choice: PlannedPart, setup: Setup) -> Part:
         raise PartError(choice, "__init__", f"raised {describe(error)}") from error
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
-    part.name, part.path, part.owner = choice.name, choice.path, choice.owner
+    part.name, part.path, part.owner = choice.name, path, choice.owner
     if wrong := _lost(part, choice, setup):
         raise PartError(part, "__init__", wrong)
     if isinstance(part, SlicePooler):
         part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
-        part.to(setup.device)
+        making.place(part)
+        if getattr(choice.options, "weights", None) == "model":
+            _load_weights(part, making)
+    making.made[path] = part
     return part
+
+
+def make_sentence_encoder(
+    stages: Sequence[PlannedPart], longest: int, inference: InferenceOptions, making: Making
+) -> SentenceEncoder:
+    """Make what leads from texts to vectors: a row pooler, heads, a slicer if there is one.
+
+    ``longest`` is ``SentenceEncoder.max_length``.
+    """
+    slicer: Any = None
+    pooler: Any = None
+    heads: dict[str, Any] = {}
+    dimension = making.encoder.hidden_size
+    for choice in stages:
+        part = make_part(choice, dimension, making)
+        if isinstance(part, SlicePooler):
+            slicer = part
+            continue
+        if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
+            part.dimension = dimension
+        size = getattr(part, "dimension", None)
+        if not isinstance(size, int):
+            what = f"promised {type(part).__name__}.dimension, an integer such as {dimension}"
+            raise PartError(part, "__init__", f"{what}, has {size}")
+        dimension = size
+        if isinstance(choice.spec, HeadSpec):
+            heads[choice.name] = part
+        else:
+            pooler = part
+    online = frozenset(s.name for s in stages if getattr(s.options, "branches", "") == "online")
+    made = SentenceEncoder(making.encoder, making.tokenizer, pooler, heads, longest, slicer, online)
+    width, cut = making.encoder.hidden_size, inference.truncate_dim
+    return replace(made, width=width, normalize=inference.normalize, truncate_dim=cut)
+
+
+@contextmanager
+def _at(where: str, name: str | None) -> Iterator[None]:
+    """Let an error of a model say which option of a part has its name."""
+    try:
+        yield
+    except CseError as error:
+        raise CseError(error.what, where=where, value=name, hint=error.hint) from error
+
+
+def _load_weights(part: Any, making: Making) -> None:
+    """Give a pooler or head the weights that the model's folder has for it."""
+    folder = making.models.weights(making.name)
+    state = making.models.head_weights(folder, part.name)
+    try:
+        part.load_state_dict(state)
+    except RuntimeError:
+        what = f"the weights of its pooler or head {part.name} are missing or do not fit"
+        raise CseError(what, where="model.name", value=str(folder), hint=AGAIN) from None
+    check_finite(state, str(folder))
 
 
 def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
@@ -208,7 +226,7 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
     states = [name for name in part.remembers if hasattr(getattr(part, name, None), "state_dict")]
     if len(states) > 1:
         return f"remembers {' and '.join(states)}: only one may have a state_dict"
-    trained = {*_trainable(setup.encoder, *setup.heads.values())}
+    trained = set[int]().union(*map(_trainable, (setup.encoder, *setup.heads.values())))
     for name, value in vars(part).items():
         frozen = isinstance(value, nn.Module) and not value.training  # such as a teacher
         if not frozen and not trained.issuperset(_trainable(value)):
@@ -217,9 +235,7 @@ def _lost(part: Part, choice: PlannedPart, setup: Setup) -> str | None:
     return None
 
 
-def _trainable(*values: Any) -> Iterator[int]:
-    """Yield the ids of the tensors that ask for a gradient: of modules, or values themselves."""
-    for value in values:
-        for tensor in value.parameters() if isinstance(value, nn.Module) else (value,):
-            if isinstance(tensor, Tensor) and tensor.requires_grad:
-                yield id(tensor)
+def _trainable(value: Any) -> set[int]:
+    """Return the ids of the tensors that ask for a gradient: of a module, or the value itself."""
+    tensors = value.parameters() if isinstance(value, nn.Module) else (value,)
+    return {id(item) for item in tensors if isinstance(item, Tensor) and item.requires_grad}

@@ -48,19 +48,21 @@ class SentenceEncoder:
     truncate_dim: int | None = None
     _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
-    def with_branch(self, branch: Branch, named: SentenceEncoder | None) -> SentenceEncoder:
-        """Return that of another branch: its encoder, its copies of heads, its tokenizer.
+    def with_branch(self, branch: Branch) -> SentenceEncoder:
+        """Return that of another branch: its encoder, its copies of heads.
 
-        Where its encoder was loaded by name, the rest is that of the ``named`` model too.
-        A head that it has no copy of is the online one, except where it has its own tokenizer: the
-        online heads were not trained on what that encoder makes. A head that only it has stays.
+        Where its encoder is that of a loaded model, the rest is that model's too. A head that it
+        has no copy of is the online one, except where it has a pooler and such an encoder: the
+        online heads were not trained on what that makes. A head that only it has stays.
         """
-        if named is not None and branch.pooler is None:
-            return replace(named, heads={**named.heads, **branch.heads}, slicer=self.slicer)
+        model = branch.model
+        if model is not None and branch.pooler is None:
+            whole: SentenceEncoder = model.pipeline
+            return replace(whole, heads={**whole.heads, **branch.heads}, slicer=self.slicer)
         heads = {
             name: branch.heads.get(name, head)
             for name, head in self.heads.items()
-            if name not in self.online_only and (branch.tokenizer is None or name in branch.heads)
+            if name not in self.online_only and (model is None or name in branch.heads)
         }
         heads |= {name: head for name, head in branch.heads.items() if name not in self.heads}
         return replace(
@@ -68,7 +70,7 @@ class SentenceEncoder:
             encoder=branch.encoder,
             pooler=branch.pooler or self.pooler,
             heads=heads,
-            tokenizer=branch.tokenizer or self.tokenizer,
+            tokenizer=self.tokenizer if model is None else model.tokenizer,
         )
 
     @property

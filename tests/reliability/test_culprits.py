@@ -15,8 +15,8 @@ PAIRS = "sentence1\tsentence2\tscore\nba be\tba bi\t1\nbo bu\tda de\t2\nfa fe\tf
 NOT_FINITE = "made numbers that are not finite at step"
 CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--aug raises", 1, ("aug.raises", "KeyError: 'a key'")),
-    ("--aug loses-text", 1, ("aug.loses-text", "promised 8 texts, returned list of 7")),
-    ("--aug no-text", 1, ("aug.no-text", "promised texts")),
+    ("--aug loses-text", 1, ("aug.loses-text", "8 texts of the same rows, returned list of 7")),
+    ("--aug no-text", 1, ("aug.no-text", "8 texts of the same rows, returned list of 8 None")),
     ("--aug drops-row", 1, ("aug.drops-row", "same rows")),
     ("--aug writes", 1, ("aug.writes", "wrote into a tensor")),
     ("--check-parts --aug writes-late", 1, ("aug.writes-late", "wrote into a tensor")),
@@ -25,7 +25,7 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("--pool cls --pool +wide-head", 1, ("pool.wide-head", "forward promised [")),
     ("--pool cls --pool +raising-head", 1, ("pool.raising-head", "ValueError: no vectors today")),
     ("--positives flat-group", 1, ("positives.flat-group", "promised vectors [8, P, 32]")),
-    ("--positives no-groups", 1, ("positives.no-groups", "promised groups")),
+    ("--positives no-groups", 1, ("positives.no-groups", "promised dict[str, Positives]")),
     *(
         (f"--positives rounds --positives.rounds.how {how}", 1, ("positives.rounds", said))
         for how, said in {
@@ -70,13 +70,13 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     *(
         (f"--loss wrong --loss.wrong.how {how}", 1, ("loss.wrong", "__call__", said))
         for how, said in {
-            "nothing": "promised a LossOutput, returned None",
-            "per-anchor": "promised a scalar tensor, returned [8]",
+            "nothing": "promised LossOutput, returned None",
+            "per-anchor": "promised a scalar tensor [], returned [8]",
             "detached": "without gradient",
             "complex": "promised real numbers on cpu, returned [] of complex64",
             "meta": "promised real numbers on cpu, returned [] of float32 on meta",
-            "list-of-parts": "promised a LossOutput",
-            "text-as-part": "promised a LossOutput",
+            "list-of-parts": "returned LossOutput that cannot be read: AttributeError",
+            "text-as-part": "returned LossOutput that cannot be read: AttributeError",
             "logs-vector": "logs [3] of float32 on cpu as wrong.all",
             "logs-text": "logs str as wrong.text",
             "logs-loss": "logs loss, a name of the core: use wrong.loss",
@@ -96,15 +96,15 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     *(
         (f"--pool cls --pool +bent --pool.bent.how {how}", 1, ("pool.bent", "forward", said))
         for how, said in {
-            "detaches": "returned vectors without gradient",
-            "numpy": "returned vectors without gradient",
-            "tuple": "promised vectors [N, D], returned tuple of 2",
-            "none": "promised vectors [N, D], returned None",
+            "detaches": "of float32 on cpu without gradient: nothing would learn",
+            "numpy": "of float32 on cpu without gradient: nothing would learn",
+            "tuple": "promised Tensor, returned tuple of 2",
+            "none": "promised Tensor, returned None",
             "complex": "promised real numbers on cpu",
         }.items()
     ),
     ("--adapter frozen", 1, ("adapter.frozen", "wrap left no weight of the encoder to train")),
-    ("--metric uncounted --dev dev.tsv", 1, ("metric.uncounted", "promised numbers by name")),
+    ("--metric uncounted --dev dev.tsv", 1, ("metric.uncounted", "promised dict[str, float]")),
     ("--data rows", 1, ("Rows.rows raised ValueError: no rows today",)),
 )
 

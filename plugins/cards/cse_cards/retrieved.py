@@ -245,7 +245,7 @@ class Retrieved(NegativeStore):
 
     def _encoder(self) -> Encode:
         """Return a function that encodes with the named encoder, or with the run's current one."""
-        return self.setup.text_encoder(self.options.model, self.options.pool)
+        return self.setup.load_model(self.options.model, self.options.pool).encode
 
 
 @contextmanager

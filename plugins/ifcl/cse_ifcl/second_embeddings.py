@@ -40,8 +40,9 @@ class SecondEmbeddings:
             self.name, self.tokenizer = "the run's own encoder", setup.tokenizer
             self.encoder = _frozen(setup.online_encoder().copy())
         else:
-            encoder, self.tokenizer = setup.load_encoder(options.model)
-            self.name, self.encoder = options.model, _frozen(encoder)
+            second = setup.load_model(options.model)
+            self.name, self.tokenizer = options.model, second.tokenizer
+            self.encoder = _frozen(second.encoder)
         self.longest = self.encoder.max_positions
         values = self.encoder.state_dict().values()
         self.digest = _digest([self._sample(self.encoder, setup.device)] if self._words else values)

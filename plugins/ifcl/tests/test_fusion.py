@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import AlbertConfig, AlbertModel
 
 from cse_core.errors import CseError
+from cse_core.parts import TextModel
 from cse_core.types import StepContext, TokenBatch, View
 from cse_defaults.texts import Corpus
 from cse_defaults.transformers.encoder import PackedEncoder
@@ -41,17 +42,16 @@ def encoder() -> PackedEncoder:
 
 
 def fusion(encoder: PackedEncoder, second: Path | None = None, **options: Any) -> Fusion:
-    def load(name: str) -> tuple[PackedEncoder, TextTokenizer]:
-        return PackedEncoder.load(name, seed=0), TextTokenizer(load_tokenizer(name))
+    def load(name: str) -> TextModel:
+        tokenizer: Any = TextTokenizer(load_tokenizer(name))
+        return TextModel(PackedEncoder.load(name, seed=0), tokenizer, print)
 
     setup = make_setup(
         "fusion",
         encoder=encoder,
         hidden_size=encoder.hidden_size,
         embedding_size=encoder.embedding_size,
-        load_encoder=load,
-        text_encoder=load,
-        load_texts=load,
+        load_model=load,
     )
     model = None if second is None else str(second)
     part = Fusion(FusionOptions(model=model, **options), setup)

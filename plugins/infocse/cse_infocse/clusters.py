@@ -56,9 +56,9 @@ class Clusters(PositiveMiner):
         self.before = 0
         self._annotator: Encode | None = None
         if options.annotator != SELF:
-            self._annotator = setup.text_encoder(
-                options.annotator, options.annotator_pool, option="annotator"
-            )
+            pool = options.annotator_pool
+            model = setup.load_model(options.annotator, pool, option="annotator")
+            self._annotator = model.encode
 
     def next_round(self, ctx: RoundContext) -> Round | None:
         """Return the next round's pairs as corpus rows, with each pair's cluster, or None."""

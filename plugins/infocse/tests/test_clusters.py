@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -259,10 +260,10 @@ def test_an_annotator_clusters_for_the_first_round_behind_a_start() -> None:
 
     def annotator(name: str, pool: str | None, option: str) -> Any:
         given.append((name, pool, option))
-        return lambda texts: -asked.encode(texts).flip(1).cumsum(1)
+        return SimpleNamespace(encode=lambda texts: -asked.encode(texts).flip(1).cumsum(1))
 
     def made() -> Idc:
-        return Idc(IdcOptions(annotator="a tuned model"), make_setup(text_encoder=annotator))
+        return Idc(IdcOptions(annotator="a tuned model"), make_setup(load_model=annotator))
 
     plain: Any = make_part("positives", "idc")
     part = made()

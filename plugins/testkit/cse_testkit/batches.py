@@ -16,8 +16,8 @@ from cse_cli.api import load_texts
 from cse_core.capabilities import Role
 from cse_core.functional import derive_seed
 from cse_core.loading import load_factory
-from cse_core.parts import Setup
-from cse_core.protocols import Encoder, Tokenizer
+from cse_core.parts import Setup, TextModel
+from cse_core.protocols import Tokenizer
 from cse_core.records import Kind
 from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
 from cse_testkit.promises import installed_registry
@@ -211,18 +211,14 @@ def tiny_tokenizer(cased: bool = False) -> Tokenizer:
         return _tiny_run(None, cased).tokenizer()
 
 
-def _load_encoder(model: str, option: str = "model") -> tuple[Encoder, Tokenizer]:
-    session = _tiny_run(model)
-    return session.encoder(), session.tokenizer()
-
-
-def _text_encoder(model: str | None, pooling: str | None = None, option: str = "model") -> Any:
+def _load_model(model: str | None, pooling: str | None = None, option: str = "model") -> TextModel:
     def encode(texts: Sequence[str], longest: int | None = None) -> Tensor:
         most = f"model.max_length={longest or POSITIONS}"
-        session = _tiny_run(model, kinds={"pool": [pooling or "mean"]}, sets=[most])
-        return torch.from_numpy(session.encode(texts))
+        run = _tiny_run(model, kinds={"pool": [pooling or "mean"]}, sets=[most])
+        return torch.from_numpy(run.encode(texts))
 
-    return encode
+    session = _tiny_run(model)
+    return TextModel(session.encoder(), session.tokenizer(), encode)
 
 
 def _no_masked_lm(model: str | None = None, option: str = "model") -> Any:
@@ -252,8 +248,7 @@ def make_setup(name: str = "part", *, dimension: int = 8, seed: int = 0, **chang
         seed=seed,
         device=CPU,
         generator=lambda what: seeded(seed, "setup", name, what),
-        load_encoder=_load_encoder,
-        text_encoder=_text_encoder,
+        load_model=_load_model,
         load_texts=load_texts,
         load_masked_lm=_no_masked_lm,
     )

@@ -137,7 +137,7 @@ class Graded(Loss):
 
     def __init__(self, options: Any, setup: Any) -> None:
         super().__init__(options, setup)
-        self.teach = setup.text_encoder(options.teacher, option="teacher")
+        self.teach = setup.load_model(options.teacher, option="teacher").encode
 
     def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
         topics = {"sport": 0.5, "music": 1.0}

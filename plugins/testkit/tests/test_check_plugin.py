@@ -138,7 +138,7 @@ def test_a_broken_promise_is_printed_with_its_file(site: Path, cse: Cse) -> None
     assert lines[place].startswith("loss every: 4 promises kept, 1 broken, ")
     assert lines[place].endswith(" not asked until it is fixed")
     assert lines[place + 1].startswith("BROKEN loss every: it_runs_and_pure_methods_change_nothing")
-    assert "__call__ promised a LossOutput, returned None: fix cse_every/" in lines[place + 1]
+    assert "__call__ promised LossOutput, returned None: fix cse_every/" in lines[place + 1]
 
 
 def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

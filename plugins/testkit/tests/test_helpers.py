@@ -174,9 +174,10 @@ def test_a_part_is_made_without_an_encoder() -> None:
     with pytest.raises(CseError, match="did you mean infonce"):
         make_part("loss", "infonec")
     setup = make_setup()
-    assert setup.load_encoder("a-teacher")[0].hidden_size == 48
-    assert setup.text_encoder("a-teacher", "cls")(["a boat", "b"]).shape == (2, 48)
-    assert setup.text_encoder(None)(["a boat"]).shape == (1, 32)
+    teacher = setup.load_model("a-teacher", "cls")
+    assert teacher.encoder.hidden_size == 48
+    assert teacher.encode(["a boat", "b"]).shape == (2, 48)
+    assert setup.load_model(None).encode(["a boat"]).shape == (1, 32)
 
 
 # Runs

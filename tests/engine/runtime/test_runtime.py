@@ -1,6 +1,7 @@
 """Device and number format, processes that a launcher started, and draws."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from cse_engine.runtime import device as precision
 from cse_engine.runtime import distributed
 from cse_engine.runtime.device import resolve_device, resolve_precision
 from cse_engine.runtime.distributed import join, rank_and_size
-from cse_engine.runtime.seeds import StepPosition, draws
+from cse_engine.runtime.seeds import StepPosition
+from cse_engine.step.context import Context
 
 CPU = torch.device("cpu")
 
@@ -104,7 +106,9 @@ def test_each_place_of_a_run_has_draws_of_its_own() -> None:
     start = StepPosition(step=3, total_steps=10, epoch=0, round=1)
 
     def drawn(seed=0, position=start, rank=0, place=("positive",), name="a", shared=True):  # type: ignore[no-untyped-def]
-        fresh = draws(seed, position, rank, *place)(name, shared=shared)
+        other = dict.fromkeys(("assembly", "training", "logged", "index", "rows", "device"))
+        ctx: Any = Context(**vars(position), **other, seed=seed, rank=rank, place=place)
+        fresh = ctx.generator(name, shared=shared)
         return tuple(torch.rand(4, generator=fresh).tolist())
 
     plain = drawn()

@@ -143,7 +143,7 @@ def test_gradients_are_summed_where_a_process_has_one(
         sums.append(len(values))
         values.mul_(2)
 
-    monkeypatch.setattr(distributed, "_on_cpu", lambda: None)
+    monkeypatch.setattr(distributed, "cpu_group", lambda: None)
     monkeypatch.setattr(distributed.dist, "all_reduce", twice)
     shared, whole, unused = (torch.nn.Parameter(torch.ones(3)) for _ in range(3))
     other = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))

@@ -132,7 +132,7 @@ def test_a_transform_sees_all_views_and_parts_see_vectors_before_it(
     assert torch.equal(asked.vectors, before["anchor"].vectors.detach())
     wrong = {"__call__": lambda _, views, ctx: {"anchor": views["anchor"].take(slice(0, 1))}}
     bench.part("transform.centre").__class__ = type("Wrong", (Centre,), wrong)
-    with pytest.raises(PartError, match=r"promised \[3, 32\], returned \[1, 32\].*as anchor"):
+    with pytest.raises(PartError, match=r"promised anchor \[3, 32\], returned \[1, 32\]"):
         bench.step(1, [0, 1, 2])
 
 
