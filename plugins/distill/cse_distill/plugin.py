@@ -14,34 +14,15 @@ if TYPE_CHECKING:
 
 VECTORS = Paper(
     "Reimers and Gurevych: Knowledge Distillation, EMNLP 2020",
-    bibtex=r"""@inproceedings{reimers-gurevych-2020-making,
-    title = "Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation",
-    author = "Reimers, Nils and Gurevych, Iryna",
-    booktitle = "Proceedings of the 2020 Conference on Empirical Methods in Natural Language
-        Processing",
-    year = "2020",
-    url = "https://aclanthology.org/2020.emnlp-main.365",
-}""",
+    "cse_distill:papers/reimers-gurevych-2020-making.bib",
 )
 MARGINS = Paper(
     "Hofstaetter et al.: Cross-Architecture Knowledge Distillation, 2020",
-    bibtex=r"""@article{hofstatter-etal-2020-improving,
-    title = "Improving Efficient Neural Ranking Models with Cross-Architecture Knowledge
-        Distillation",
-    author = {Hofst{\"a}tter, Sebastian and Althammer, Sophia and Schr{\"o}der, Michael and Sertkan,
-        Mete and Hanbury, Allan},
-    journal = "arXiv preprint arXiv:2010.02666",
-    year = "2020",
-}""",
+    "cse_distill:papers/hofstatter-etal-2020-improving.bib",
 )
 SOFT = Paper(
     "Hinton, Vinyals and Dean: Distilling the Knowledge in a Neural Network, 2015",
-    bibtex=r"""@article{hinton-etal-2015-distilling,
-    title = "Distilling the Knowledge in a Neural Network",
-    author = "Hinton, Geoffrey and Vinyals, Oriol and Dean, Jeff",
-    journal = "arXiv preprint arXiv:1503.02531",
-    year = "2015",
-}""",
+    "cse_distill:papers/hinton-etal-2015-distilling.bib",
 )
 
 

@@ -13,15 +13,7 @@ from cse_iscse import filling
 if TYPE_CHECKING:
     from cse_iscse.options import SmoothingOptions
 
-PAPER = Paper(
-    "He et al.: IS-CSE, AAAI 2023",
-    bibtex=r"""@inproceedings{he-etal-2023-instance,
-    title = "Instance Smoothed Contrastive Learning for Unsupervised Sentence Embedding",
-    author = "He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue",
-    booktitle = "Proceedings of the AAAI Conference on Artificial Intelligence",
-    year = "2023",
-}""",
-)
+PAPER = Paper("He et al.: IS-CSE, AAAI 2023", "cse_iscse:paper.bib")
 
 
 def _of_a_positive(options: SmoothingOptions, facts: RunInfo) -> SmoothingOptions:
