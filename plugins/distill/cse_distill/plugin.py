@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
@@ -65,6 +66,15 @@ def _taught_by_itself(options: TaughtOptions, facts: RunInfo) -> list[str]:
 @hookimpl
 def cse_losses() -> list[LossSpec]:
     """Return the losses."""
+    lists = partial(
+        LossSpec,
+        requires=_needs,
+        reads=lambda options: dict.fromkeys(options.scores, "float"),
+        encodes=_of_lists,
+        contrastive=False,
+        resolve_options=_with_views,
+        plan_warnings=_taught_by_itself,
+    )
     return [
         LossSpec(
             name="mse",
@@ -77,30 +87,18 @@ def cse_losses() -> list[LossSpec]:
             plan_warnings=_taught_by_itself,
             paper=VECTORS,
         ),
-        LossSpec(
+        lists(
             name="margin-mse",
             summary="a teacher's margins between positives and negatives",
             factory="cse_distill.lists:MarginMse",
             options="cse_distill.options:ListOptions",
-            requires=_needs,
-            reads=lambda options: dict.fromkeys(options.scores, "float"),
-            encodes=_of_lists,
-            contrastive=False,
-            resolve_options=_with_views,
-            plan_warnings=_taught_by_itself,
             paper=MARGINS,
         ),
-        LossSpec(
+        lists(
             name="kl",
             summary="a teacher's distributions over a text's candidates",
             factory="cse_distill.lists:Kl",
             options="cse_distill.options:KlOptions",
-            requires=_needs,
-            reads=lambda options: dict.fromkeys(options.scores, "float"),
-            encodes=_of_lists,
-            contrastive=False,
-            resolve_options=_with_views,
-            plan_warnings=_taught_by_itself,
             paper=SOFT,
         ),
     ]

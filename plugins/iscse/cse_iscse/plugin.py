@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
@@ -41,30 +42,28 @@ def cse_schedules() -> list[ScheduleSpec]:
 @hookimpl
 def cse_positive_miners() -> list[MinerSpec]:
     """Return the two ways of smoothing."""
+    smoothing = partial(
+        MinerSpec,
+        requires=lambda options: (f"view:{options.view}",),
+        paper=PAPER,
+        resolve_options=_of_a_positive,
+        plan_notes=filling.notes,
+        plan_warnings=filling.warnings,
+    )
     return [
-        MinerSpec(
+        smoothing(
             name="knn-smoothing",
             summary="each positive averaged with its nearest neighbours in a buffer, by attention",
             factory="cse_iscse.smoothing:KnnSmoothing",
             options="cse_iscse.options:KnnOptions",
             provides=("positives:knn-smoothing",),
-            requires=lambda options: (f"view:{options.view}",),
-            paper=PAPER,
-            resolve_options=_of_a_positive,
-            plan_notes=filling.notes,
-            plan_warnings=filling.warnings,
         ),
-        MinerSpec(
+        smoothing(
             name="kmeans-smoothing",
             summary="each positive mixed with the centroid of its cluster in a buffer",
             factory="cse_iscse.smoothing:KmeansSmoothing",
             options="cse_iscse.options:KmeansOptions",
             provides=("positives:kmeans-smoothing",),
-            requires=lambda options: (f"view:{options.view}",),
-            paper=PAPER,
-            resolve_options=_of_a_positive,
-            plan_notes=filling.notes,
-            plan_warnings=filling.warnings,
         ),
     ]
 
