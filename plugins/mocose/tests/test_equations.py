@@ -1,4 +1,4 @@
-"""The perturbation, the moving average, the loss and the distance in loops."""
+"""The perturbation, the loss and the distance in loops."""
 
 import math
 from collections.abc import Iterator
