@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 from cse_core.capabilities import INSTANCE, Capabilities, Need, Role, parse_needs
 from cse_core.errors import CseError
-from cse_core.loading import load_factory
+from cse_core.loading import load_factory, package_path
 
 if TYPE_CHECKING:
     from cse_core.options import Options
@@ -34,14 +34,18 @@ Encoded = str | tuple[str, str | None]
 class Paper(str):
     """A short citation for listings, and BibTeX for model cards."""
 
-    bibtex: str
-    """One entry or several."""
+    _file: str
 
-    def __new__(cls, text: str, *, bibtex: str) -> Paper:
-        """Return the text with its BibTeX."""
+    def __new__(cls, text: str, file: str) -> Paper:
+        """Return the text of a file ``"package:paper.bib"`` with one entry or several."""
         made = super().__new__(cls, text)
-        made.bibtex = bibtex
+        made._file = file
         return made
+
+    @property
+    def bibtex(self) -> str:
+        """Read the BibTeX; a ``CseError`` if the file is missing."""
+        return package_path(self._file, where="paper").read_text(encoding="utf-8").strip()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -398,8 +402,7 @@ class CommandSpec(Record):
     """A command of ``cse``, named by an entry point of group ``cse.commands``.
 
     Attributes:
-        name: What a user types after ``cse``: ``"eval"``, ``"data fetch"``. The entry point
-            has the same name, with dots for spaces.
+        name: What a user types after ``cse``; its entry point has dots for spaces.
         factory: ``"package.module:function"``, a function for ``typer.Typer.command``, or a
             ``typer.Typer`` with commands below this one; imported when the command runs.
         takes_choice: Whether it has the flags of ``cse train``, options of the chosen parts
@@ -425,8 +428,7 @@ class SuiteSpec(Record, kind="suite", noun="suite"):
         dev: Whether ``cse train --dev FILE`` takes its files; ``"pairs"`` if these are graded
             pairs: then it also reads those of data sets, and is asked last; ``"rows"`` if it makes
             dev sets of rows that ``data.held_out`` keeps out of training, and has no files.
-        sources: ``"package:folder/NAME.toml"``, from which ``cse data fetch NAME`` takes its files;
-            examples are in ``cse_evaluation:sources``.
+        sources: ``"package:folder/NAME.toml"`` of ``cse data fetch``, as in cse_evaluation.
     """
 
     factory: str

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SKILL = ".github/skills/cse/SKILL.md"
 _FENCE = re.compile(r"^(?P<dent> *)```(?P<kind>\w*)\n(?P<text>.*?)^(?P=dent)```", re.DOTALL | re.M)
-_FILE = re.compile(r"# (?P<path>[\w./-]+\.(py|toml|txt|md))\n")
+_FILE = re.compile(r"[#%] (?P<path>[\w./-]+\.(py|toml|txt|md|bib))\n")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -18,7 +19,7 @@ from cse_cli.api import (
 )
 from cse_core.errors import CseError
 
-_PANEL = "Measuring"
+_option = partial(typer.Option, rich_help_panel="Measuring")
 
 
 @choice_flags()
@@ -26,33 +27,15 @@ def bench(
     context: typer.Context,
     choice: Choice,
     precision: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="Precisions to measure in turn; train.precision is not used.",
-            rich_help_panel=_PANEL,
-        ),
+        str, _option(metavar="NAME,NAME", help="Measured in turn; train.precision is not used.")
     ] = "fp32,bf16",
-    steps: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Timed steps per round.", rich_help_panel=_PANEL),
-    ] = 5,
+    steps: Annotated[int, _option(min=1, metavar="N", help="Timed steps per round.")] = 5,
     rounds: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Rounds; each measures every precision once.",
-            rich_help_panel=_PANEL,
-        ),
+        int, _option(min=1, metavar="N", help="Rounds; each measures every precision once.")
     ] = 5,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help="Print one JSON object at the end and nothing else.",
-            rich_help_panel=SHOWN,
-        ),
+        typer.Option("--json", help="Print one JSON object at the end.", rich_help_panel=SHOWN),
     ] = False,
 ) -> None:
     """Measure training on this machine: speed, memory, and where the time of a step goes.

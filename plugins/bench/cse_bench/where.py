@@ -4,55 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-PRODUCTS, ATTENTION, DROPOUT = "matrix products", "attention", "dropout"
-NORMS, ACTIVATIONS, COPIES = "normalisation", "activations and sums", "copies and casts"
-EMBEDDING, OPTIMISER = "embedding", "optimiser"
-OBJECTIVE, DATA = "losses, stores and branches", "data preparation"
+PRODUCTS, ATTENTION = "matrix products", "attention"
 IDLE, OTHER = "device waits for Python", "other"
-CATEGORIES = (
-    PRODUCTS, ATTENTION, DROPOUT, NORMS, ACTIVATIONS, COPIES, EMBEDDING, OPTIMISER, OBJECTIVE, DATA,
-    IDLE, OTHER,
-)  # fmt: skip
+_NAMES: dict[str, list[str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+CATEGORIES = tuple(_NAMES)
 """In the order in which they are shown."""
+_CATEGORY = {name: category for category, names in _NAMES.items() for name in names}
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of its beginning and end on stderr
 _CPU = torch._C._autograd.DeviceType.CPU
 _STEP = "cse.step"
-_NAMES: dict[str, tuple[str, ...]] = {
-    DROPOUT: ("_Masked", "_MaskedBackward", "aten::dropout", "aten::native_dropout",
-              "aten::native_dropout_backward", "aten::bernoulli_", "aten::_fused_dropout"),
-    ATTENTION: ("aten::bmm", "aten::baddbmm", "aten::softmax", "aten::_softmax",
-                "aten::_softmax_backward_data", "_Pad", "_PadBackward", "_Unpad",
-                "_UnpadBackward"),
-    PRODUCTS: ("aten::linear", "aten::addmm", "aten::mm", "aten::mkldnn_linear", "aten::mv",
-               "aten::addmv"),
-    NORMS: ("aten::layer_norm", "aten::native_layer_norm", "aten::native_layer_norm_backward",
-            "aten::rms_norm", "aten::_fused_rms_norm", "aten::batch_norm"),
-    EMBEDDING: ("aten::embedding", "aten::embedding_backward", "aten::embedding_dense_backward",
-                "_LookUp", "_LookUpBackward"),
-    ACTIVATIONS: ("aten::gelu", "aten::gelu_backward", "aten::tanh", "aten::tanh_backward",
-                  "aten::relu", "aten::threshold_backward", "aten::silu", "aten::silu_backward",
-                  "aten::add", "aten::add_", "aten::sum", "aten::mul", "aten::mul_", "aten::div",
-                  "aten::sub"),
-    COPIES: ("aten::to", "aten::_to_copy", "aten::copy_", "aten::clone", "aten::contiguous",
-             "aten::cat", "aten::stack", "aten::index_select", "aten::index", "aten::gather",
-             "aten::zeros", "aten::zero_", "aten::fill_", "aten::repeat_interleave",
-             "aten::reshape", "ToCopyBackward0"),
-}  # fmt: skip
-_CATEGORY = {name: category for category, names in _NAMES.items() for name in names}
-_MARKED = {
-    "cse.views": DATA,
-    "cse.objective": OBJECTIVE,
-    "cse.commit": OBJECTIVE,
-    "cse.update": OPTIMISER,
-    "cse.dropout": DROPOUT,
-}
-"""What the engine marks for a profiler, where operators alone do not tell."""
 
 
 def where_the_time_goes(
@@ -112,7 +82,7 @@ def _category(event: Any, known: dict[int, str | None]) -> str | None:
     for inner in reversed(chain):
         if category is None:
             name = inner.name.lower()
-            category = _MARKED.get(inner.name) or _CATEGORY.get(inner.name)
+            category = _CATEGORY.get(inner.name)
             if category is None and ("attention" in name or "attn" in name):
                 category = ATTENTION
         known[id(inner)] = category

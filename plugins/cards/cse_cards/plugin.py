@@ -12,17 +12,7 @@ from cse_core.run_info import RunInfo
 if TYPE_CHECKING:
     from cse_cards.options import RetrievedOptions
 
-PAPER = Paper(
-    "Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022",
-    bibtex=r"""@inproceedings{wang-etal-2022-improving,
-    title = "Improving Contrastive Learning of Sentence Embeddings with Case-Augmented Positives
-        and Retrieved Negatives",
-    author = "Wang, Wei and Ge, Liangzhu and Zhang, Jingqiao and Yang, Cheng",
-    booktitle = "Proceedings of the 45th International ACM SIGIR Conference on Research and
-        Development in Information Retrieval",
-    year = "2022",
-}""",
-)
+PAPER = Paper("Wang, Ge, Zhang and Yang: CARDS, SIGIR 2022", "cse_cards:paper.bib")
 
 
 @hookimpl

@@ -13,17 +13,7 @@ if TYPE_CHECKING:
     from cse_crop.options import CropOptions
 
 VIEWS = ("anchor", "positive")
-PAPER = Paper(
-    "Gonzalez-Marquez, Berens and Kobak: Cropping, 2025",
-    bibtex=r"""@misc{gonzalez-marquez-etal-2025-cropping,
-    title = "Cropping outperforms dropout as an augmentation strategy for self-supervised training
-        of text embeddings",
-    author = "Gonz{\'a}lez-M{\'a}rquez, Rita and Berens, Philipp and Kobak, Dmitry",
-    year = "2025",
-    eprint = "2508.03453",
-    archivePrefix = "arXiv",
-}""",
-)
+PAPER = Paper("Gonzalez-Marquez, Berens and Kobak: Cropping, 2025", "cse_crop:paper.bib")
 
 
 def _of_other_texts(options: CropOptions, facts: RunInfo) -> list[str]:

@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 LIKE_BERT = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 """Families whose layers can be read from left to right as BERT's."""
 PAPER = Paper(
-    "Wang, Reimers and Gurevych: TSDAE, Findings of EMNLP 2021",
-    bibtex=r"""@inproceedings{wang-etal-2021-tsdae,
-    title = "{TSDAE}: Using Transformer-based Sequential Denoising Auto-Encoder for Unsupervised
-        Sentence Embedding Learning",
-    author = "Wang, Kexin and Reimers, Nils and Gurevych, Iryna",
-    booktitle = "Findings of the Association for Computational Linguistics: EMNLP 2021",
-    year = "2021",
-    url = "https://aclanthology.org/2021.findings-emnlp.59",
-}""",
+    "Wang, Reimers and Gurevych: TSDAE, Findings of EMNLP 2021", "cse_denoising:paper.bib"
 )
 
 

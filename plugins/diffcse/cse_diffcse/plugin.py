@@ -11,19 +11,7 @@ from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec, TokenLossSp
 if TYPE_CHECKING:
     from cse_diffcse.options import ReplacedTokensOptions
 
-PAPER = Paper(
-    "Chuang et al.: DiffCSE, NAACL 2022",
-    bibtex=r"""@inproceedings{chuang-etal-2022-diffcse,
-    title = "{DiffCSE}: Difference-based Contrastive Learning for Sentence Embeddings",
-    author = "Chuang, Yung-Sung and Dangovski, Rumen and Luo, Hongyin and Zhang, Yang and
-        Chang, Shiyu and Soljacic, Marin and Li, Shang-Wen and Yih, Scott and Kim, Yoon and
-        Glass, James",
-    booktitle = "Proceedings of the 2022 Conference of the North American Chapter of the Association
-        for Computational Linguistics: Human Language Technologies",
-    year = "2022",
-    url = "https://aclanthology.org/2022.naacl-main.311",
-}""",
-)
+PAPER = Paper("Chuang et al.: DiffCSE, NAACL 2022", "cse_diffcse:paper.bib")
 
 
 def _views(options: ReplacedTokensOptions) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
@@ -14,34 +15,15 @@ if TYPE_CHECKING:
 
 VECTORS = Paper(
     "Reimers and Gurevych: Knowledge Distillation, EMNLP 2020",
-    bibtex=r"""@inproceedings{reimers-gurevych-2020-making,
-    title = "Making Monolingual Sentence Embeddings Multilingual using Knowledge Distillation",
-    author = "Reimers, Nils and Gurevych, Iryna",
-    booktitle = "Proceedings of the 2020 Conference on Empirical Methods in Natural Language
-        Processing",
-    year = "2020",
-    url = "https://aclanthology.org/2020.emnlp-main.365",
-}""",
+    "cse_distill:papers/reimers-gurevych-2020-making.bib",
 )
 MARGINS = Paper(
     "Hofstaetter et al.: Cross-Architecture Knowledge Distillation, 2020",
-    bibtex=r"""@article{hofstatter-etal-2020-improving,
-    title = "Improving Efficient Neural Ranking Models with Cross-Architecture Knowledge
-        Distillation",
-    author = {Hofst{\"a}tter, Sebastian and Althammer, Sophia and Schr{\"o}der, Michael and Sertkan,
-        Mete and Hanbury, Allan},
-    journal = "arXiv preprint arXiv:2010.02666",
-    year = "2020",
-}""",
+    "cse_distill:papers/hofstatter-etal-2020-improving.bib",
 )
 SOFT = Paper(
     "Hinton, Vinyals and Dean: Distilling the Knowledge in a Neural Network, 2015",
-    bibtex=r"""@article{hinton-etal-2015-distilling,
-    title = "Distilling the Knowledge in a Neural Network",
-    author = "Hinton, Geoffrey and Vinyals, Oriol and Dean, Jeff",
-    journal = "arXiv preprint arXiv:1503.02531",
-    year = "2015",
-}""",
+    "cse_distill:papers/hinton-etal-2015-distilling.bib",
 )
 
 
@@ -84,6 +66,15 @@ def _taught_by_itself(options: TaughtOptions, facts: RunInfo) -> list[str]:
 @hookimpl
 def cse_losses() -> list[LossSpec]:
     """Return the losses."""
+    lists = partial(
+        LossSpec,
+        requires=_needs,
+        reads=lambda options: dict.fromkeys(options.scores, "float"),
+        encodes=_of_lists,
+        contrastive=False,
+        resolve_options=_with_views,
+        plan_warnings=_taught_by_itself,
+    )
     return [
         LossSpec(
             name="mse",
@@ -96,30 +87,18 @@ def cse_losses() -> list[LossSpec]:
             plan_warnings=_taught_by_itself,
             paper=VECTORS,
         ),
-        LossSpec(
+        lists(
             name="margin-mse",
             summary="a teacher's margins between positives and negatives",
             factory="cse_distill.lists:MarginMse",
             options="cse_distill.options:ListOptions",
-            requires=_needs,
-            reads=lambda options: dict.fromkeys(options.scores, "float"),
-            encodes=_of_lists,
-            contrastive=False,
-            resolve_options=_with_views,
-            plan_warnings=_taught_by_itself,
             paper=MARGINS,
         ),
-        LossSpec(
+        lists(
             name="kl",
             summary="a teacher's distributions over a text's candidates",
             factory="cse_distill.lists:Kl",
             options="cse_distill.options:KlOptions",
-            requires=_needs,
-            reads=lambda options: dict.fromkeys(options.scores, "float"),
-            encodes=_of_lists,
-            contrastive=False,
-            resolve_options=_with_views,
-            plan_warnings=_taught_by_itself,
             paper=SOFT,
         ),
     ]

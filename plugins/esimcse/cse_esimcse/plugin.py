@@ -6,18 +6,7 @@ from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, Paper, RecipeSpec, StoreSpec
 
-PAPER = Paper(
-    "Wu, Gao, Zang, Han, Wang and Hu: ESimCSE, COLING 2022",
-    bibtex=r"""@inproceedings{wu-etal-2022-esimcse,
-    title = "{ESimCSE}: Enhanced Sample Building Method for Contrastive Learning of Unsupervised
-        Sentence Embedding",
-    author = "Wu, Xing and Gao, Chaochen and Zang, Liangjun and Han, Jizhong and Wang, Zhongyuan
-        and Hu, Songlin",
-    booktitle = "Proceedings of the 29th International Conference on Computational Linguistics",
-    year = "2022",
-    url = "https://aclanthology.org/2022.coling-1.342",
-}""",
-)
+PAPER = Paper("Wu, Gao, Zang, Han, Wang and Hu: ESimCSE, COLING 2022", "cse_esimcse:paper.bib")
 
 
 @hookimpl

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,29 +32,14 @@ def tfidf(pairs: PairSet) -> NDArray[np.float64]:
     pairs, as often as they stand there, have the word. Equal bags of words have the cosine 1,
     others of which one has no weight 0.
     """
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import normalize
+
     units, _ = units_of(pairs.texts)
-    documents = [text for pair in pairs.pairs for text in (pair.sentence1, pair.sentence2)]
-    frequency = Counter(unit for text in documents for unit in set(units(text)))
-    bags = {text: Counter(units(text)) for text in pairs.texts}
-    weighted = {
-        text: {
-            unit: count * math.log((len(documents) + 1) / (frequency[unit] + 1))
-            for unit, count in bag.items()
-        }
-        for text, bag in bags.items()
-    }
-    lengths = {
-        text: math.sqrt(sum(weight * weight for weight in bag.values()))
-        for text, bag in weighted.items()
-    }
-    values = []
-    for pair in pairs.pairs:
-        first, second = weighted[pair.sentence1], weighted[pair.sentence2]
-        length = lengths[pair.sentence1] * lengths[pair.sentence2]
-        if bags[pair.sentence1] == bags[pair.sentence2]:
-            values.append(1.0)
-        elif length == 0:
-            values.append(0.0)
-        else:
-            values.append(sum(w * second.get(unit, 0.0) for unit, w in first.items()) / length)
-    return np.array(values)
+    texts = [text for pair in pairs.pairs for text in (pair.sentence1, pair.sentence2)]
+    counts = CountVectorizer(analyzer=lambda text: units(text) or [""]).fit_transform(texts)
+    frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+    weighted = normalize(counts.multiply(np.log((len(texts) + 1) / (frequency + 1))).tocsr())
+    cosines = np.asarray(weighted[::2].multiply(weighted[1::2]).sum(axis=1)).ravel()
+    same = np.asarray(abs(counts[::2] - counts[1::2]).sum(axis=1)).ravel() == 0
+    return np.where(same, 1.0, cosines)

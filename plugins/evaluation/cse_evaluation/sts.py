@@ -28,15 +28,8 @@ from cse_evaluation.vectors import EncodedTexts, row_cosines
 if TYPE_CHECKING:
     from cse_core.parts import Metric
 
-STS_TESTS = (
-    "sts12.test",
-    "sts13.test",
-    "sts14.test",
-    "sts15.test",
-    "sts16.test",
-    "stsb.test",
-    "sickr.test",
-)
+_TESTS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+STS_TESTS = tuple(f"{name}.test" for name in _TESTS)
 """The seven test sets whose mean the papers report."""
 
 

@@ -11,25 +11,9 @@ from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
 if TYPE_CHECKING:
     from cse_graded.options import GradedOptions
 
-COSENT = Paper(
-    "Su: CoSENT, 2022",
-    bibtex=r"""@misc{su-2022-cosent,
-    title = "{CoSENT}: A more effective sentence vector scheme than {Sentence-BERT}",
-    author = "Su, Jianlin",
-    year = "2022",
-    url = "https://kexue.fm/archives/8847",
-}""",
-)
+COSENT = Paper("Su: CoSENT, 2022", "cse_graded:papers/su-2022-cosent.bib")
 ANGLE = Paper(
-    "Li and Li: AnglE-optimized Text Embeddings, ACL 2024",
-    bibtex=r"""@inproceedings{li-li-2024-aoe,
-    title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
-    author = "Li, Xianming and Li, Jing",
-    booktitle = "Proceedings of the 62nd Annual Meeting of the Association for Computational
-        Linguistics (Volume 1: Long Papers)",
-    year = "2024",
-    url = "https://aclanthology.org/2024.acl-long.101",
-}""",
+    "Li and Li: AnglE-optimized Text Embeddings, ACL 2024", "cse_graded:papers/li-li-2024-aoe.bib"
 )
 
 

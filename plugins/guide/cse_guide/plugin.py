@@ -12,17 +12,7 @@ from cse_core.run_info import RunInfo
 if TYPE_CHECKING:
     from cse_guide.options import GuideOptions
 
-PAPER = Paper(
-    "Solatorio: GISTEmbed, 2024",
-    bibtex=r"""@misc{solatorio-2024-gistembed,
-    title = "{GISTEmbed}: Guided In-sample Selection of Training Negatives for Text Embedding
-        Fine-tuning",
-    author = "Solatorio, Aivin V.",
-    year = "2024",
-    eprint = "2402.16829",
-    archivePrefix = "arXiv",
-}""",
-)
+PAPER = Paper("Solatorio: GISTEmbed, 2024", "cse_guide:paper.bib")
 
 
 def _encoded(options: GuideOptions) -> tuple[str, ...]:

@@ -12,15 +12,7 @@ from cse_core.run_info import RunInfo
 if TYPE_CHECKING:
     from cse_hicl.options import SegmentsOptions
 
-PAPER = Paper(
-    "Wu et al.: HiCL, Findings of EMNLP 2023",
-    bibtex=r"""@inproceedings{wu-etal-2023-hicl,
-    title = "{HiCL}: Hierarchical Contrastive Learning of Unsupervised Sentence Embeddings",
-    author = "Wu, Zhuofeng and Xiao, Chaowei and Vydiswaran, V.G. Vinod",
-    booktitle = "Findings of the Association for Computational Linguistics: EMNLP 2023",
-    year = "2023",
-}""",
-)
+PAPER = Paper("Wu et al.: HiCL, Findings of EMNLP 2023", "cse_hicl:paper.bib")
 
 
 @hookimpl

@@ -89,7 +89,7 @@ def test_global_loss() -> Iterator[tuple[Any, float]]:
         yield found.parts["global.loss"], global_loss(numbers, reading)
 
 
-@equation("HiCL", "Section 3.2, alpha * local + (1 - alpha) * global", "recipe hicl")
+@equation("HiCL", "Eq. 2; Section 3.2, alpha * local + (1 - alpha) * global", "recipe hicl")
 def test_the_sum() -> Iterator[tuple[Any, float]]:
     numbers = drawn()
     for reading in ("target", "anchor"):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import torch
@@ -73,42 +72,6 @@ def test_segments_as_positives_in_loops() -> Iterator[tuple[float, float]]:
             own = [exponential(anchor, second[b]) for b in mine]
             total -= sum(math.log(each / (each + mass)) for each in own) / len(own)
         yield found, total / 6
-
-
-def in_loops_of_segments(averaged: bool) -> Iterator[tuple[float, float]]:
-    """Yield the loss beside loops: every side, segments of one text masked (Eq. 2) and kept."""
-    batch = batch_of([3, 1, 2])
-    second = batch.targets["positive"].vectors[:, 0]
-    sides: Any = {"target": [second], "anchor": [batch.anchors], "both": [second, batch.anchors]}
-    siblings: Any = ("mask", "keep")
-    count = torch.bincount(batch.owner).tolist()
-    store = make_part("negatives", "averaging")
-    for in_batch, same in product(sides, siblings):
-        negatives = core.negatives_for_loss(
-            batch, LossOptions(in_batch=in_batch, same_sentence=same), ()
-        )
-        if averaged:
-            negatives = store.weigh(negatives, batch, make_context(batch))
-        total = 0.0
-        for a, anchor in enumerate(batch.anchors):
-            mass = 0.0
-            for side, b in product(sides[in_batch], range(6)):
-                if a != b and (same == "keep" or batch.owner[b] != batch.owner[a]):
-                    weight = 1 / count[int(batch.owner[b])] if averaged else 1
-                    mass += weight * exponential(anchor, side[b])
-            positive = exponential(anchor, second[a])
-            total -= math.log(positive / (positive + mass))
-        yield loss_of(batch, "positive", negatives), total / 6
-
-
-@equation("HiCL", "Eq. 2", "loss infonce at level segment")
-def test_local_loss() -> Iterator[tuple[float, float]]:
-    yield from in_loops_of_segments(averaged=False)
-
-
-@equation("HiCL", "A.8, averaging", "negatives averaging")
-def test_averaged_local_loss() -> Iterator[tuple[float, float]]:
-    yield from in_loops_of_segments(averaged=True)
 
 
 def test_averaging_counts_by_block_row_and_age() -> None:

@@ -64,28 +64,12 @@ def both(reduction: str = "mean") -> tuple[Any, dict[str, list[float]]]:
     return output, slow_terms(batch, negatives, TEMPERATURE)
 
 
-@equation("IFCL", "Eqs. 4 to 9, the identical term with the queue", "loss twins")
-def test_the_identical_term() -> Iterator[tuple[Tensor, float]]:
+@equation("IFCL", "Eqs. 4 to 8, both terms, the innate margin and the twins loss", "loss twins")
+def test_the_terms_with_the_queue() -> Iterator[tuple[Tensor, float]]:
     output, terms = both("sum")
-    yield output.parts["identical"], sum(terms["identical"])
-
-
-@equation("IFCL", "Eqs. 4 to 9, the fraternal term", "loss twins")
-def test_the_fraternal_term() -> Iterator[tuple[Tensor, float]]:
-    output, terms = both("sum")
-    yield output.parts["fraternal"], sum(terms["fraternal"])
-
-
-@equation("IFCL", "Eqs. 4 to 9, the innate margin M", "loss twins")
-def test_the_innate_margin() -> Iterator[tuple[Tensor, float]]:
-    output, terms = both()
+    for name in ("identical", "fraternal", "margin"):
+        yield output.parts[name], sum(terms[name])
     yield output.parts["innate_margin"], sum(terms["innate_margin"]) / 4
-
-
-@equation("IFCL", "Eqs. 4 to 9, the twins loss", "loss twins")
-def test_the_twins_loss() -> Iterator[tuple[Tensor, float]]:
-    output, terms = both("sum")
-    yield output.parts["margin"], sum(terms["margin"])
 
 
 @equation("IFCL", "Eq. 9, the sum over the batch; its mean", "loss twins")

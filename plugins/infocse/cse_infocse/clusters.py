@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from cse_core.errors import CseError
 from cse_core.parts import PositiveMiner, RoundContext, Setup
 from cse_core.types import Round
-from cse_infocse.documents import documents_of
+from cse_infocse.documents import Documents, Ints, documents_of
 from cse_infocse.graph import components, nearest_edges
 from cse_infocse.options import ClusterOptions, IdcOptions
 from cse_infocse.pairs import PairCollector, cluster_pairs, uniform
@@ -79,7 +80,33 @@ class Clusters(PositiveMiner):
 
     def pairs(self, ctx: RoundContext, encode: Encode) -> PairCollector:
         """Return the pairs of all documents: two sentences and their cluster's lowest, as rows."""
-        raise NotImplementedError
+        options = self.options
+        documents = documents_of(ctx.corpus, self.where)
+        places = uniform(ctx.generator(f"{self.name} documents"))
+        pairs = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
+        texts = ctx.corpus.column("text")
+
+        def vectors(rows: Ints) -> Tensor:
+            return checked(encode(texts.take(rows)), self.where)
+
+        clusters = self.clustering(ctx, documents, vectors)
+        done = 0
+        for shard in documents.shards(options.shard):
+            cluster, rows = clusters(vectors(shard.rows), shard), shard.rows
+            one, two = cluster_pairs(cluster, shard, options.pairs_per_document, places)
+            pairs.add(rows[one], rows[two], rows[cluster[one]])
+            done += len(rows)
+            ctx.progress(done, len(documents.rows), f"sentences clustered for round {ctx.round}")
+        return pairs
+
+    @abstractmethod
+    def clustering(
+        self, ctx: RoundContext, documents: Documents, vectors: Callable[[Ints], Tensor]
+    ) -> Callable[[Tensor, Documents], Ints]:
+        """Return what finds the lowest sentence of each one's cluster ``[S]`` in a shard.
+
+        It is given the shard's vectors ``[S, D]``; ``vectors`` encodes corpus rows.
+        """
 
 
 class Idc(Clusters):
@@ -98,24 +125,14 @@ class Idc(Clusters):
 
     options: IdcOptions
 
-    def pairs(self, ctx: RoundContext, encode: Encode) -> PairCollector:
-        """Return the pairs of all documents, shard by shard."""
-        options = self.options
-        documents = documents_of(ctx.corpus, self.where)
-        places = uniform(ctx.generator(f"{self.name} documents"))
-        pairs = PairCollector(options.pairs, uniform(ctx.generator(f"{self.name} pairs")))
-        texts = ctx.corpus.column("text")
-        done = 0
-        for shard in documents.shards(options.shard):
-            vectors = checked(encode(texts.take(shard.rows)), self.where)
-            edges = nearest_edges(vectors, shard, options.neighbours, options.similarity)
-            cluster = components(*edges, len(shard.rows))
-            one, two = cluster_pairs(cluster, shard, options.pairs_per_document, places)
-            rows = shard.rows
-            pairs.add(rows[one], rows[two], rows[cluster[one]])
-            done += len(rows)
-            ctx.progress(done, len(documents.rows), f"sentences clustered for round {ctx.round}")
-        return pairs
+    def clustering(
+        self, ctx: RoundContext, documents: Documents, vectors: Callable[[Ints], Tensor]
+    ) -> Callable[[Tensor, Documents], Ints]:
+        """Return the components of the graph of nearest sentences."""
+        neighbours, similarity = self.options.neighbours, self.options.similarity
+        return lambda vectors, shard: components(
+            *nearest_edges(vectors, shard, neighbours, similarity), len(shard.rows)
+        )
 
 
 def checked(vectors: Tensor, where: str) -> Tensor:

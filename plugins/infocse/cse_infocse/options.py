@@ -60,8 +60,6 @@ class IdcKmeansOptions(ClusterOptions):
     """Sentences, drawn from all, to which the centres are fitted."""
     batch_size: Count = 1024
     """Sentences of a batch of the mini-batch k-means."""
-    within: Literal["document", "corpus"] = "document"
-    """Pairs of one cluster: of the same document, or each sentence with one of any document."""
 
 
 class NeighbourOptions(PairOptions):

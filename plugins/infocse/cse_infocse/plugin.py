@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cse_core.capabilities import Capabilities
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import AugmenterSpec, MinerSpec, RecipeSpec, SliceSpec, StudySpec
 from cse_infocse.papers import CONPONO, CPC, DECLUTR, LATENT_RETRIEVAL, MIRROR_BERT, PAPER
 
 if TYPE_CHECKING:
-    from cse_core.options import Options
     from cse_infocse.options import (
         ClusterOptions,
         ContextOptions,
@@ -109,96 +107,71 @@ def cse_poolers() -> list[SliceSpec]:
 @hookimpl
 def cse_positive_miners() -> list[MinerSpec]:
     """Return clustering, the weak starts and labelled pairs."""
-
-    def miner(
-        name: str,
-        summary: str,
-        factory: str,
-        options: str,
-        paper: str = PAPER,
-        requires: Capabilities = (DOCUMENT,),
-        plan_notes: Callable[[Any, Any], list[str]] | None = None,
-        resolve_options: Callable[[Any, Any], Options] | None = None,
-        columns: tuple[str, ...] = (),
-    ) -> MinerSpec:
-        return MinerSpec(
-            name=name,
-            summary=summary,
-            factory=f"cse_infocse.{factory}",
-            options=f"cse_infocse.options:{options}",
-            rounds=True,
-            columns=columns,
-            provides=("pairs",),
-            requires=requires,
-            plan_notes=plan_notes,
-            resolve_options=resolve_options,
-            paper=paper,
-        )
-
+    miner = partial(MinerSpec, rounds=True, provides=("pairs",), requires=(DOCUMENT,), paper=PAPER)
     return [
         miner(
-            "idc",
-            "sentences of a document that cluster together, mined in each round",
-            "clusters:Idc",
-            "IdcOptions",
+            name="idc",
+            summary="sentences of a document that cluster together, mined in each round",
+            factory="cse_infocse.clusters:Idc",
+            options="cse_infocse.options:IdcOptions",
             plan_notes=_rounds,
         ),
         miner(
-            "idc-kmeans",
-            "sentences that share a cluster of k-means over all documents",
-            "idc_kmeans:IdcKmeans",
-            "IdcKmeansOptions",
+            name="idc-kmeans",
+            summary="sentences that share a cluster of k-means over all documents",
+            factory="cse_infocse.idc_kmeans:IdcKmeans",
+            options="cse_infocse.options:IdcKmeansOptions",
             plan_notes=_rounds,
         ),
         miner(
-            "idc-labels",
-            "stages of clusters and rounds of labelled pairs in turn (InfoCSE++)",
-            "labels:IdcLabels",
-            "IdcLabelsOptions",
+            name="idc-labels",
+            summary="stages of clusters and rounds of labelled pairs in turn (InfoCSE++)",
+            factory="cse_infocse.labels:IdcLabels",
+            options="cse_infocse.options:IdcLabelsOptions",
             requires=_both_needs,
             plan_notes=_turns,
             resolve_options=_with_its_file,
             columns=OWN_TEXTS,
         ),
         miner(
-            "labels",
-            "labelled pairs: titles and documents, or any two texts; optionally only a few",
-            "labels:Labels",
-            "LabelsOptions",
+            name="labels",
+            summary="labelled pairs: titles and documents, or any two texts; optionally only a few",
+            factory="cse_infocse.labels:Labels",
+            options="cse_infocse.options:LabelsOptions",
             requires=_label_needs,
             resolve_options=_with_its_file,
             columns=OWN_TEXTS,
         ),
         miner(
-            "neighbour",
-            "near sentences of a document",
-            "starts:Neighbour",
-            "NeighbourOptions",
+            name="neighbour",
+            summary="near sentences of a document",
+            factory="cse_infocse.starts:Neighbour",
+            options="cse_infocse.options:NeighbourOptions",
             paper=CONPONO,
         ),
         miner(
-            "inverse-cloze",
-            "a sentence and those around it",
-            "starts:InverseCloze",
-            "InverseClozeOptions",
+            name="inverse-cloze",
+            summary="a sentence and those around it",
+            factory="cse_infocse.starts:InverseCloze",
+            options="cse_infocse.options:InverseClozeOptions",
             paper=LATENT_RETRIEVAL,
             requires=_context_needs,
             columns=OWN_TEXTS,
         ),
         miner(
-            "preceding-context",
-            "a sentence and those before it",
-            "starts:PrecedingContext",
-            "ContextOptions",
+            name="preceding-context",
+            summary="a sentence and those before it",
+            factory="cse_infocse.starts:PrecedingContext",
+            options="cse_infocse.options:ContextOptions",
             paper=CPC,
             requires=_context_needs,
             columns=OWN_TEXTS,
         ),
         miner(
-            "span",
-            "spans of a document that overlap, touch or contain each other",
-            "span:Span",
-            "SpanOptions",
+            name="span",
+            summary="spans of a document that overlap, touch or contain each other",
+            factory="cse_infocse.span:Span",
+            options="cse_infocse.options:SpanOptions",
             paper=DECLUTR,
             requires=_span_needs,
             columns=OWN_TEXTS,

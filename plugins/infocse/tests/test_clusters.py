@@ -184,7 +184,7 @@ def test_pairs_carry_their_cluster() -> None:
 
 
 def test_kmeans_pairs_equal_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sentences go to their nearest centre; pairs are of one document, or one of each sentence."""
+    """Sentences go to their nearest centre; pairs are of one document."""
     corpus = corpus_of(7, 12, 30, 9)
     fitted: list[Any] = []
 
@@ -196,31 +196,16 @@ def test_kmeans_pairs_equal_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idc_kmeans, "MiniBatchKMeans", Watched)
     options = {"clusters": 3, "shard": 20, "pairs_per_document": None}
     asked = Asked(corpus)
-    inside, across = (
-        make_part("positives", "idc-kmeans", within=within, **options)
-        .next_round(asked.context())
-        .pairs
-        for within in ("document", "corpus")
-    )
+    pairs = make_part("positives", "idc-kmeans", **options).next_round(asked.context()).pairs
     vectors = asked.encode(list(corpus.column("text")))
-    document = np.asarray(corpus.documents).tolist()
-    for pairs, fit in zip((inside, across), fitted, strict=True):
-        centres = torch.from_numpy(fit.cluster_centers_).to(vectors)
-        label = [min(range(3), key=lambda k: float((v - centres[k]).norm())) for v in vectors]  # noqa: B023
-        assert len(set(label)) == 3
-        columns = (pairs[name].tolist() for name in ("text", "positive", "cluster"))
-        found = list(zip(*columns, strict=True))
-        if pairs is inside:
-            keys = list(zip(label, document, strict=True))
-            both = itertools.combinations(range(len(keys)), 2)
-            wanted = [(i, j, keys.index(keys[i])) for i, j in both if keys[i] == keys[j]]
-            assert sorted(found) == wanted
-            continue
-        for i, j, first in found:
-            assert i != j and label[i] == label[j] and first == label.index(label[i])
-        # Each sentence has one partner; of two that drew each other one pair is left.
-        assert {each for i, j, _ in found for each in (i, j)} == set(range(len(label)))
-        assert any(document[i] != document[j] for i, j, _ in found)
+    centres = torch.from_numpy(fitted[0].cluster_centers_).to(vectors)
+    label = [min(range(3), key=lambda k: float((v - centres[k]).norm())) for v in vectors]  # noqa: B023
+    assert len(set(label)) == 3
+    keys = list(zip(label, np.asarray(corpus.documents).tolist(), strict=True))
+    both = itertools.combinations(range(len(keys)), 2)
+    wanted = [(i, j, keys.index(keys[i])) for i, j in both if keys[i] == keys[j]]
+    columns = (pairs[name].tolist() for name in ("text", "positive", "cluster"))
+    assert sorted(zip(*columns, strict=True)) == wanted
 
 
 def test_rounds_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ from cse_core.errors import CseError
 if TYPE_CHECKING:
     from cse import Composition, StoredRun
 
-_PANEL = "What to inspect"
+_option = partial(typer.Option, rich_help_panel="What to inspect", metavar="N")
 
 
 @choice_flags()
@@ -40,35 +41,24 @@ def inspect(
     ] = None,
     after: Annotated[
         int,
-        typer.Option(
-            min=0, max=1_000, metavar="N",
-            help="Training steps before the batch is shown; they fill queues.",
-            rich_help_panel=_PANEL,
+        _option(
+            max=1_000, min=0, help="Training steps before the batch is shown; they fill queues."
         ),
     ] = 0,
-    rows: Annotated[
-        int,
-        typer.Option(
-            min=1, max=100, metavar="N", help="Number of anchors to show.", rich_help_panel=_PANEL
-        ),
-    ] = 2,
+    rows: Annotated[int, _option(min=1, max=100, help="Number of anchors to show.")] = 2,
     columns: Annotated[
         int,
-        typer.Option(
-            min=1, max=1_000, metavar="N",
+        _option(
+            min=1,
+            max=1_000,
             help="Negatives to show per anchor, most similar first, and as many masked ones.",
-            rich_help_panel=_PANEL,
         ),
     ] = 5,
     json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help="Print one JSON object at the end and nothing else.",
-            rich_help_panel=SHOWN,
-        ),
+        typer.Option("--json", help="Print one JSON object at the end.", rich_help_panel=SHOWN),
     ] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show a batch as the losses see it: texts, views, positives, negatives, masks and weights.
 
     It takes the options of cse train, or a run, makes the same steps and writes nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
@@ -13,15 +14,7 @@ from cse_iscse import filling
 if TYPE_CHECKING:
     from cse_iscse.options import SmoothingOptions
 
-PAPER = Paper(
-    "He et al.: IS-CSE, AAAI 2023",
-    bibtex=r"""@inproceedings{he-etal-2023-instance,
-    title = "Instance Smoothed Contrastive Learning for Unsupervised Sentence Embedding",
-    author = "He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue",
-    booktitle = "Proceedings of the AAAI Conference on Artificial Intelligence",
-    year = "2023",
-}""",
-)
+PAPER = Paper("He et al.: IS-CSE, AAAI 2023", "cse_iscse:paper.bib")
 
 
 def _of_a_positive(options: SmoothingOptions, facts: RunInfo) -> SmoothingOptions:
@@ -49,30 +42,28 @@ def cse_schedules() -> list[ScheduleSpec]:
 @hookimpl
 def cse_positive_miners() -> list[MinerSpec]:
     """Return the two ways of smoothing."""
+    smoothing = partial(
+        MinerSpec,
+        requires=lambda options: (f"view:{options.view}",),
+        paper=PAPER,
+        resolve_options=_of_a_positive,
+        plan_notes=filling.notes,
+        plan_warnings=filling.warnings,
+    )
     return [
-        MinerSpec(
+        smoothing(
             name="knn-smoothing",
             summary="each positive averaged with its nearest neighbours in a buffer, by attention",
             factory="cse_iscse.smoothing:KnnSmoothing",
             options="cse_iscse.options:KnnOptions",
             provides=("positives:knn-smoothing",),
-            requires=lambda options: (f"view:{options.view}",),
-            paper=PAPER,
-            resolve_options=_of_a_positive,
-            plan_notes=filling.notes,
-            plan_warnings=filling.warnings,
         ),
-        MinerSpec(
+        smoothing(
             name="kmeans-smoothing",
             summary="each positive mixed with the centroid of its cluster in a buffer",
             factory="cse_iscse.smoothing:KmeansSmoothing",
             options="cse_iscse.options:KmeansOptions",
             provides=("positives:kmeans-smoothing",),
-            requires=lambda options: (f"view:{options.view}",),
-            paper=PAPER,
-            resolve_options=_of_a_positive,
-            plan_notes=filling.notes,
-            plan_warnings=filling.warnings,
         ),
     ]
 

@@ -6,17 +6,7 @@ from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import Paper, RecipeSpec, StudySpec
 
-PAPER = Paper(
-    "BehnamGhader et al.: LLM2Vec, COLM 2024",
-    bibtex=r"""@inproceedings{behnamghader-etal-2024-llm2vec,
-    title = "{LLM2Vec}: Large Language Models Are Secretly Powerful Text Encoders",
-    author = "BehnamGhader, Parishad and Adlakha, Vaibhav and Mosbach, Marius and
-        Bahdanau, Dzmitry and Chapados, Nicolas and Reddy, Siva",
-    booktitle = "First Conference on Language Modeling",
-    year = "2024",
-    url = "https://openreview.net/forum?id=IW1PR7vEBf",
-}""",
-)
+PAPER = Paper("BehnamGhader et al.: LLM2Vec, COLM 2024", "cse_llm2vec:paper.bib")
 
 
 @hookimpl

@@ -13,22 +13,7 @@ if TYPE_CHECKING:
     from cse_mined.options import MinedOptions
 
 PAPER = Paper(
-    "Xiong et al.: ANCE, ICLR 2021; Moreira et al.: NV-Retriever, 2024",
-    bibtex=r"""@inproceedings{xiong-etal-2021-approximate,
-    title = "Approximate Nearest Neighbor Negative Contrastive Learning for Dense Text Retrieval",
-    author = "Xiong, Lee and Xiong, Chenyan and Li, Ye and Tang, Kwok-Fung and Liu, Jialin and
-        Bennett, Paul N. and Ahmed, Junaid and Overwijk, Arnold",
-    booktitle = "International Conference on Learning Representations",
-    year = "2021",
-}
-@misc{moreira-etal-2024-nvretriever,
-    title = "{NV-Retriever}: Improving Text Embedding Models with Effective Hard-Negative Mining",
-    author = "Moreira, Gabriel de Souza P. and Osmulski, Radek and Xu, Mengyao and Ak, Ronay and
-        Schifferer, Benedikt and Oldridge, Even",
-    year = "2024",
-    eprint = "2407.15831",
-    archivePrefix = "arXiv",
-}""",
+    "Xiong et al.: ANCE, ICLR 2021; Moreira et al.: NV-Retriever, 2024", "cse_mined:paper.bib"
 )
 
 

@@ -20,26 +20,9 @@ if TYPE_CHECKING:
     from cse_mlm.options import AuxiliaryMlmOptions
 
 PAPER = Paper(
-    "Devlin, Chang, Lee and Toutanova: BERT, NAACL 2019",
-    bibtex=r"""@inproceedings{devlin-etal-2019-bert,
-    title = "{BERT}: Pre-training of Deep Bidirectional Transformers for Language Understanding",
-    author = "Devlin, Jacob and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina",
-    booktitle = "Proceedings of the 2019 Conference of the North American Chapter of the Association
-        for Computational Linguistics: Human Language Technologies, Volume 1",
-    year = "2019",
-    url = "https://aclanthology.org/N19-1423",
-}""",
+    "Devlin, Chang, Lee and Toutanova: BERT, NAACL 2019", "cse_mlm:papers/devlin-etal-2019-bert.bib"
 )
-WU = Paper(
-    "Wu et al.: InfoCSE, Findings of EMNLP 2022",
-    bibtex=r"""@inproceedings{wu-etal-2022-infocse,
-    title = "{InfoCSE}: Information-aggregated Contrastive Learning of Sentence Embeddings",
-    author = "Wu, Xing and Gao, Chaochen and Lin, Zijia and Han, Jizhong and Wang, Zhongyuan and
-        Hu, Songlin",
-    booktitle = "Findings of the Association for Computational Linguistics: EMNLP 2022",
-    year = "2022",
-}""",
-)
+WU = Paper("Wu et al.: InfoCSE, Findings of EMNLP 2022", "cse_mlm:papers/wu-etal-2022-infocse.bib")
 
 
 def _views(options: AuxiliaryMlmOptions) -> tuple[str, ...]:

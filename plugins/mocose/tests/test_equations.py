@@ -1,4 +1,4 @@
-"""The perturbation, the moving average, the loss and the distance in loops."""
+"""The perturbation, the loss and the distance in loops."""
 
 import math
 from collections.abc import Iterator
@@ -6,14 +6,11 @@ from typing import Any, cast
 
 import torch
 from cse_mocose.distance import distance, mean_age
-from cse_testkit import make_batch, make_context, make_part, make_setup
+from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
 from cse_core.types import View
-from cse_defaults.basics.branches import Ema
-from cse_defaults.basics.options import EmaOptions
 from cse_engine.step import negatives as core
-from plugins.mocose.tests.test_golden import OneWeight
 from tests.fixtures.equations import equation
 
 
@@ -33,28 +30,6 @@ def test_fgsm() -> Iterator[tuple[Tensor, Tensor]]:
                 slope = float(gradient[token, entry])
                 wanted[token, entry] += epsilon * ((slope > 0) - (slope < 0))
         yield found, wanted
-
-
-@equation("MoCoSE", "the moving average, eta from 0.85 to 1", "branch ema")
-def test_the_moving_average() -> Iterator[tuple[float, float]]:
-    """The share of each update's online weight is that of the decays behind it."""
-    total, online = 20, OneWeight(0.7)
-    options = EmaOptions(decay="cosine(0.85,1)", copies="encoder")
-    branch = Ema(options, make_setup("target", encoder=online))
-    branch.name, batch = "target", make_batch()
-    given, decays = [0.7], list[float]()
-    for step in range(total):
-        online.weight.data.fill_(math.sin(step))
-        branch.after_step(batch, make_context(batch, step=step, total_steps=total))
-        given.append(math.sin(step))
-        rising = 1 - (1 - 0.85) * (math.cos(math.pi * (step + 1) / total) + 1) / 2
-        decays.append(rising)
-        shares = [
-            (1 - decays[place - 1] if place else 1.0) * math.prod(decays[place:])
-            for place in range(len(given))
-        ]
-        wanted = sum(share * weight for share, weight in zip(shares, given, strict=True))
-        yield float(cast(Any, branch.encoder).weight), wanted
 
 
 @equation("MoCoSE", "Eq. 3", "loss.infonce of recipe mocose")

@@ -23,26 +23,10 @@ if TYPE_CHECKING:
     from cse_promptbert.options import TemplateDenoisingOptions, TemplateOnlyOptions
 
 PROMPTBERT = Paper(
-    "Jiang et al.: PromptBERT, EMNLP 2022",
-    bibtex=r"""@inproceedings{jiang-etal-2022-promptbert,
-    title = "{P}rompt{BERT}: Improving {BERT} Sentence Embeddings with Prompts",
-    author = "Jiang, Ting and Jiao, Jian and Huang, Shaohan and Zhang, Zihan and Wang, Deqing and
-        Zhuang, Fuzhen and Wei, Furu and Huang, Haizhen and Deng, Denvy and Zhang, Qi",
-    booktitle = "Proceedings of the 2022 Conference on Empirical Methods in Natural Language
-        Processing",
-    year = "2022",
-    url = "https://aclanthology.org/2022.emnlp-main.603",
-}""",
+    "Jiang et al.: PromptBERT, EMNLP 2022", "cse_promptbert:papers/jiang-etal-2022-promptbert.bib"
 )
 COT_BERT = Paper(
-    "Zhang, Lan and He: CoT-BERT, 2023",
-    bibtex=r"""@misc{zhang-etal-2023-cotbert,
-    title = "{CoT-BERT}: Enhancing Unsupervised Sentence Representation through Chain-of-Thought",
-    author = "Zhang, Bowen and Lan, Kehua and He, Chunping",
-    year = "2023",
-    eprint = "2309.11143",
-    archivePrefix = "arXiv",
-}""",
+    "Zhang, Lan and He: CoT-BERT, 2023", "cse_promptbert:papers/zhang-etal-2023-cotbert.bib"
 )
 SUFFIX = "-template"
 """What the name of a view ends in that holds the template of the view before it."""

@@ -12,18 +12,7 @@ from cse_core.run_info import RunInfo
 if TYPE_CHECKING:
     from cse_rankcse.options import TaughtOptions
 
-PAPER = Paper(
-    "Liu et al.: RankCSE, ACL 2023",
-    bibtex=r"""@inproceedings{liu-etal-2023-rankcse,
-    title = "{R}ank{CSE}: Unsupervised Sentence Representations Learning via Learning to Rank",
-    author = "Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Wu, Wei and
-        Xian, Yunsen and Zhao, Dongyan and Chen, Kai and Yan, Rui",
-    booktitle = "Proceedings of the 61st Annual Meeting of the Association for Computational
-        Linguistics (Volume 1: Long Papers)",
-    year = "2023",
-    url = "https://aclanthology.org/2023.acl-long.771",
-}""",
-)
+PAPER = Paper("Liu et al.: RankCSE, ACL 2023", "cse_rankcse:paper.bib")
 
 
 def _taught(options: TaughtOptions) -> tuple[tuple[str, str], ...]:

@@ -53,7 +53,7 @@ class MappedVectors:
         return vectors
 
 
-def map_index(old: Index, encode: TextEncoder, count: int, seed: int = 0) -> Index:
+def map_index(old: Index, encode: TextEncoder, count: int) -> Index:
     """Return an index of the same texts with the vectors of another model.
 
     ``count`` texts are encoded. A ridge regression from their old vectors to the new ones maps the
@@ -69,7 +69,7 @@ def map_index(old: Index, encode: TextEncoder, count: int, seed: int = 0) -> Ind
     if len(old.vectors) < LEAST:
         raise CseError(f"the index has {len(old.vectors):,} texts, too few to learn a map from",
                        where="--map", value=count, hint="leave it out")  # fmt: skip
-    rows = np.random.default_rng(seed).permutation(len(old.vectors))[:count]
+    rows = np.random.default_rng(0).permutation(len(old.vectors))[:count]
     place = {int(row): at for at, row in enumerate(rows)}
     texts = {place[at]: line["text"] for at, line in enumerate(old.lines()) if at in place}
     one = np.asarray(old.vectors[np.sort(rows)], np.float64)[np.argsort(np.argsort(rows))]

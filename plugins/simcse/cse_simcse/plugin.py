@@ -6,17 +6,7 @@ from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import Paper, PoolSpec, RecipeSpec, RowPoolerSpec, StoreSpec
 
-PAPER = Paper(
-    "Gao, Yao and Chen: SimCSE, EMNLP 2021",
-    bibtex=r"""@inproceedings{gao-etal-2021-simcse,
-    title = "{SimCSE}: Simple Contrastive Learning of Sentence Embeddings",
-    author = "Gao, Tianyu and Yao, Xingcheng and Chen, Danqi",
-    booktitle = "Proceedings of the 2021 Conference on Empirical Methods in Natural Language
-        Processing",
-    year = "2021",
-    url = "https://aclanthology.org/2021.emnlp-main.552",
-}""",
-)
+PAPER = Paper("Gao, Yao and Chen: SimCSE, EMNLP 2021", "cse_simcse:paper.bib")
 
 
 @hookimpl

@@ -13,16 +13,7 @@ if TYPE_CHECKING:
 
 VIEW = "soft_negative"
 
-PAPER = Paper(
-    "Wang and Dou: SNCSE, ICIC 2023",
-    bibtex=r"""@inproceedings{wang-dou-2023-sncse,
-    title = "{SNCSE}: Contrastive Learning for Unsupervised Sentence Embedding with Soft Negative
-        Samples",
-    author = "Wang, Hao and Dou, Yong",
-    booktitle = "Advanced Intelligent Computing Technology and Applications (ICIC 2023)",
-    year = "2023",
-}""",
-)
+PAPER = Paper("Wang and Dou: SNCSE, ICIC 2023", "cse_sncse:paper.bib")
 
 
 def _negation_provides(options: NegationOptions) -> tuple[str, ...]:

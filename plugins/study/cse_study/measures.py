@@ -42,16 +42,14 @@ def read_items(file: Path) -> dict[str, dict[str, NDArray[np.float64]]]:
 
     Those of judged queries are ``ndcg@10`` and others.
     """
-    columns: dict[tuple[str, str], list[float]] = {}
+    sets: dict[str, dict[str, list[float]]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
+            columns = sets.setdefault(row.pop("set"), {})
             for name, value in row.items():
-                if value and name not in ("set", "item"):
-                    columns.setdefault((row["set"], name), []).append(float(value))
-    grouped: dict[str, dict[str, NDArray[np.float64]]] = {}
-    for (set_, name), values in columns.items():
-        grouped.setdefault(set_, {})[name] = np.array(values)
-    return grouped
+                if value and name != "item":
+                    columns.setdefault(name, []).append(float(value))
+    return {set_: {n: np.array(v) for n, v in columns.items()} for set_, columns in sets.items()}
 
 
 def by_gold(point: Mapping[str, Any]) -> dict[str, float]:

@@ -197,18 +197,18 @@ def _context_of_a_run() -> StepContext:
     return seen[-1]
 
 
-def _tiny_run(name: str | None, cased: bool = False, **chosen: Any) -> Session:
+def _tiny_run(name: str | None, **chosen: Any) -> Session:
     """Return a run of an encoder's folder, of a wider one for another name, of the tiny one."""
-    folder = shared_encoder(cased) if name is None else Path(name)
+    folder = shared_encoder() if name is None else Path(name)
     folder = folder if folder.is_dir() else shared_encoder(hidden=TEACHER)
     return Rig(compose(encoder=folder, **chosen)).session
 
 
 @cache
-def tiny_tokenizer(cased: bool = False) -> Tokenizer:
+def tiny_tokenizer() -> Tokenizer:
     """Return the tokenizer of the tiny encoder."""
     with torch.random.fork_rng(devices=[]):
-        return _tiny_run(None, cased).tokenizer()
+        return _tiny_run(None).tokenizer()
 
 
 def _load_model(model: str | None, pooling: str | None = None, option: str = "model") -> TextModel:

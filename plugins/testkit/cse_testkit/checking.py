@@ -198,16 +198,16 @@ def of_record(
         yield from _of(SourceSuite, part, _file(load_factory, record.factory), **values)
 
 
-def of_pairs(distribution: str, registry: Registry | None = None) -> Iterator[Asked]:
+def of_pairs(distribution: str) -> Iterator[Asked]:
     """Yield the outcome of each pair of a distribution's part with every other installed one."""
     says = "Any two parts train a step together, or the composer says why not."
-    for one, other in pairs(registry):
+    for one, other in pairs():
         ours = [part for part in (one, other) if part.distribution == distribution]
         if not ours:
             continue
         status, detail = "kept", ""
         try:
-            train_together((one, other), registry)
+            train_together((one, other))
         except CseError as error:
             detail = f"refused: {error.line()}"
         except Exception as error:

@@ -109,6 +109,7 @@ class PluginSuite(Suite):
                 getattr(record, "options_class", None)
             elif hasattr(record, "path"):
                 package_path(record.path)
+            getattr(getattr(record, "paper", ""), "bibtex", "")
 
     def promise_its_records_import_nothing_heavy(self) -> None:
         """No module of an entry point needs pydantic or torch, nor do modules of options torch."""

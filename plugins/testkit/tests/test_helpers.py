@@ -195,12 +195,6 @@ def test_run_steps_returns_losses_weights_and_state() -> None:
     assert run.losses != run_steps(sets=["train.seed=1"], steps=3).losses
 
 
-def test_run_steps_trains_on_the_pairs_of_a_round() -> None:
-    plain = run_steps(steps=1)
-    pairs = run_steps({"positives": ["pairs"]}, registry=made_registry(), steps=1)
-    assert plain.losses != pairs.losses
-
-
 # Completion
 
 

@@ -8,13 +8,7 @@ from cse_core.records import HeadSpec, Paper, RecipeSpec
 
 PAPER = Paper(
     "Su et al.: Whitening Sentence Representations for Better Semantics and Faster Retrieval, 2021",
-    bibtex=r"""@misc{su-etal-2021-whitening,
-    title = "Whitening Sentence Representations for Better Semantics and Faster Retrieval",
-    author = "Su, Jianlin and Cao, Jiarun and Liu, Weijie and Ou, Yangyiwen",
-    year = "2021",
-    eprint = "2103.15316",
-    archivePrefix = "arXiv",
-}""",
+    "cse_whitening:paper.bib",
 )
 
 

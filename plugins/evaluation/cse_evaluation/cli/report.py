@@ -126,24 +126,15 @@ def table(
         cells = [result.name, *(getattr(result, head) for head in heads)]
         cells += [f"{result.facts[size]:,}" for size in sizes]
         for score in numbers[0]:
-            values = [part[score][""] for part in numbers]
-            row = _cells(values, places)
+            values: list[Any] = [part[score][""] for part in numbers]
+            row = [_cell(value, places) for value in values]
+            if len(values) == 2:
+                row.append("" if None in values else f"{values[1] - values[0]:+.{places}f}")
             row += [_cell(numbers[0][score].get(name, ""), places) for name in baselines]
             made.add_row(*cells, *([score] if len(scores) > 1 else []), *row,
                          style="bold" if mean else None)  # fmt: skip
             cells = [""] * len(cells)
     return made
-
-
-def _cells(values: Sequence[float | None], places: int) -> list[str]:
-    """Return the numbers of all models, and of two the difference."""
-    cells = [_cell(value, places) for value in values]
-    if len(values) != 2:
-        return cells
-    before, after = values
-    if before is None or after is None:
-        return [*cells, ""]
-    return [*cells, f"{after - before:+.{places}f}"]
 
 
 def _cell(value: float | str | None, places: int) -> str:

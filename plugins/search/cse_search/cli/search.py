@@ -122,10 +122,7 @@ def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[st
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
         Models(plugins.registry).weights(model)  # a model that is not there has none
-        hint = (
-            "name a file with --data, or an index with --index; cse index MODEL FILE... --out DIR"
-        )
-        hint += " makes one"
+        hint = "name --data FILE, or --index DIR; cse index MODEL FILE... --out DIR makes one"
         raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
     assert folder is not None
     return index_of(folder, model, plugins.registry, given)

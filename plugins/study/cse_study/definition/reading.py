@@ -153,12 +153,9 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
             (f"claims.{at}.score", claim.score or shown[0], shown, "scores.shown lacks it"),
         ]
     settings = [study.settings, *(point.settings for point in points), *study.runs.values()]
-    runs = [
-        text.removeprefix(RUN).partition("/")[0]
-        for text in texts_of(settings)
-        if text.startswith(RUN)
-    ]
-    named += [("runs", run, study.runs, "no such run to start from") for run in runs]
+    runs = (text.removeprefix(RUN) for text in texts_of(settings) if text.startswith(RUN))
+    lacking = "no such run to start from"
+    named += [("runs", run.partition("/")[0], study.runs, lacking) for run in runs]
     errors = [
         CseError(what, where=f"{label}: {where}", value=value,
                  hint=did_you_mean(value, known) if known else f"add a table [runs.{value}]")

@@ -360,11 +360,10 @@ class Study(Table):
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"axes: two are called {twice}; give one a name")
         for key, kind in _OF_KIND.items():
-            if bool(getattr(self, key)) and self.kind != kind:
-                raise ValueError(f'{key} belongs to a study with kind = "{kind}"')
-        for key, kind in (("command", "command"), ("call", "function")):
-            if self.kind == kind and not getattr(self, key):
-                raise ValueError(f'{key} belongs to a study with kind = "{kind}", and is missing')
+            missing = key in ("command", "call") and self.kind == kind and not getattr(self, key)
+            if missing or (getattr(self, key) and self.kind != kind):
+                what = f'{key} belongs to a study with kind = "{kind}"'
+                raise ValueError(what + ", and is missing" * missing)
         paths = [*self.settings, *(path for axis in self.axes for path in axis.values)]
         of_runs = [path for settings in self.runs.values() for path in settings]
         wrong = list(_unknown([*(paths if self.kind == "train" else ()), *of_runs]))

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -16,21 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK = "#010203"
-"""Replaced by the text colour of the page that shows the figure."""
+"""Replaced by the text colour of the page that shows the figure; the style has it too."""
 _INK_STYLE = "svg{color:#1b1b1b}@media screen and (prefers-color-scheme:dark){svg{color:#e8e8e8}}"
 COLOURS = ("#3b7dc4", "#c4661f", "#2f8f5b", "#9a62c2", "#cf4a5a", "#188c99", "#94733a", "#7b7f86")
 """Each has a contrast of 3 or more to white and to nearly black."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 2, 2)), (0, (1, 1)),
                             (0, (7, 2, 2, 2, 2, 2)), (0, (4, 4)), (0, (10, 3)))  # fmt: skip
-_STYLE: Any = {
-    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK,
-    "ytick.color": INK, "grid.color": INK, "grid.alpha": 0.15, "axes.grid": True,
-    "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.facecolor": "none", "font.size": 10, "legend.frameon": False, "legend.fontsize": 9,
-    "legend.handlelength": 3.5, "lines.linewidth": 1.6, "lines.markersize": 5.5,
-    "svg.fonttype": "none", "svg.hashsalt": "cse", "text.parse_math": False,
-}  # fmt: skip
+_STYLE = Path(__file__).with_name("figures.mplstyle")
 _WIDTH, _HEIGHT = 7.4, 3.9
 """Of a figure, in inches."""
 _MAX_MARKERS = 12
@@ -97,7 +91,7 @@ def draw(
     from matplotlib.figure import Figure
 
     text = io.StringIO()
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(fname=_STYLE), warnings.catch_warnings():
         # Letters are drawn by the reader's browser: fonts that are missing here do not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(_WIDTH, height * panels), layout="constrained")

@@ -365,7 +365,11 @@ def key_of(
     train |= _GONE
     model = {name: value for name, value in content["model"].items() if name not in _SAME_NUMBERS}
     model["name"] = start or model_digest(composition.model.name, plugins)
-    content |= {"train": train, "model": model, "data": _data(composition, content, plugins)}
+    data = dict(content["data"])
+    if composition.read is not None:
+        rows = plugins.read(composition.data).corpus(composition.needed_columns)
+        data["path"] = rows.fingerprint
+    content |= {"train": train, "model": model, "data": data}
     content |= {kind: [_as_before(part) for part in content[kind]] for kind in ("pool", "loss")}
     content |= {n: _as_before(content[n]) for n in ("inference", "data", "train", "model")}
     # Views that follow from the rest, which the recipe of a run names too, identify nothing.
@@ -394,16 +398,6 @@ def model_digest(name: str, plugins: Installed) -> str:
     """Return a digest of an encoder's files, or the name of one that is not on this machine."""
     folder = Models(plugins.registry).find(name)
     return name if folder is None else _folder(str(folder))
-
-
-def _data(
-    composition: Composition, content: Mapping[str, Any], plugins: Installed
-) -> dict[str, Any]:
-    data = dict(content.get("data", {}))
-    if composition.read is not None:
-        rows = plugins.read(composition.data).corpus(composition.needed_columns)
-        data["path"] = rows.fingerprint
-    return data
 
 
 def _by_content(value: Any) -> Any:

@@ -77,11 +77,6 @@ class Plan:
         )
 
     @property
-    def shared(self) -> int:
-        """Count the cells that share the run of an earlier one."""
-        return len(self.cells) - len({cell.run.key for cell in self.cells})
-
-    @property
     def names(self) -> dict[str, str]:
         """The name of each run in lines of output: its first point and its seed."""
         names = {run.key: f"a run to start from, {run.recipe.get('name', '')}"
@@ -134,7 +129,8 @@ class Plan:
                 keys = " ".join(run.key for run in runs)
                 lines.append(f"  {point.number}. {point.name}: {many}, {keys}")
         if study.kind == "train" or self.starts:
-            shared = f", {self.shared} of them for several points" if self.shared else ""
+            twice = len(self.cells) - len({cell.run.key for cell in self.cells})
+            shared = f", {twice} of them for several points" if twice else ""
             starts = f", {len(self.starts)} of them to start from" if self.starts else ""
             lines.append(f"runs: {len(self.runs)}{starts}{shared}")
         if study.tune is not None and self.undecided:

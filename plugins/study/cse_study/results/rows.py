@@ -92,36 +92,34 @@ def rows_of(plan: Plan, folder: StudyFolder, scoring: Scoring | None) -> list[Ro
         model = {"model": first.options.get("model.name") or first.options.get("model", "")}
         said = dict.fromkeys(_FOLDERS.sub("", line) for part in [*needed, run]
                              for line in (*part.warnings, *folder.warned(part.key)))  # fmt: skip
-        if not run.recipe:
-            file = folder.beside(key, "output.json")
-            output = read_table(file)
-            facts = {"line": _failure(folder, key), "output": str(file),
-                     "command": " ".join(run.command) or run.call, **model,
-                     **_machine(folder, key)}  # fmt: skip
-            status = "done" if output else _status(folder, key, False)
-            numbers = numbers_of(output, study.values)
-            rows.append(Row(cell.point, cell.seed, key, status, facts, run.options, numbers,
-                            output, warnings=tuple(said)))  # fmt: skip
-            continue
-        # A model that is scored as it is was made by the run that it is of.
-        made_by = needed[-1].key if run.untrained and needed else key
-        about = {**_about(folder, made_by), **model}
-        scores = scores_of(folder, key, scoring.key if scoring else None)
         results: Mapping[str, Any] = {}
-        if scoring is not None:
-            file = folder.scores(key, f"{scoring.key}.json")
+        if run.recipe:
+            # A model that is scored as it is was made by the run that it is of.
+            made_by = needed[-1].key if run.untrained and needed else key
+            about = {**_about(folder, made_by), **model}
+            scores = scores_of(folder, key, scoring.key if scoring else None)
+            if scoring is not None:
+                file = folder.scores(key, f"{scoring.key}.json")
+                output = read_table(file)
+                results = output.get("results", {})
+                words = " ".join(scoring.words)
+                about |= {"scoring": scoring.key, "scored_by": f"cse eval {words}",
+                          "setting": str(output.get("encoder", ""))}  # fmt: skip
+                if output and study.after is not None:
+                    scores |= numbers_of(study.after.output(folder.run(key), file), {})
+            complete = key not in plan.scored or scoring is None or bool(output)
+            if run.untrained:
+                about |= {"run": str(run.recipe["model"]["name"]), "seconds": None}
+        else:
+            file = folder.beside(key, "output.json")
             results = read_table(file)
-            about |= {"scoring": scoring.key, "scored_by": f"cse eval {' '.join(scoring.words)}",
-                      "setting": str(results.get("encoder", ""))}  # fmt: skip
-            if results and study.after is not None:
-                scores |= numbers_of(study.after.output(folder.run(key), file), {})
-        complete = key not in plan.scored or scoring is None or bool(results)
-        if run.untrained:
-            about |= {"run": str(run.recipe["model"]["name"]), "seconds": None}
-        status = _status(folder, key, complete, run.untrained)
+            about = {"output": str(file), "command": " ".join(run.command) or run.call, **model,
+                     **_machine(folder, key)}  # fmt: skip
+            scores, complete = numbers_of(results, study.values), bool(results)
+        status = _status(folder, key, complete, run.untrained or not run.recipe)
         about |= {"line": _failure(folder, key) if status == "failed" else ""}
         rows.append(Row(cell.point, cell.seed, key, status, about, run.options, scores,
-                        results.get("results", {}), run.untrained, tuple(said)))  # fmt: skip
+                        results, run.untrained, tuple(said)))  # fmt: skip
     return rows
 
 
