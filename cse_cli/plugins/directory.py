@@ -23,7 +23,7 @@ def directory() -> Mapping[str, Mapping[str, Any]]:
 def known_parts() -> tuple[KnownPart, ...]:
     """Return the parts that the directory lists."""
     return tuple(
-        KnownPart(kind, name, distribution, tuple(map(Need.parse, provides)))  # type: ignore[arg-type]
+        KnownPart(kind, name, distribution, tuple(map(Need.parse, provides)))
         for distribution, table in directory().items()
         for kind, parts in table.items()
         if kind != "command"
