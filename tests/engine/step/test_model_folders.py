@@ -429,7 +429,7 @@ def test_what_a_run_changes_of_the_model_is_said(tmp_path: Path) -> None:
     for given in ({"prompt": "k"}, {"options": {"views.anchor.prompt": "k"}}):
         with pytest.raises(cse.CseError, match=r"\.prompt: .*none of .*'k'.*; known: .*q"):
             cse.plan(**chosen, **given)
-    with pytest.raises(cse.CseError, match="prompt: is the name .* has none .*write 'q: '"):
+    with pytest.raises(cse.CseError, match="prompt: is none of the model's prompts .*write 'q: '"):
         cse.load(shared_encoder(), prompt="q")
     run = cse.train(model=folder, data=data, dev="none", prompt="a kite ", out=tmp_path / "run",
                     options={**WITHOUT, "inference.normalize": False})  # fmt: skip
