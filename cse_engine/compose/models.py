@@ -88,10 +88,10 @@ class Models:
         if registry.how_to_get("encoder", name):
             registry.one(EncoderSpec, name)
         if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
-            encoders = (
+            names = (
                 ", ".join(item.name for item in registry.all(EncoderSpec)) or "none is installed"
             )
-            hint = f"name a model folder, a run, an installed encoder ({encoders}) or a model of "
+            hint = f"name a model folder, a run, an installed encoder ({names}) or a model of "
             hint += "the Hugging Face hub"
             raise CseError("no such folder", where="model.name", value=name, hint=hint)
         return None
