@@ -88,9 +88,7 @@ class Models:
         if registry.how_to_get("encoder", name):
             registry.one(EncoderSpec, name)
         if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
-            names = (
-                ", ".join(item.name for item in registry.all(EncoderSpec)) or "none is installed"
-            )
+            names = ", ".join(item.name for item in registry.all(EncoderSpec)) or "none is there"
             hint = f"name a model folder, a run, an installed encoder ({names}) or a model of "
             hint += "the Hugging Face hub"
             raise CseError("no such folder", where="model.name", value=name, hint=hint)
