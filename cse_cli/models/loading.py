@@ -112,7 +112,7 @@ def check_model(
             )
     try:
         models = Models(registry)
-        facts = models.facts(name)
+        facts, _ = models.look(name)
         models.check(name)
     except CseError as error:
         raise _as_flags(error) from None

@@ -36,7 +36,7 @@ def planned_weights(
 
     def folder_of(name: str) -> Path:
         """Return a folder with a model's configuration; where the hub gives none, the run's."""
-        folders = (models.folder(name, weights=False) for name in (name, composition.model.name))
+        folders = (models.folder(name) for name in (name, composition.model.name))
         return next(filter(None, folders), Path())
 
     def draw_headed(load: Any, name: str, seed: int) -> Any:

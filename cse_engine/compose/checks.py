@@ -11,19 +11,15 @@ from typing import cast
 from cse_core.capabilities import CAPABILITIES, Need
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
-from cse_core.records import BranchSpec, LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.texts import FILLED
-from cse_engine.compose.composition import (
-    BASE_LEVELS,
-    Composition,
-    PlannedPart,
-    PlannedView,
-    Problem,
-    Run,
-)
+from cse_engine.compose.composition import Composition, PlannedPart, Problem
 from cse_engine.compose.models import Models
+
+BASE_LEVELS = ("sentence", "input")
+"""Levels that every run has."""
 
 
 def check_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -39,19 +35,15 @@ def check_poolers(run: Composition, registry: Registry) -> Iterator[Problem]:
     rows, slices = run.pools(RowPoolerSpec), run.pools(SliceSpec)
     if not rows:
         names = installed_poolers(registry, RowPoolerSpec)
-        hint = f"add one: --pool +{names[0]}" if names else "no row pooler is installed"
-        if len(names) > 1:
-            hint += f" (or {', '.join(names[1:])})"
+        hint = f"add one: --pool +{' or +'.join(names)}" if names else "no row pooler is installed"
         yield CseError("no row pooler turns token states into vectors", where="pool", hint=hint)
-    single = {"row pooler": rows, "slice stage": slices}
-    single |= {"sampler": [*run.of("sampler")], "adapter": [*run.of("adapter")]}
-    for noun, parts in single.items():
+    single: dict[str, Sequence[PlannedPart]] = {"row pooler": rows, "slice stage": slices}
+    for noun, parts in (single | {kind: run.of(kind) for kind in ("sampler", "adapter")}).items():
         names = [part.name for part in parts]
         if len(names) > 1:
-            kind = parts[0].kind
-            hint = f"remove {len(names) - 1}, for instance --{kind} ~{names[0]}"
+            hint = f"remove {len(names) - 1}, for instance --{parts[0].kind} ~{names[0]}"
             what = f"a run has one {noun}, not {' and '.join(names)}"
-            yield CseError(what, where=kind, hint=hint)
+            yield CseError(what, where=parts[0].kind, hint=hint)
 
 
 def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
@@ -62,44 +54,51 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
 def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse two parts that make one view, group of positives or column, or read it otherwise."""
     owners: dict[Need, PlannedPart] = {}
-    readers: dict[str, PlannedPart] = {}
     for part in run.parts:
         remove = f"remove one, for instance --{part.kind} ~{part.name}"
         for name, dtype in part.reads.items():
-            other = readers.setdefault(name, part)
+            other = owners.setdefault(Need("reads", name), part)
             if other.reads[name] != dtype:
                 what = f"reads {dtype}, and {other.path} reads {other.reads[name]}"
                 yield CseError(what, where=part.path, value=f"column {name}", hint=remove)
-        for capability in sorted(part.provides):
-            kind, name = capability
-            other = owners.setdefault(capability, part)
-            if kind in ("view", "positives", "column") and other is not part:
-                what = f"{other.path} and {part.path} both make the {kind} {name!r}"
+        for need in sorted(part.provides):
+            other = owners.setdefault(need, part)
+            if need.kind in ("view", "positives", "column") and other is not part:
+                what = f"{other.path} and {part.path} both make the {need.kind} {need.name!r}"
                 yield CseError(what, where=part.path, hint=remove)
-    for name, miner in run.groups.items():
-        maker = run.view_makers.get(name, miner)
+    for name in run.groups.keys() & run.view_makers.keys():
+        maker, miner = run.view_makers[name], run.groups[name]
         if maker is not miner:
-            yield CseError(
-                f"{maker.path} makes a view and {miner.path} a group of positives, both named "
-                f"{name!r}",
-                where=miner.path,
-                hint="remove one",
-            )
+            what = f"{maker.path} makes a view and {miner.path} a group of positives named {name!r}"
+            yield CseError(what, where=miner.path, hint="remove one")
 
 
 def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse contrastive losses without negatives; warn of stores that serve no loss."""
-    names = [store.name for store in run.of("negatives")]
+    stores, size = run.of("negatives"), run.train.batch_size
     for loss, options in run.losses():
-        for name in options.negatives if isinstance(options.negatives, tuple) else ():
-            if name not in names:
-                hint = did_you_mean(name, [*names, "all", "in-batch", "stored", "none"])
-                if not names and not hint.startswith("did"):
-                    hint = "this run has no store: add one with --negatives NAME"
-                what = "unknown negative store"
-                yield CseError(what, where=f"{loss.path}.negatives", value=name, hint=hint)
-        if cast(LossSpec, loss.spec).contrastive:
-            yield from _check_contrastive(run, loss, options)
+        where, taken = f"{loss.path}.negatives", options.negatives
+        value: object = taken
+        names = [store.name for store in stores] + ["all", "in-batch", "stored", "none"]
+        for name in taken if isinstance(taken, tuple) else ():
+            if name not in names[:-4]:
+                hint = did_you_mean(name, names)
+                yield CseError("unknown negative store", where=where, value=name, hint=hint)
+        served = any(run.serves(store, loss) for store in stores)
+        if served or not cast(LossSpec, loss.spec).contrastive:
+            continue
+        if taken == "none":
+            what, hint = "a contrastive loss needs negatives", f"--set {where}=all"
+        elif taken == "stored":
+            what = "no store of this run serves this loss, so it has no negatives"
+            hint = "add a store with --negatives NAME, or use all"
+        elif any(v.role == "negative" for v in run.views) or min(size, run.facts.rows or size) > 1:
+            continue
+        else:
+            what = f"a batch of one sentence gives {loss.path} no negative"
+            hint = "take at least 2 sentences, or add a store with --negatives NAME"
+            where, value = "train.batch_size" if size == 1 else "data.path", 1
+        yield CseError(what, where=where, value=value, hint=hint)
     levels = {options.level for _, options in run.losses()}
     for store, opts in run.stores():
         if not any(run.serves(store, loss) for loss in run.of("loss")):
@@ -113,37 +112,13 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
             yield f"{store.path} serves no loss: {why}"
 
 
-def _check_contrastive(
-    run: Composition, loss: PlannedPart, options: LossOptions
-) -> Iterator[Problem]:
-    served = any(run.serves(store, loss) for store in run.of("negatives"))
-    size = run.train.batch_size
-    if options.negatives == "none":
-        what = "a contrastive loss needs negatives"
-        hint = f"--set {loss.path}.negatives=all"
-        yield CseError(what, where=f"{loss.path}.negatives", value="none", hint=hint)
-    elif options.negatives == "stored" and not served:
-        what = "no store of this run serves this loss, so it has no negatives"
-        hint = "add a store with --negatives NAME, or use all"
-        yield CseError(what, where=f"{loss.path}.negatives", value="stored", hint=hint)
-    elif served or any(view.role == "negative" for view in run.views):
-        return
-    elif min(size, run.facts.rows or size) == 1:
-        what = f"a batch of one sentence gives {loss.path} no negative"
-        hint = "take at least 2 sentences, or add a store with --negatives NAME"
-        yield CseError(
-            what, where="train.batch_size" if size == 1 else "data.path", value=1, hint=hint
-        )
-
-
 def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse losses on token states of views that several branches encode, or an untrained one."""
     branch_of = {view.name: view.branch for view in run.views}
-    trained = {b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable}
-    for loss in (part for part in run.of("loss") if part.token_views):
+    for loss in run.of("loss"):
         by = {view: branch_of[view] for view in loss.token_views if view in branch_of}
-        words = ", ".join(f"{view} by {branch}" for view, branch in by.items())
-        if len({*by.values()}) > 1 or not trained.issuperset(by.values()):
+        if len({*by.values()}) > 1 or not run.trained_branches.issuperset(by.values()):
+            words = ", ".join(f"{view} by {branch}" for view, branch in by.items())
             what = "reads token states, and needs its views encoded by one branch that is trained"
             elsewhere = next(view for view, branch in by.items() if branch != "online")
             hint = f"--views.{elsewhere}.branch online"
@@ -152,34 +127,30 @@ def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem
 
 def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse losses of another level than their miner; warn of miners that nothing asks."""
+    needed = {name for part in run.parts for name in part.needs("positives")}
     for loss, options in run.losses():
+        needed.add(options.target)
         miner = run.groups.get(options.target)
         level = None if miner is None else cast(MinerOptions, miner.options).level
         if miner is not None and level != options.level:
             what = f"it is never computed: {miner.path} finds {options.target!r} at level {level}"
             hint = f"--{loss.path}.level {level}, or --{miner.path}.level {options.level}"
             yield CseError(what, where=f"{loss.path}.level", value=options.level, hint=hint)
-    needed = {options.target for _, options in run.losses()}
-    needed.update(name for part in run.parts for name in part.needs("positives"))
     for miner in run.of("positives"):
         groups = sorted(need.name for need in miner.provides if need.kind == "positives")
         if groups and needed.isdisjoint(groups):
-            yield (
-                f"{miner.path} serves no loss: none has target = {groups[0]}; "
-                f"--loss +infonce:more --loss.more.target {groups[0]} adds one"
-            )
+            hint = f"--loss +infonce:more --loss.more.target {groups[0]} adds one"
+            yield f"{miner.path} serves no loss: none has target = {groups[0]}; {hint}"
 
 
 def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse another branch named online; warn of branches that nothing uses."""
-    used = {"online", *(view.branch for view in run.views)}
-    trained = {"online", *(b.name for b in run.of("branch") if cast(BranchSpec, b.spec).trainable)}
-    if trained.isdisjoint(view.branch for view in run.views):
+    used = {"online", *(view.branch for view in run.views), *(o.branch for _, o in run.stores())}
+    used.update(name for part in run.parts for name in part.needs("branch"))
+    if run.trained_branches.isdisjoint(view.branch for view in run.views):
         what = "no view of a loss is encoded by a branch that trains, so nothing would change"
         where = "views.anchor.branch"
         yield CseError(what, where=where, value=run.views[0].branch, hint=f"--{where} online")
-    used |= {options.branch for _, options in run.stores() if options.branch is not None}
-    used.update(name for part in run.parts for name in part.needs("branch"))
     for branch in run.of("branch"):
         if branch.name == "online" and branch.use != "online":
             what = "online is the encoder in training"
@@ -201,21 +172,20 @@ def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
     if width is not None:
         yield from check_dimensions(run, width)
     # With a slicing part max_length counts a text's content before it is cut, not a row.
-    for where, longest, sliced in (
-        ("model.max_length", run.model.max_length, bool(run.pools(SliceSpec))),
-        ("inference.max_length", run.inference.max_length or 0, run.inference.slice),
-    ):
-        if facts.positions is not None and longest > facts.positions and not sliced:
+    trained = 0 if run.pools(SliceSpec) else run.model.max_length
+    later = 0 if run.inference.slice else run.inference.max_length or 0
+    for where, longest in (("model.max_length", trained), ("inference.max_length", later)):
+        if facts.positions is not None and longest > facts.positions:
             what = f"exceeds the {facts.positions} positions of {facts.model}"
             hint = f"--set {where}={facts.positions}"
             yield CseError(what, where=where, value=longest, hint=hint)
 
 
-def check_dimensions(run: Composition, there: int) -> Iterator[CseError]:
+def check_dimensions(run: Composition, width: int) -> Iterator[CseError]:
     """Refuse sizes of losses beyond those of the vectors."""
     for loss, options in run.losses():
-        if options.dimensions and (most := max(options.dimensions)) > there:
-            hint = f"name sizes of at most {there}, that of the vectors"
+        if (most := max(options.dimensions, default=0)) > width:
+            hint = f"name sizes of at most {width}, that of the vectors"
             where = f"{loss.path}.dimensions"
             yield CseError("is more than the vectors have", where=where, value=most, hint=hint)
 
@@ -225,38 +195,31 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
     columns = run.facts.columns
     if columns is None:
         return
-    known = {*columns, *run.mined_columns}
-    known |= {n.name for part in run.parts for n in part.provides if n.kind == "column"}
+    known = {*columns, *run.mined_columns, *run.made("column")}
     for view in run.views:
         if view.column is None or view.column in known:
             continue
         known.add(view.column)
-        named = view.name in run.view_options and run.view_options[view.name].column is not None
-        close = did_you_mean(view.column, columns)
-        hint = f"say which column holds it: --set data.columns.{view.column}=COLUMN"
-        yield CseError(
-            f"the data has no column {view.column!r}; it has {', '.join(columns)}",
-            where=f"views.{view.name}.column" if named else f"data.columns.{view.column}",
-            hint=close if named and close.startswith("did you mean") else hint,
-        )
-    yield from _left_aside(run, columns)
-
-
-def _left_aside(run: Composition, columns: tuple[str, ...]) -> Iterator[Problem]:
-    """Warn of texts that nothing reads, of installed data those of positives and negatives."""
+        where = f"data.columns.{view.column}"
+        hint = f"say which column holds it: --set {where}=COLUMN"
+        options = run.view_options.get(view.name)
+        if options is not None and options.column is not None:
+            where = f"views.{view.name}.column"
+            close = did_you_mean(view.column, columns)
+            hint = close if close.startswith("did you mean") else hint
+        what = f"the data has no column {view.column!r}; it has {', '.join(columns)}"
+        yield CseError(what, where=where, hint=hint)
+    # Texts that nothing reads, of installed data those of positives and negatives.
     read = {"text", *FILLED, *run.read_columns}
     read.update(name for part in run.parts for name in part.needs("column"))
     views = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
-    free = [view.name for view in run.views if view.column == "text" and view.role == "positive"]
+    pairs = all(view.column != "text" for view in run.views if view.role == "positive")
+    free = "negative" if pairs else "positive"
+    texts = () if run.read is None else run.read.texts
     for name in columns:
-        if name in read:
-            continue
-        if name in views or (run.read is not None and name in run.read.texts):
-            view = views.get(name) or ("positive" if free else "negative")
-            yield (
-                f"the data has a column {name!r} that this run leaves aside: "
-                f"--set views.{view}.column={name} takes it in"
-            )
+        if name not in read and (name in views or name in texts):
+            hint = f"--set views.{views.get(name, free)}.column={name} takes it in"
+            yield f"the data has a column {name!r} that this run leaves aside: {hint}"
 
 
 def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -283,8 +246,7 @@ def check_attention(run: Composition, registry: Registry) -> Iterator[Problem]:
     problems = list(Models(registry).problems(run.model, run.facts))
     yield from problems
     if run.facts.causal and not problems:
-        rows = run.pools(RowPoolerSpec)
-        for part in [*rows, *([run.inference_pool] if run.inference_pool else [])]:
+        for part in [*run.pools(RowPoolerSpec), *filter(None, [run.inference_pool])]:
             if part.spec.declared("sentence_transformers", part.options) == "cls":
                 what = "pools the first token, which sees nothing but itself in causal attention"
                 hint = "name last-token or mean"
@@ -298,22 +260,19 @@ def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
     encoding = run.pools(RowPoolerSpec)
     if run.inference_pool is not None and run.inference.slice:
         encoding = [*encoding, run.inference_pool]
+    prompts = {"model.prompt": run.model.prompt}
+    prompts |= {f"views.{view.name}.prompt": view.prompt for view in run.views}
     for slicer in run.pools(SliceSpec):
-        given = {"model.prompt": run.model.prompt}
-        given |= {f"views.{view.name}.prompt": view.prompt for view in run.views}
-        for where, prompt in given.items():
+        for where, prompt in prompts.items():
             if prompt:
                 what = f"{slicer.path} slices texts, and the prompt has no place in a later slice"
                 hint = "--prompt ''" if where == "model.prompt" else "leave it out"
                 yield CseError(what, where=where, value=prompt, hint=hint)
         for part in encoding if slicer.spec.declared("slices_wrapped", slicer.options) else ():
             if part.spec.declared("prompts", part.options):
-                yield CseError(
-                    f"it slices rows that are wrapped, and the prompt of {part.path} has no "
-                    "place in them",
-                    where=slicer.path,
-                    hint="let it wrap every slice, or take a row pooler without a prompt",
-                )
+                what = f"it slices wrapped rows, and the prompt of {part.path} has no place in them"
+                hint = "let it wrap every slice, or take a row pooler without a prompt"
+                yield CseError(what, where=slicer.path, hint=hint)
 
 
 def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -324,40 +283,37 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
         yield CseError("nothing in this run slices", where="inference.slice", value=True, hint=hint)
 
 
-def find_inference_pool(run: Run, registry: Registry) -> PlannedPart | None:
+def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | None:
     """Return the row pooler of the saved model where it is another than that of training."""
     name, where = run.inference.pool, "inference.pool"
-    names = [part.name for part in run.pools(RowPoolerSpec)]
-    if name is None or name in names:
+    if name is None or name in (part.name for part in run.pools(RowPoolerSpec)):
         return None
-    rows = installed_poolers(registry, RowPoolerSpec)
-    if name.rpartition("/")[2] not in rows or not registry.has("pool", name):
-        hint = did_you_mean(name, [*names, *rows])
+    record = registry.find("pool", name, where=where)
+    if not isinstance(record.spec, RowPoolerSpec):
+        hint = did_you_mean(name, installed_poolers(registry, RowPoolerSpec))
         raise CseError("unknown row pooler", where=where, value=name, hint=hint)
-    return PlannedPart.of(registry.find("pool", name, where=where))
+    return PlannedPart.of(record)
 
 
 def add_branches(
-    run: Run, views: Sequence[PlannedView], registry: Registry
-) -> tuple[tuple[PlannedPart, ...], list[str], list[Problem]]:
-    """Add a default instance of each branch that its record's name asks for.
+    run: Composition, registry: Registry, notes: list[str], problems: list[Problem]
+) -> tuple[PlannedPart, ...]:
+    """Add a default instance of each branch that its record's name asks for, and return all parts.
 
-    Returns:
-        The parts of the run with it, notes and problems.
+    What is added is noted, and what cannot be is a problem.
     """
     present = [part.name for part in run.of("branch")]
     provided = {need for part in run.parts for need in part.provides if need.kind != "branch"}
     provided |= {Need("branch", name) for name in present}
     asked = [("views.anchor.branch", "online")]
-    asked += [(f"views.{view.name}.branch", view.branch) for view in views]
-    stores = [(f"{store.path}.branch", options.branch) for store, options in run.stores()]
-    asked += [(where, name) for where, name in stores if name is not None]
+    asked += [(f"views.{view.name}.branch", view.branch) for view in run.views]
+    asked += [(f"{store.path}.branch", o.branch) for store, o in run.stores() if o.branch]
     for part in run.parts:
         for alternatives in part.requires:
             branches = [need.name for need in alternatives if need.kind == "branch"]
             if branches and provided.isdisjoint(alternatives):
                 asked.append((part.path, branches[0]))
-    parts, notes, problems = list(run.parts), list[str](), list[Problem]()
+    parts = list(run.parts)
     for where, name in asked:
         if name in present:
             continue
@@ -373,47 +329,37 @@ def add_branches(
         parts.insert(place, added)
         if name != "online":
             notes.append(f"{added.path} added with its defaults, for {where}")
-    return tuple(parts), notes, problems
+    return tuple(parts)
 
 
 def check_requirements(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse each requirement and each level that nothing meets."""
     for part in run.parts:
         for alternatives in part.requires:
-            if any(need.kind in ("branch", "precision") for need in alternatives):
-                continue  # branches were added, or what refuses them; precisions are warned of
-            if not any(is_met(run, part, need) for need in alternatives):
+            # Branches were added, or what refuses them; precisions are warned of.
+            kinds = {need.kind for need in alternatives} & {"branch", "precision"}
+            if not kinds and not any(is_met(run, part, need) for need in alternatives):
                 yield _unmet(run, registry, part, alternatives)
+    levels = [*BASE_LEVELS, *run.made("level")]
     for part in run.parts:
         options = part.options
-        if not isinstance(options, LossOptions | StoreOptions | MinerOptions):
-            continue
-        level = Need("level", options.level)
-        if not is_met(run, part, level):
-            provided = (need for other in run.parts for need in other.provides)
-            levels = [need.name for need in provided if need.kind == "level"]
-            yield CseError(
-                "no part of this run makes rows of this level",
-                where=f"{part.path}.level",
-                value=options.level,
-                hint=_how_to_add(registry, level)
-                or did_you_mean(options.level, [*BASE_LEVELS, *levels]),
-            )
+        if isinstance(options, LossOptions | StoreOptions | MinerOptions):
+            level, where = options.level, f"{part.path}.level"
+            if level not in levels:
+                what = "no part of this run makes rows of this level"
+                hint = _how_to_add(registry, Need("level", level)) or did_you_mean(level, levels)
+                yield CseError(what, where=where, value=level, hint=hint)
 
 
 def is_met(run: Composition, part: PlannedPart, need: Need) -> bool:
     """Check whether a need of a part is met; an unknown one counts as met."""
     facts, (kind, name) = run.facts, need
-    if kind == "branch":
-        return any(branch.name == name for branch in run.of("branch"))
     if any(need in other.provides for other in run.parts if other is not part):
         return True
-    if kind == "view":
+    if kind in ("view", "positives"):
         return run.can_have_view(name) and run.view_makers.get(name) is not part
     if kind == "level":
         return name in BASE_LEVELS
-    if kind == "positives":
-        return run.can_have_view(name)
     if kind == "column":
         encoded = name in {view.column for view in run.declared.values()} - {"text"}
         if encoded and isinstance(part.spec, LossSpec):  # it sees vectors, which a view has
@@ -430,12 +376,10 @@ _REMEDIES = {
     "view": "name its column: --set views.{name}.column=COLUMN",
     "column": "say which column of {columns} it is: --set data.columns.{name}=COLUMN",
     "pairs": "name the column: --set data.columns.positive=COLUMN",
-    "vocab": "{model} lower-cases: choose another --model, or remove it with "
-    "--{part.kind} ~{part.name}",
-    "mask-token": "{model} has none: choose another --model, or remove it with "
-    "--{part.kind} ~{part.name}",
+    "vocab": "{model} lower-cases: choose another --model, or {remove}",
+    "mask-token": "{model} has none: choose another --model, or {remove}",
     "end-token": "{model} has none: set eos_token in its tokenizer_config.json, or name another "
-    "--{part.kind}",
+    "--{kind}",
 }
 """What helps where no part provides what is needed, by the kind of the need."""
 
@@ -444,7 +388,9 @@ def _unmet(
     run: Composition, registry: Registry, part: PlannedPart, alternatives: tuple[Need, ...]
 ) -> CseError:
     names, remedies, unread = [], [], []
-    facts = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
+    remove = f"remove it with --{part.kind} ~{part.name}"
+    words = {"model": run.facts.model, "columns": ", ".join(run.facts.columns or ())}
+    words |= {"remove": remove, "kind": part.kind}
     for need in alternatives:
         plain = f"the {need.kind} {need.name!r}" if need.name else f"{need.kind!r}"
         names.append(CAPABILITIES.get(str(need), plain))
@@ -452,13 +398,11 @@ def _unmet(
         if column and run.may_have_column(column):
             view = next(view.name for view in run.declared.values() if view.column == column)
             unread.append(f"let a view read column {column}: --set views.{view}.column={column}")
-        remedy = _REMEDIES.get(need.kind, "")
-        remedies.append(remedy.format(name=need.name, part=part, **facts))
+        remedies.append(_REMEDIES.get(need.kind, "").format(name=need.name, **words))
     added = [_how_to_add(registry, need) for need in alternatives]
     hints = [*(unread or (added if any(added) else remedies)), part.spec.hint]
     hint = ", or ".join(dict.fromkeys(filter(None, hints)))
     what = f"needs {' or '.join(names)}, which this run does not have"
-    remove = f"remove it with --{part.kind} ~{part.name}"
     return CseError(what, where=part.path, hint=hint or remove)
 
 

@@ -8,75 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import chain
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from cse_core.errors import CseError, PartError, collect_errors, raise_all
 from cse_core.files import MANIFEST
-from cse_core.model_card import Declared
-from cse_core.options import HeadOptions, models_named
-from cse_core.records import HeadSpec, Kind, RowPoolerSpec, SliceSpec
+from cse_core.options import HeadOptions, Options, models_named
+from cse_core.records import HeadSpec, Kind, RowPoolerSpec
 from cse_core.registry.registry import Registry
 from cse_core.run_info import RunInfo
 from cse_core.texts import FILLED, DataOptions
 from cse_engine.compose import checks
-from cse_engine.compose.composition import (
-    Composition,
-    PlannedPart,
-    PlannedView,
-    Problem,
-    Run,
-    needed_columns,
-)
-from cse_engine.compose.draft import (
-    COMMAND_LINE,
-    Draft,
-    Setting,
-    apply_kinds,
-    apply_sets,
-    merge_documents,
-    parse_sets,
-)
+from cse_engine.compose.composition import Composition, PlannedPart, Problem, Run
+from cse_engine.compose.draft import Draft, Setting, parse_sets
 from cse_engine.compose.models import Models
 from cse_engine.compose.planning import plan_passes, plan_views
-from cse_engine.compose.reading import (
-    KINDS,
-    Document,
-    default_document,
-    model_document,
-    read_recipe,
-)
-from cse_engine.compose.settings import (
-    CORE_OPTIONS,
-    DIRECTIONS,
-    ModelOptions,
-    TrainOptions,
-    ViewOptions,
-)
-from cse_engine.compose.values import Accepted, OptionReader, format_value, parse_flag
+from cse_engine.compose.reading import KINDS, default_document, model_document, read_recipe
+from cse_engine.compose.settings import CORE_OPTIONS, ModelOptions, TrainOptions, ViewOptions
+from cse_engine.compose.values import OptionReader, format_value
 
 DataLookup = Callable[[DataOptions], Any]
 """Reads the data, as a ``cse_defaults.texts.Data``."""
-OptionsT = TypeVar("OptionsT", ModelOptions, ViewOptions)
-
-
-@dataclass(frozen=True)
-class Known:
-    """What was read for a plan, before its values are typed.
-
-    Attributes:
-        facts: Facts of the model.
-        says: How the model says that it encodes.
-        recorded: Versions of distributions that earlier runs recorded.
-        complete: Whether the caller gave the facts, so that no model's folder is read.
-    """
-
-    facts: RunInfo
-    says: Declared
-    recorded: Mapping[str, str]
-    complete: bool
 
 
 def resolve(
@@ -104,162 +57,121 @@ def resolve(
         CseError: What is wrong; ``CseErrors`` where it is more than one thing.
     """
     recipes = read_recipe(recipe, registry) if recipe is not None else ()
-    default = default_document(alone=not recipes)
-    settings, unread = parse_sets(sets)
-    errors: list[CseError] = []
-    known = look((default, *recipes), settings, model, facts, registry, errors)
-    saved = model_document(known.says, known.facts)
-    chosen = [_with_pooling(document, known.says) for document in recipes]
-    draft = merge_documents((default, saved, *chosen), known.facts)
-    draft.recipe = draft.recipe if recipes else None
-    with collect_errors(errors):
-        poolers = replace(saved, table={"pool": known.says.poolers()})
-        apply_kinds(draft, kinds or {}, poolers)
-    flags = (("model", "name", model), ("data", "path", [*data]), ("train", "dev", [*dev]))
-    for table, name, value in flags:
-        if value not in (None, []):
-            draft.write(table, {name: value}, COMMAND_LINE)
-    errors += unread
-    with collect_errors(errors):
-        apply_sets(draft, settings, registry)
-    repeats = bool(recipes and recipes[-1].versions) and not (kinds or sets or model or data or dev)
-    run = _type(draft, known, registry, lookup, errors)
-    return _plan(run, registry, known.recorded, derive=not repeats)
-
-
-def look(
-    documents: Sequence[Document],
-    settings: Sequence[Setting],
-    model: str | None,
-    facts: RunInfo | None,
-    registry: Registry,
-    errors: list[CseError],
-) -> Known:
-    """Read what is known of the model that a run will have, which decides its ``[[when]]``."""
-    recorded = chain.from_iterable((document.versions or {}).items() for document in documents)
+    documents = (default_document(alone=not recipes), *recipes)
+    draft = Draft()
+    flags: list[Setting] = [("model.name", model), ("data.path", [*data]), ("train.dev", [*dev])]
+    settings = [(path, value) for path, value in flags if value not in (None, [])]
+    settings += parse_sets(sets, draft.errors)
+    names = [d.table["model"]["name"] for d in documents if "name" in d.table.get("model", {})]
+    names += [value for path, value in settings if path == "model.name"]
     if facts is not None:
-        return Known(facts, Declared(), dict(recorded), complete=True)
-    written = [document.table.get("model", {}).get("name") for document in documents]
-    accepted = Accepted.of(ModelOptions.model_fields["name"])
-    typed = [parse_flag(item.value, accepted) for item in settings if item.path == "model.name"]
-    names = [name for name in (ModelOptions().name, *written, model, *typed) if name is not None]
-    facts, says = RunInfo(model=str(names[-1])), Declared()
-    with collect_errors(errors):
-        facts, says = Models(registry).look(facts.model)
-    return Known(facts, says, dict(recorded), complete=False)
+        draft.facts = facts
+    else:
+        _look(names[-1], draft, registry)
+    draft.merge(documents)
+    draft.apply_kinds(kinds or {})
+    draft.apply_settings(settings, registry)
+    run = _type(draft, registry, lookup)
+    if facts is None:
+        run = replace(run, named=_named_models(run.parts, registry))
+    repeats = bool(recipes and recipes[-1].versions) and not (kinds or settings)
+    return _plan(run, draft, registry, derive=not repeats)
 
 
-def _with_pooling(document: Document, says: Declared) -> Document:
-    """Replace the pooler ``model`` of a recipe by those that the model says itself."""
-    if document.table.get("pool") != [{"use": "model"}]:
-        return document
-    return replace(document, table={**document.table, "pool": says.poolers()})
+def _look(name: object, draft: Draft, registry: Registry) -> None:
+    """Read what is known of the model that a run will have, which decides its ``[[when]]``."""
+    options = OptionReader().options(ModelOptions, {"name": name}, "model")
+    draft.facts = RunInfo(model=str(name))
+    with collect_errors(draft.errors):
+        if options is not None:
+            draft.facts, draft.says = Models(registry).look(options.name)
 
 
-def _type(
-    draft: Draft,
-    known: Known,
-    registry: Registry,
-    lookup: DataLookup | None,
-    errors: list[CseError],
-) -> Run:
-    """Type a draft and read its data; raises ``errors`` and all further mistakes."""
-    reader = OptionReader(errors=errors, curves=registry.curves())
-    reader.read_params(draft.tables["params"], known.facts.hidden)
-    core: dict[str, Any] = {
-        name: reader.options(options, draft.tables[name], name) or options()
-        for name, options in CORE_OPTIONS.items()
-    }
-    views = {
-        name: reader.options(ViewOptions, settings, f"views.{name}") or ViewOptions()
-        for name, settings in draft.views.items()
-    }
-    parts = _typed_parts(draft, known, registry, reader)
-    with collect_errors(errors):
-        core["model"] = _with_prompt(core["model"], "model", draft, known)
-        views = {n: _with_prompt(view, f"views.{n}", draft, known) for n, view in views.items()}
+def _type(draft: Draft, registry: Registry, lookup: DataLookup | None) -> Run:
+    """Type a draft and read its data; raises all mistakes until then."""
+    reader, facts = OptionReader(registry.curves(), errors=draft.errors), draft.facts
+    reader.read_params(draft.tables["params"], facts.hidden)
+    parts = _typed_parts(draft, registry, reader)
+    heads = [head for head in draft.tables if head != "params"]
+    tables: dict[str, Any] = {head: _typed_table(head, draft, reader) for head in heads}
+    core = {name: tables[name] for name in CORE_OPTIONS}
     read = None
-    if lookup and not any((error.where or "").startswith("data.") for error in errors):
-        with collect_errors(errors):
+    if lookup and not any((error.where or "").startswith("data.") for error in draft.errors):
+        with collect_errors(draft.errors):
             read = lookup(core["data"])
-    raise_all(errors)
-    named = {} if known.complete else _named_models(parts, registry)
-    notes, warnings = list(draft.notes), []
-    if known.facts.family is None:
-        warnings.append(
-            f"nothing is known of the model {known.facts.model} before it is loaded: [[when]] "
-            "blocks that ask for its family or size are left out"
-        )
-    core["train"] = _in_precision(core["train"], parts, notes, warnings)
-    attention = core["model"].attention
+    raise_all(draft.errors)
+    if facts.family is None:
+        what = f"nothing is known of the model {facts.model} before it is loaded: [[when]] blocks"
+        draft.warnings.append(f"{what} that ask for its family or size are left out")
+    core["train"] = _in_precision(core["train"], parts, draft)
+    directions = {"causal": True, "bidirectional": False}
     return Run(
         recipe=draft.recipe,
         **core,
         params=reader.params,
         parts=parts,
-        view_options=views,
+        view_options={h.partition(".")[2]: t for h, t in tables.items() if h not in core},
         facts=replace(
-            known.facts,
-            columns=known.facts.columns if read is None else read.columns,
-            causal=attention == "causal" if attention in DIRECTIONS else known.facts.causal,
+            facts,
+            columns=facts.columns if read is None else read.columns,
+            causal=directions.get(core["model"].attention, facts.causal),
             batch_size=core["train"].batch_size,
             precision=core["train"].precision,
         ),
-        notes=tuple(notes),
-        warnings=tuple(warnings),
         expressions=reader.expressions,
         origins=draft.origins,
         declared=registry.views,
         read=read,
-        says=known.says,
-        named=named,
+        says=draft.says,
+        named={},
     )
 
 
-def _typed_parts(
-    draft: Draft, known: Known, registry: Registry, reader: OptionReader
-) -> tuple[PlannedPart, ...]:
+def _typed_table(head: str, draft: Draft, reader: OptionReader) -> Options:
+    """Type a table of the core; the name of a prompt is replaced by its text."""
+    kind = CORE_OPTIONS.get(head, ViewOptions)
+    options = reader.options(kind, draft.tables[head], head) or kind()
+    path, given = f"{head}.prompt", getattr(options, "prompt", None)
+    if given is not None or (head == "model" and draft.says.default_prompt_name is not None):
+        with collect_errors(reader.errors):
+            recorded = draft.origins.get(path) in draft.recorded
+            text = draft.says.prompt(given or "", path, typed=not recorded)
+            return options.model_copy(update={"prompt": text})
+    return options
+
+
+def _typed_parts(draft: Draft, registry: Registry, reader: OptionReader) -> tuple[PlannedPart, ...]:
     parts: list[PlannedPart] = []
     installed = {info.distribution for info in registry.plugins}
-    for item in chain.from_iterable(named.values() for named in draft.parts.values()):
+    items = [(kind, name, it) for kind, named in draft.parts.items() for name, it in named.items()]
+    for kind, name, item in items:
         with collect_errors(reader.errors):
-            distribution = item.use.rpartition("/")[0]
-            if (version := known.recorded.get(distribution)) and distribution not in installed:
-                what = f"part of {distribution} {version}, which is not installed"
-                hint = registry.how_to_get(item.kind, item.use)
-                hint = hint or f"pip install {distribution}=={version}"
-                raise CseError(what, where=item.path, value=item.use, hint=hint)
-            record = registry.find(item.kind, item.use, where=f"--{item.kind}", near=item.near)
-            options = reader.options(record.spec.options_class, item.options, item.path)
+            path, owner = f"{kind}.{name}", item.use.rpartition("/")[0]
+            if (version := draft.versions.get(owner)) and owner not in installed:
+                what = f"part of {owner} {version}, which is not installed"
+                hint = registry.how_to_get(kind, item.use) or f"pip install {owner}=={version}"
+                raise CseError(what, where=path, value=item.use, hint=hint)
+            record = registry.find(kind, item.use, where=f"--{kind}", near=item.near)
+            options = reader.options(record.spec.options_class, item.options, path)
+            before = draft.versions.get(record.distribution, record.version)
+            if before != record.version:
+                now = f"was {before} in that run, and is {record.version}"
+                draft.warnings.append(f"{record.distribution} {now}")
             if options is not None:
-                parts.append(PlannedPart.of(record, options, item.name))
+                parts.append(PlannedPart.of(record, options, name))
     return tuple(sorted(parts, key=_place))
 
 
 def _place(part: PlannedPart) -> tuple[int, int]:
     """Order parts by their kind, and poolers as vectors pass through them."""
-    stages = (SliceSpec, RowPoolerSpec, HeadSpec)
-    stage = next((i for i, stage in enumerate(stages) if isinstance(part.spec, stage)), 0)
-    return KINDS.index(part.kind), stage
+    row, head = isinstance(part.spec, RowPoolerSpec), isinstance(part.spec, HeadSpec)
+    return KINDS.index(part.kind), row + 2 * head
 
 
-def _with_prompt(options: OptionsT, table: str, draft: Draft, known: Known) -> OptionsT:
-    """Replace the name of a prompt by its text; only ``model`` has the model's own."""
-    path, given, says = f"{table}.prompt", options.prompt, known.says
-    if given is None and table != "model":
-        return options
-    text = says.prompt(given or "", path, typed=path not in draft.recorded)
-    if table == "model" and not text and says.default_prompt_name is None:
-        return options
-    return options.model_copy(update={"prompt": text})
-
-
-def _in_precision(
-    train: TrainOptions, parts: Sequence[PlannedPart], notes: list[str], warnings: list[str]
-) -> TrainOptions:
+def _in_precision(train: TrainOptions, parts: Sequence[PlannedPart], draft: Draft) -> TrainOptions:
     """Set the number format that a part needs, where none is asked for."""
     needs = [(part, name) for part in parts for name in part.needs("precision")]
-    warnings += [
+    draft.warnings += [
         f"{part.path} needs train.precision = {name}, and this run has {train.precision}"
         for part, name in needs
         if train.precision not in ("auto", name)
@@ -267,82 +179,63 @@ def _in_precision(
     if train.precision != "auto" or not needs:
         return train
     part, name = needs[0]
-    notes.append(f"train.precision = {name}, which {part.path} needs")
+    draft.notes.append(f"train.precision = {name}, which {part.path} needs")
     return train.model_copy(update={"precision": name})
 
 
-def _plan(
-    run: Run, registry: Registry, recorded: Mapping[str, str], *, derive: bool
-) -> Composition:
+def _plan(run: Run, draft: Draft, registry: Registry, *, derive: bool) -> Composition:
     """Plan views, branches and passes of a run, and check all; raises all errors of the checks."""
-    problems: list[Problem] = [*run.warnings]
-    views, unmade = plan_views(run)
-    parts, added, unknown = checks.add_branches(run, views, registry)
-    problems += [*unmade, *unknown]
-    facts = _count(run, parts, views, problems)
-    derived, refused = _derive(parts, facts) if derive else (parts, [])
-    pool = None
-    with collect_errors(problems):
-        pool = checks.find_inference_pool(run, registry)
+    problems, notes = list[Problem](draft.warnings), draft.notes
     values = {field.name: getattr(run, field.name) for field in fields(Run)}
-    values |= {"parts": derived, "facts": facts, "views": views, "inference_pool": pool}
-    plan = Composition(**values)
+    plan = Composition(**values, views=plan_views(run, problems))
+    plan = replace(plan, parts=checks.add_branches(plan, registry, notes, problems))
+    plan = replace(plan, facts=_count(plan, problems))
+    with collect_errors(problems):
+        plan = replace(plan, inference_pool=checks.find_inference_pool(plan, registry))
+    if derive:
+        derived = tuple(_derived(part, plan.facts, problems) for part in plan.parts)
+        plan = replace(plan, parts=derived)
     for check in checks.CHECKS:
         problems += check(plan, registry)
-    errors = [problem for problem in (*problems, *refused) if isinstance(problem, CseError)]
+    errors = [problem for problem in problems if isinstance(problem, CseError)]
     raise_all(list({error.line(): error for error in errors}.values()))
-    warnings = [problem for problem in problems if isinstance(problem, str)]
     kept, changed = _compare_with_model(plan)
-    notes = [*run.notes, *added, *kept, *_lines_of_parts(plan, "plan_notes")]
-    warnings += [*changed, *_lines_of_parts(plan, "plan_warnings")]
-    warnings += _other_versions(plan, recorded)
-    return replace(
-        plan,
-        passes=plan_passes(plan),
-        notes=tuple(dict.fromkeys(notes)),
-        warnings=tuple(dict.fromkeys(warnings)),
-    )
+    notes += [*kept, *_lines_of_parts(plan, "plan_notes")]
+    lines = [*map(str, problems), *changed, *_lines_of_parts(plan, "plan_warnings")]
+    passes, notes = plan_passes(plan), [*dict.fromkeys(notes)]
+    warnings = tuple(dict.fromkeys(lines))
+    return replace(plan, passes=passes, notes=tuple(notes), warnings=warnings)
 
 
-def _count(
-    run: Run,
-    parts: Sequence[PlannedPart],
-    views: Sequence[PlannedView],
-    problems: list[Problem],
-) -> RunInfo:
+def _count(plan: Composition, problems: list[Problem]) -> RunInfo:
     """Count the rows of the data that have what the run needs, and its steps; add its plan."""
-    rows, needed = run.facts.rows, needed_columns(parts, views)
-    if run.read is not None and {*needed.required} <= {*run.read.columns, *FILLED}:
+    rows, read, views = plan.facts.rows, plan.read, plan.views
+    if read is not None and {*plan.needed_columns.required} <= {*read.columns, *FILLED}:
         with collect_errors(problems):
-            rows = len(run.read.corpus(needed))
-    if run.data.split_tokens is not None:
+            rows = len(read.corpus(plan.needed_columns))
+    if plan.data.split_tokens is not None:
         rows = None  # not known before the texts are cut
     return replace(
-        run.facts,
+        plan.facts,
         rows=rows,
-        steps=run.train.max_steps if rows is None else run.train.steps(rows),
+        steps=plan.train.max_steps if rows is None else plan.train.steps(rows),
         views={v.name: {"branch": v.branch, "column": v.column, "role": v.role} for v in views},
-        branches={part.name: part.options.model_dump() for part in parts if part.kind == "branch"},
-        stores={part.name: part.options.model_dump() for part in parts if part.kind == "negatives"},
+        branches={part.name: part.options.model_dump() for part in plan.of("branch")},
+        stores={part.name: part.options.model_dump() for part in plan.of("negatives")},
     )
 
 
-def _derive(
-    parts: Sequence[PlannedPart], facts: RunInfo
-) -> tuple[tuple[PlannedPart, ...], list[CseError]]:
-    """Let parts set the options that follow from the run."""
-    derived, errors = list[PlannedPart](), list[CseError]()
-    for part in parts:
-        try:
-            options = _call_record(part, "resolve_options", facts, part.options)
-        except ValueError as error:
-            errors.append(CseError(str(error), where=part.path))
-            options = part.options
-        if not isinstance(options, type(part.options)):
-            what = f"promised {type(part.options).__name__}, returned {options!r}"
-            raise PartError(part, "resolve_options", what)
-        derived.append(replace(part, options=options))
-    return tuple(derived), errors
+def _derived(part: PlannedPart, facts: RunInfo, problems: list[Problem]) -> PlannedPart:
+    """Let a part set the options that follow from the run."""
+    try:
+        options = _call_record(part, "resolve_options", facts, part.options)
+    except ValueError as error:
+        problems.append(CseError(str(error), where=part.path))
+        return part
+    if not isinstance(options, type(part.options)):
+        what = f"promised {type(part.options).__name__}, returned {options!r}"
+        raise PartError(part, "resolve_options", what)
+    return replace(part, options=options)
 
 
 def model_alone(
@@ -383,23 +276,20 @@ def _named_models(parts: Sequence[PlannedPart], registry: Registry) -> dict[str,
 def _compare_with_model(run: Composition) -> tuple[list[str], list[str]]:
     """Compare how the run encodes with what its models say: what it keeps, and what it changes."""
     says, (row, heads, _) = run.says, run.inference_parts
-    kinds = [cast(HeadOptions, head.options).weights for head in heads]
-    new = [head.name if kind == "model" else f"new {head.name}"
-           for head, kind in zip(heads, kinds, strict=True)]  # fmt: skip
+    weights = {head.name: cast(HeadOptions, head.options).weights for head in heads}
+    new = [name if kind == "model" else f"new {name}" for name, kind in weights.items()]
     old = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []
     prompt = says.prompts.get(says.default_prompt_name or "", "")
-    inference = model_document(says, run.facts).table["inference"]
-    table = [("pool", ", ".join(old), ", ".join([row.use, *new]))]
-    table.append(("model.prompt", prompt and repr(prompt), repr(run.model.prompt)))
-    for name, value in inference.items():
-        now = format_value(getattr(run.inference, name))
-        table.append((f"inference.{name}", format_value(value), now))
+    table = {"pool": (", ".join(old), ", ".join([row.use, *new]))}
+    table["model.prompt"] = prompt and repr(prompt), repr(run.model.prompt)
+    for name, value in model_document(says, run.facts).table["inference"].items():
+        table[f"inference.{name}"] = format_value(value), format_value(getattr(run.inference, name))
     kept = ["lower-casing"] if says.do_lower_case else []
-    kept += [f"{path} {before}" for path, before, now in table if before == now]
+    kept += [f"{path} {before}" for path, (before, now) in table.items() if before == now]
     changed = [
         f"{path} is {before} in the model, and {now} here: --{path} "
         f"{'model' if path == 'pool' else before} keeps it"
-        for path, before, now in table
+        for path, (before, now) in table.items()
         if before and before != now
     ]
     notes = [f"as in the model: {'; '.join(kept)}"] if kept else []
@@ -429,11 +319,3 @@ def _call_record(part: PlannedPart, field: str, facts: RunInfo, default: Any) ->
         if field == "resolve_options" and isinstance(error, ValueError):
             raise
         raise PartError(part, field, f"raised {type(error).__name__}: {error}") from error
-
-
-def _other_versions(run: Composition, recorded: Mapping[str, str]) -> Iterator[str]:
-    """Warn where a run is repeated with other versions of its plugins."""
-    for part in run.parts:
-        before = recorded.get(part.distribution, part.version)
-        if before != part.version:
-            yield f"{part.distribution} was {before} in that run, and is {part.version}"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
-from cse_core.hookspecs import CORE_VIEWS
 from cse_core.model_card import Declared
 from cse_core.options import HeadOptions, LossOptions, Options, StoreOptions, TokenLossOptions
 from cse_core.records import (
+    BranchSpec,
     ColumnType,
     ComponentSpec,
     HeadSpec,
@@ -26,21 +26,17 @@ from cse_core.records import (
     ViewSpec,
 )
 from cse_core.registry.plugin_info import TOOLKIT
+from cse_core.registry.registry import Registered
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
 from cse_core.texts import DataOptions, NeededColumns
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
-if TYPE_CHECKING:
-    from cse_core.registry.registry import Registered
-
 Problem = CseError | str
 """What a check finds: an error refuses the run, a text is a warning for the plan."""
-BASE_LEVELS = ("sentence", "input")
-"""Levels that every run has."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlannedPart:
     """A named instance of an installed part.
 
@@ -113,23 +109,17 @@ class PlannedPart:
         """The capabilities that it provides."""
         return self.spec.provided(self.options, self.name)
 
-    @staticmethod
+    @classmethod
     def of(
-        found: Registered[ComponentSpec], options: Options | None = None, name: str | None = None
+        cls, record: Registered[ComponentSpec], options: Options | None = None, name: str = ""
     ) -> PlannedPart:
         """Return an instance of an installed part, by default of its name, with its defaults."""
-        return PlannedPart(
-            kind=found.spec.kind,
-            use=found.spec.name,
-            name=name or found.spec.name,
-            spec=found.spec,
-            options=found.spec.options_class() if options is None else options,
-            distribution=found.distribution,
-            version=found.version,
-        )
+        spec, origin = record.spec, (record.distribution, record.version)
+        options = options or spec.options_class()
+        return cls(spec.kind, spec.name, name or spec.name, spec, options, *origin)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlannedView:
     """A view of the batch: where its texts come from, who changes and who encodes it.
 
@@ -148,7 +138,7 @@ class PlannedView:
     prompt: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlannedPass:
     """What a branch encodes in a step, at one time.
 
@@ -176,8 +166,6 @@ class Run:
         recipe: Name of the recipe, None without one.
         view_options: Settings of the views that the recipe or the command line names.
         facts: What is known of the model and the data.
-        notes: What the composer added or decided, for the plan.
-        warnings: What a user should look at.
         expressions: Values that were written as expressions of parameters, by option path.
         origins: Where the core's settings come from, by option path: a recipe, the model, the
             command line; without one, the default.
@@ -196,16 +184,12 @@ class Run:
     parts: tuple[PlannedPart, ...]
     view_options: Mapping[str, ViewOptions]
     facts: RunInfo
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    expressions: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    declared: Mapping[str, ViewSpec] = field(
-        default_factory=lambda: {view.name: view for view in CORE_VIEWS}
-    )
-    read: Any = field(default=None, repr=False, compare=False)
-    says: Declared = field(default_factory=Declared)
-    named: Mapping[str, Composition] = field(default_factory=dict)
+    expressions: Mapping[str, str]
+    origins: Mapping[str, str] = field(repr=False, compare=False)
+    declared: Mapping[str, ViewSpec]
+    read: Any = field(repr=False, compare=False)
+    says: Declared
+    named: Mapping[str, Composition]
 
     def of(self, kind: Kind) -> tuple[PlannedPart, ...]:
         """Return the parts of a kind, in recipe order."""
@@ -237,6 +221,12 @@ class Run:
         asked = (store.spec.declared("side", options) for store, options in self.stores())
         return tuple(dict.fromkeys(chain.from_iterable(asked)))
 
+    @cached_property
+    def trained_branches(self) -> frozenset[str]:
+        """Return the branches that train: the online one, and copies that learn by themselves."""
+        branches = [b.name for b in self.of("branch") if cast(BranchSpec, b.spec).trainable]
+        return frozenset({"online", *branches})
+
     @property
     def round_miners(self) -> list[PlannedPart]:
         """Return the miners that mine between rounds, whose rows nobody knows beforehand."""
@@ -245,25 +235,24 @@ class Run:
     @cached_property
     def groups(self) -> dict[str, PlannedPart]:
         """Return the miner of each group of positives."""
-        return self._providers("positives", self.of("positives"))
+        return self.made("positives")
 
     @cached_property
     def view_makers(self) -> dict[str, PlannedPart]:
         """Return the part that makes each view that a part makes."""
-        return self._providers("view", self.parts)
+        return self.made("view")
 
     @property
     def mined_columns(self) -> tuple[str, ...]:
         """Return the columns that the rounds of miners bring; with ``text`` they bring all rows."""
-        return _mined_columns(self.parts)
+        specs = [cast(MinerSpec, part.spec) for part in self.round_miners]
+        return tuple(dict.fromkeys(n for spec in specs for n in ("positive", *spec.columns)))
 
     def can_have_view(self, name: str) -> bool:
         """Check whether a view can exist: a part's, one with a column, or a declared one."""
-        if name in self.view_makers:
+        options, view = self.view_options.get(name), self.declared.get(name)
+        if name in self.view_makers or (options is not None and options.column is not None):
             return True
-        if name in self.view_options and self.view_options[name].column is not None:
-            return True
-        view = self.declared.get(name)
         return view is not None and (view.optional or self.may_have_column(view.column))
 
     def may_have_column(self, name: str) -> bool:
@@ -271,27 +260,18 @@ class Run:
         columns = self.facts.columns
         return name == "text" or columns is None or name in columns or name in self.mined_columns
 
-    def possible_views(self) -> list[str]:
-        """Return the views that there can be, for hints."""
-        named = [*self.declared, *self.view_makers, *self.view_options]
-        return [name for name in dict.fromkeys(named) if self.can_have_view(name)]
-
     def serves(self, store: PlannedPart, loss: PlannedPart) -> bool:
         """Check whether a loss sees the negatives of a store."""
         stored, options = cast(StoreOptions, store.options), loss.options
         if not isinstance(options, LossOptions) or stored.level != options.level:
             return False
-        if isinstance(options.negatives, tuple):
-            return store.name in options.negatives
-        return options.negatives in ("all", "stored")
+        taken = options.negatives
+        return store.name in taken if isinstance(taken, tuple) else taken in ("all", "stored")
 
-    def _providers(self, kind: str, parts: tuple[PlannedPart, ...]) -> dict[str, PlannedPart]:
-        first: dict[str, PlannedPart] = {}
-        for part in parts:
-            for need in part.provides:
-                if need.kind == kind:
-                    first.setdefault(need.name, part)
-        return first
+    def made(self, kind: str) -> dict[str, PlannedPart]:
+        """Map the names of what is provided of a kind of capability to the part that does."""
+        provided = ((need, part) for part in self.parts for need in part.provides)
+        return {need.name: part for need, part in provided if need.kind == kind}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,11 +282,15 @@ class Composition(Run):
         views: Views of the run.
         passes: Encoder calls of a step.
         inference_pool: Row pooler of the saved model where it is another than that of training.
+        notes: What the composer added or decided.
+        warnings: What a user should look at.
     """
 
     views: tuple[PlannedView, ...] = ()
     passes: tuple[PlannedPass, ...] = ()
     inference_pool: PlannedPart | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
@@ -320,7 +304,15 @@ class Composition(Run):
     @cached_property
     def needed_columns(self) -> NeededColumns:
         """The columns that the data must have beside the text."""
-        return needed_columns(self.parts, self.views)
+        brought = ("text", *self.mined_columns)
+        columns = (view.column for view in self.views if view.column is not None)
+        encoded = tuple(column for column in columns if column not in brought)
+        needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
+        read = (need.name for need in needs if need.kind == "column")
+        types = {name: kind for part in self.parts for name, kind in part.reads.items()}
+        whole = {name for part in self.parts if not part.only for name in part.reads}
+        required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
+        return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""
@@ -329,30 +321,11 @@ class Composition(Run):
     @property
     def read_columns(self) -> set[str | None]:
         """Return the columns whose texts views are of, those that parts make included."""
-        makers = {part.path: part for part in self.view_makers.values()}
-        made = (makers[view.made_by].needs("column") for view in self.views if view.made_by)
+        made = (self.view_makers[v.name].needs("column") for v in self.views if v.made_by)
         return {*chain.from_iterable(made), *(view.column for view in self.views)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
         """Check whether the target of a loss, or the positive, has its own column."""
         target = part.options.target if isinstance(part.options, LossOptions) else "positive"
-        anchor, view = self.view("anchor"), self.view(target) or self.view("positive")
-        return anchor is not None and view is not None and view.column not in (None, anchor.column)
-
-
-def needed_columns(parts: Sequence[PlannedPart], views: Sequence[PlannedView]) -> NeededColumns:
-    """List the columns that the data must have beside the text."""
-    brought = ("text", *_mined_columns(parts))
-    columns = (view.column for view in views if view.column is not None)
-    encoded = tuple(column for column in columns if column not in brought)
-    needs = (needs[0] for part in parts for needs in part.requires if len(needs) == 1)
-    read = (need.name for need in needs if need.kind == "column")
-    types = {name: kind for part in parts for name, kind in part.reads.items()}
-    whole = {name for part in parts if not part.only for name in part.reads}
-    required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
-    return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
-
-
-def _mined_columns(parts: Sequence[PlannedPart]) -> tuple[str, ...]:
-    specs = [part.spec for part in parts if isinstance(part.spec, MinerSpec) and part.spec.rounds]
-    return tuple(dict.fromkeys(name for spec in specs for name in ("positive", *spec.columns)))
+        columns = {view.name: view.column for view in self.views}
+        return columns.get(target, columns.get("positive")) not in (None, columns["anchor"])

@@ -17,13 +17,9 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
 CALL = re.compile(r"\s*([a-z][\w/-]*)\s*\(")
 """The beginning of a schedule."""
 _SCHEDULE = re.compile(rf"{CALL.pattern}(.*)\)\s*", re.DOTALL)
-_NAMES = re.compile(r"\b[^\W\d]\w*")
+NAMES = re.compile(r"\b[^\W\d]\w*")
+"""A name in an expression."""
 _MAX_CHARACTERS = 200
-
-
-def uses(text: str, params: Mapping[str, float]) -> bool:
-    """Check whether an expression contains a parameter."""
-    return not params.keys().isdisjoint(_NAMES.findall(text))
 
 
 def evaluate(text: str, params: Mapping[str, float], *, where: str | None = None) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import Field
 
@@ -66,10 +66,6 @@ class Models:
         takers = (name for name, backend in self.backends.items() if backend.takes(folder))
         return next(takers, [*self.backends][-1])
 
-    def backend_of(self, name: str) -> Backend:
-        """Choose the backend of a model by its name."""
-        return self.backend(self.weights(name))
-
     def find(self, name: str) -> Path | None:
         """Find the folder that a model's name stands for, None where it is a name on the hub.
 
@@ -92,42 +88,34 @@ class Models:
         if registry.how_to_get("encoder", name):
             registry.one(EncoderSpec, name)
         if name.startswith((".", "/", "~")) or _HUB_NAME.fullmatch(name) is None:
-            names = ", ".join(item.name for item in registry.all(EncoderSpec))
-            raise CseError(
-                "no such folder",
-                where="model.name",
-                value=name,
-                hint="name a model folder, a run, an installed encoder "
-                f"({names or 'none is installed'}) or a model of the Hugging Face hub",
-            )
+            names = ", ".join(item.name for item in registry.all(EncoderSpec)) or "none is there"
+            hint = f"name a model folder, a run, an installed encoder ({names}) or a model of "
+            hint += "the Hugging Face hub"
+            raise CseError("no such folder", where="model.name", value=name, hint=hint)
         return None
 
-    def folder(self, name: str, *, weights: bool = True) -> Path | None:
-        """Find the folder of a model, fetched where it is on the hub; None without ``weights``.
+    def folder(self, name: str, *, weights: bool = False, fetch: bool = True) -> Path | None:
+        """Find the folder of a model, fetched where it is on the hub; None where it cannot be.
+
+        Args:
+            name: Name of the model.
+            weights: Whether its weights are wanted too; they are there or refused.
+            fetch: Whether to fetch it, or to find only what is here or was fetched before.
 
         Raises:
             CseError: As :meth:`find` does, and if the weights cannot be had.
         """
-        if (path := self.find(name)) is not None:
-            return path
-        installed = [item.name for item in self.registry.all(EncoderSpec)]
-        fetched = (item.find(name, installed, weights=weights) for item in self.backends.values())
-        return next((path for path in fetched if path is not None), None)
-
-    def local(self, name: str) -> Path | None:
-        """Find the folder of a model that is here, or was fetched before.
-
-        Raises:
-            CseError: As :meth:`find` does.
-        """
-        if (path := self.find(name)) is not None:
-            return path
-        cached = (backend.cached(name) for backend in self.backends.values())
-        return next((path for path in cached if path is not None), None)
+        path, installed = self.find(name), [item.name for item in self.registry.all(EncoderSpec)]
+        for backend in self.backends.values():
+            if path is None and fetch:
+                path = backend.find(name, installed, weights=weights)
+            elif path is None:
+                path = backend.cached(name)
+        return path
 
     def weights(self, name: str) -> Path:
         """Find the folder of a model with its weights."""
-        folder = self.folder(name)
+        folder = self.folder(name, weights=True)
         assert folder is not None, "weights are there or refused"
         return folder
 
@@ -136,15 +124,15 @@ class Models:
 
         Where the hub cannot be reached and has nothing cached, all facts but the name are None.
         """
-        folder = self.folder(name, weights=False)
+        folder = self.folder(name)
         if folder is None:
             return RunInfo(model=name), Declared()
         card, taking = self.card(folder, name), self._taking(folder)
         facts = replace(self.backends[taking].facts(folder, name), backend=taking)
         if self.registry.has("encoder", name):
             facts = replace(facts, origin=self.registry.one(EncoderSpec, name).name)
-        elif (manifest := _manifest(folder, name)) is not None:  # also one that was saved over
-            facts = replace(facts, origin=manifest.origin)
+        elif roots := [root for root in (folder, folder / "model") if (root / MANIFEST).is_file()]:
+            facts = replace(facts, origin=_manifest(roots[0], name).origin)  # perhaps saved over
         return replace(facts, cased=False) if card.do_lower_case else facts, card
 
     def check(self, name: str) -> None:
@@ -152,16 +140,10 @@ class Models:
         if (folder := self.find(name)) is not None:
             self.backend(folder).check(folder, name)
 
-    def facts(self, name: str) -> RunInfo:
-        """Read what is known of a model."""
-        return self.look(name)[0]
-
     def card(self, folder: Path, name: str) -> Declared:
         """Read how a model encodes: cse's own file goes before those of its library."""
         saved = saved_by_cse(folder, name)
-        if saved is None:
-            return self.backend(folder).card(folder, name)
-        return _read_manifest(saved, name)
+        return _manifest(saved, name) if saved else self.backend(folder).card(folder, name)
 
     def problems(self, options: ModelOptions, facts: RunInfo) -> Iterator[CseError | str]:
         """Yield the backend's objections to the options ``model.*``."""
@@ -198,16 +180,9 @@ class Models:
         return {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}
 
 
-def _manifest(folder: Path, name: str) -> _Manifest | None:
-    roots = (root for root in (folder, folder / "model") if (root / MANIFEST).is_file())
-    return next((_read_manifest(root, name) for root in roots), None)
-
-
-def _read_manifest(folder: Path, name: str) -> _Manifest:
+def _manifest(folder: Path, name: str) -> _Manifest:
     file = folder / MANIFEST
-    card = checked_card(read_json(file, name, kind=dict), file, _Manifest)
-    assert isinstance(card, _Manifest), "it is made as one"
-    return card
+    return cast(_Manifest, checked_card(read_json(file, name, kind=dict), file, _Manifest))
 
 
 def saved_by_cse(folder: Path, name: str) -> Path | None:

@@ -18,6 +18,7 @@ from cse_engine.compose.composition import (
     Run,
 )
 
+_NO_VIEW = "this run has no such view"
 OTHERS = 3
 """Place in the plan of views that are no positives of the anchor, or that nothing declares."""
 
@@ -28,25 +29,20 @@ def augmented_views(part: PlannedPart) -> tuple[str, ...]:
     return tuple(chosen) if chosen is not None else cast(AugmenterSpec, part.spec).views
 
 
-def plan_views(run: Run) -> tuple[tuple[PlannedView, ...], list[Problem]]:
-    """Return the views that something needs, the anchor first, and those that nothing makes."""
-    names, problems = _needed(run)
+def plan_views(run: Run, problems: list[Problem]) -> tuple[PlannedView, ...]:
+    """Return the views that something needs, the anchor first; what nothing makes is a problem."""
     views = []
-    for name in names:
+    for name in _needed(run, problems):
         options, maker = run.view_options.get(name), run.view_makers.get(name)
-        augmenters = [part.path for part in run.of("aug") if name in augmented_views(part)]
-        views.append(
-            PlannedView(
-                name=name,
-                role=_role(run, name),
-                branch=options.branch if options else _branch_of(maker),
-                column=None if maker else _column(run, name),
-                made_by=maker.path if maker else None,
-                augmenters=tuple(augmenters),
-                prompt=None if options is None or maker else options.prompt,
-            )
-        )
-    return tuple(views), problems
+        column = None if maker else _column(run, name)
+        prompt = None if options is None or maker else options.prompt
+        made = maker and maker.options
+        branch = made.branch if isinstance(made, StoreOptions) else None
+        branch = options.branch if options else branch or "online"
+        changed = tuple(part.path for part in run.of("aug") if name in augmented_views(part))
+        made_by = maker.path if maker else None
+        views.append(PlannedView(name, _role(run, name), branch, column, made_by, changed, prompt))
+    return tuple(views)
 
 
 def _role(run: Run, view: str) -> Role:
@@ -60,37 +56,27 @@ def _role(run: Run, view: str) -> Role:
     return "positive" if role == "aux" and pulled else role
 
 
-def _branch_of(maker: PlannedPart | None) -> str:
-    """Find the branch of a view that no setting names: that of the store that makes it."""
-    options = None if maker is None else maker.options
-    branch = options.branch if isinstance(options, StoreOptions) else None
-    return branch or "online"
-
-
 def _column(run: Run, name: str) -> str:
     options, view = run.view_options.get(name), run.declared.get(name)
     if options is not None and options.column is not None:
         return options.column
     column = name if view is None else view.column
     known = run.facts.columns is not None or column in run.mined_columns
-    if view is not None and view.optional and not (known and run.may_have_column(column)):
-        return "text"
-    return column
+    optional = view is not None and view.optional
+    return "text" if optional and not (known and run.may_have_column(column)) else column
 
 
-def _needed(run: Run) -> tuple[list[str], list[Problem]]:
+def _needed(run: Run, problems: list[Problem]) -> list[str]:
     """Return the views that losses, stores, requirements and augmenters need."""
     names = dict.fromkeys(["anchor", *run.view_makers])
-    problems: list[Problem] = []
 
-    def need(
-        name: str, where: str, text: str = "this run has no such view", groups: Iterable[str] = ()
-    ) -> None:
+    def need(name: str, where: str, what: str = _NO_VIEW, more: Iterable[str] = ()) -> None:
         if run.can_have_view(name):
             names.setdefault(name)
         else:
-            hint = did_you_mean(name, [*run.possible_views(), *groups])
-            problems.append(CseError(text, where=where, value=name, hint=hint))
+            views = [*run.declared, *run.view_makers, *run.view_options]
+            hint = did_you_mean(name, [*filter(run.can_have_view, views), *more])
+            problems.append(CseError(what, where=where, value=name, hint=hint))
 
     for name, settings in run.view_options.items():
         if settings.column is not None and _place(name, run.declared) == OTHERS:
@@ -100,10 +86,10 @@ def _needed(run: Run) -> tuple[list[str], list[Problem]]:
         known = columns if view.name in run.view_options else run.mined_columns
         if view.role == "negative" and view.column in known:
             names.setdefault(view.name)
-    for loss, wanted in run.losses():
-        if wanted.target not in run.groups:
-            text = "is neither a view of this run nor a group that a miner finds"
-            need(wanted.target, f"{loss.path}.target", text, run.groups)
+    for loss, options in run.losses():
+        if options.target not in run.groups:
+            what = "is neither a view of this run nor a group that a miner finds"
+            need(options.target, f"{loss.path}.target", what, run.groups)
     for part in run.parts:
         for name, _ in part.encodes:
             need(name, f"{part.path}.view" if hasattr(part.options, "view") else part.path)
@@ -117,40 +103,32 @@ def _needed(run: Run) -> tuple[list[str], list[Problem]]:
     for part in run.of("aug"):
         for name in augmented_views(part):
             if name not in names and run.can_have_view(name):
-                problems.append(
-                    f"view {name} is encoded only because {part.path} changes it; no loss, store "
-                    "or other part uses it"
-                )
+                why = f"only because {part.path} changes it; no loss, store or other part uses it"
+                problems.append(f"view {name} is encoded {why}")
             need(name, f"{part.path}.views")
     for name, settings in run.view_options.items():
-        maker = run.view_makers.get(name)
+        maker, declared = run.view_makers.get(name), run.declared.get(name)
         for option in ("column", "prompt"):
             if maker is not None and (value := getattr(settings, option)) is not None:
                 what = f"{maker.path} makes this view, which reads no {option}"
                 hint = f"remove it, or the part: --{maker.kind} ~NAME"
                 where = f"views.{name}.{option}"
                 problems.append(CseError(what, where=where, value=value, hint=hint))
-        optional = name in run.declared and run.declared[name].role == "negative"
-        if name not in names and not run.can_have_view(name) and not optional:
-            hint = did_you_mean(name, run.possible_views())
-            error = CseError("this run has no such view", where=f"views.{name}", hint=hint)
-            problems.append(error)
-    return sorted(names, key=lambda name: _place(name, run.declared)), problems
+        optional = declared is not None and declared.role == "negative"
+        if not (name in names or run.can_have_view(name) or optional):
+            need(name, f"views.{name}")
+    return sorted(names, key=lambda name: _place(name, run.declared))
 
 
 def _place(view: str, declared: Mapping[str, ViewSpec]) -> int:
     """Order views in the plan: declared positives are right behind the anchor."""
-    if view in ("anchor", "positive"):
-        return ("anchor", "positive").index(view)
     positive = view in declared and declared[view].role == "positive"
-    return OTHERS - 1 if positive else OTHERS
+    return {"anchor": 0, "positive": 1}.get(view, OTHERS - positive)
 
 
 def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
     """Return the encoder calls of a step: one a branch, and those that parts add."""
-    fresh = [
-        part for part in run.of("aug") if part.spec.declared("gradient", part.options) == "fresh"
-    ]
+    fresh = [a for a in run.of("aug") if a.spec.declared("gradient", a.options) == "fresh"]
     branch_of = {view.name: view.branch for view in run.views}
     extra: dict[tuple[str, str], list[str]] = {}
     for part in run.parts:
@@ -172,13 +150,12 @@ def plan_passes(run: Composition) -> tuple[PlannedPass, ...]:
         if fresh and mine and (trained or changed):
             off = tuple(part.path for part in fresh)
             why = f"input gradients of {', '.join(off)} (off in this pass)"
-            passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why, off=off))
+            passes.append(PlannedPass(name, mine, trained, why, off))
         if mine and (trained or not added):
-            why = "the objective"
-            passes.append(PlannedPass(branch=name, views=mine, gradient=trained, why=why))
+            passes.append(PlannedPass(name, mine, trained, "the objective"))
         elif mine:
             asked = f"the objective, {asked}"
         if added:
             joined = tuple(dict.fromkeys([*(() if trained else mine), *added]))
-            passes.append(PlannedPass(branch=name, views=joined, gradient=False, why=asked))
+            passes.append(PlannedPass(name, joined, False, asked))
     return tuple(passes)

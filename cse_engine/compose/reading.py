@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ KINDS: tuple[Kind, ...] = tuple(COMPONENT_SPECS)
 """Kinds of parts in the order in which recipes list them."""
 CORE_TABLES = tuple(CORE_OPTIONS)
 """Tables of the core's own options, beside ``views``."""
+TABLES = ("params", *CORE_TABLES)
+"""Those, and that of the parameters."""
 CONDITIONS = {"family": str, "hidden": int, "cased": bool, "origin": str}
 """Keys of a ``[[when]]`` block that say when it counts, with their types."""
 
@@ -30,16 +33,15 @@ _MAX_NAME_CHARACTERS = 100
 _MAX_ENTRIES = 1_000
 """Of a table or list; what is done with them takes a time that grows with their square."""
 _TEXTS = ("name", "summary", "paper", "say")
-_RECORDS_OF_A_RUN = ("run", "versions")
-_SETTINGS = ("params", *CORE_TABLES, "views", *KINDS, "remove")
-_KEYS = (*_TEXTS, *_RECORDS_OF_A_RUN, "extends", *_SETTINGS, "when")
+_SETTINGS = (*TABLES, "views", *KINDS, "remove")
+_KEYS = (*_TEXTS, "run", "versions", "extends", *_SETTINGS, "when")
 _WHEN_KEYS = (*CONDITIONS, "say", *_SETTINGS)
-_TABLES = ("params", *CORE_TABLES, "views")
 _SHAPES: dict[str, tuple[Any, type, str, str | None]] = {
     **{key: (str, str, "a text", None) for key in _TEXTS},
-    **{key: (dict, object, "a table", f"write [{key}]") for key in _TABLES},
+    **{key: (dict, object, "a table", f"write [{key}]") for key in (*TABLES, "views")},
     **{key: (list, dict, "a list of tables", f"write [[{key}]]") for key in (*KINDS, "when")},
     "remove": (list, str, "a list of parts", 'write remove = ["aug.NAME"]'),
+    "extends": (str, str, "the name or file of one recipe", None),
 }
 """What a key of a recipe holds: the types of it and of what is in it, its noun, how to write it."""
 
@@ -49,19 +51,19 @@ class Document:
     """A recipe file that was read, its shape checked, its values not yet.
 
     Attributes:
-        name: The recipe's name, for the plan.
+        name: The recipe's name, for the plan; None of the default.
         label: How messages name it.
-        table: Its content without ``extends``, ``run`` and ``versions``.
+        table: Its content without ``run`` and ``versions``.
         overlay: Whether it goes over a base that it extends.
         versions: Versions that an earlier run recorded, by distribution.
         distribution: That which brings it; empty for a file.
     """
 
-    name: str
+    name: str | None
     label: str
     table: Mapping[str, Any]
     overlay: bool = False
-    versions: Mapping[str, str] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
     distribution: str = ""
 
 
@@ -70,7 +72,7 @@ def default_document(*, alone: bool = True) -> Document:
     table = read_toml(Path(__file__).with_name("default.toml"), "the default recipe")
     if not alone:
         del table["when"]
-    return Document("default", "the default recipe", table)
+    return Document(None, "the default recipe", table)
 
 
 def model_document(says: Declared, facts: RunInfo) -> Document:
@@ -96,30 +98,23 @@ def read_recipe(recipe: str | Path, registry: Registry) -> tuple[Document, ...]:
     first.
     """
     chain: list[Document] = []
-    seen: list[Path] = []
-    wanted: str | Path | None = recipe
-    where = "recipe"
-    folder = Path()
-    while wanted is not None:
-        path, name, label, distribution = _locate(wanted, registry, where, folder)
-        if path.resolve() in seen:
+    paths: list[Path] = []
+    base: str | Path | None = recipe
+    where, folder = "recipe", Path()
+    while base is not None:
+        path, name, label, distribution = _locate(base, registry, where, folder)
+        if path.resolve() in paths:
             raise CseError("extends itself", where=label, hint="remove one extends line")
-        seen.append(path.resolve())
-        table = read_toml(path, label)
-        base = table.pop("extends", None)
-        if base is not None and (not isinstance(base, str) or not base):
-            raise CseError("extends is the name or file of one recipe", where=label, value=base)
-        document = _document(table, name, label, overlay=base is not None)
-        chain.append(replace(document, distribution=distribution))
-        wanted, where, folder = base, f"{label}: extends", path.parent
+        paths.append(path.resolve())
+        chain.append(_document(read_toml(path, label), name, label, distribution))
+        base, where, folder = chain[-1].table.get("extends"), f"{label}: extends", path.parent
     return tuple(reversed(chain))
 
 
-def check_name(name: object, where: str) -> str:
+def check_name(name: str, where: str) -> str:
     """Return the name of an instance, a view or a parameter if it can stand in an option path."""
-    if isinstance(name, str) and name.replace("-", "").replace("_", "").isalnum():
-        if len(name) <= _MAX_NAME_CHARACTERS:
-            return name
+    if len(name) <= _MAX_NAME_CHARACTERS and re.sub("[-_]", "", name).isalnum():
+        return name
     what = f"a name is letters, digits, - and _, at most {_MAX_NAME_CHARACTERS}"
     raise CseError(what, where=where, value=name)
 
@@ -133,9 +128,8 @@ def _locate(
         entry = registry.one(RecipeSpec, recipe, where=where)
         path = package_path(entry.spec.path, where=f"recipe {entry.name}")
         return path, entry.name, f"recipe {entry.name}", entry.distribution
-    path = Path(text).expanduser()
-    if not path.is_absolute() and os.path.exists(folder / path):
-        path = folder / path
+    path = folder / Path(text).expanduser()
+    path = path if os.path.exists(path) else Path(text).expanduser()
     if os.path.isdir(path):
         if not (path / RUN_FILE).is_file():
             hint = "name a recipe, a TOML file or the folder of a run"
@@ -174,7 +168,7 @@ def read_toml(path: Path, label: str) -> dict[str, Any]:
         raise CseError(f"cannot be read: {error.strerror or error}", where=label) from None
 
 
-def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) -> Document:
+def _document(table: dict[str, Any], name: str, label: str, distribution: str) -> Document:
     table.pop("run", None)
     versions = table.pop("versions", None)
     _check_shape(table, label, _KEYS)
@@ -187,19 +181,19 @@ def _document(table: dict[str, Any], name: str, label: str, *, overlay: bool) ->
         if "name" in block.get("model", {}):
             raise CseError("cannot choose model.name, which decides it", where=where)
         for key, kind in CONDITIONS.items():
-            wanted = block.get(key, "any")
-            every = wanted if isinstance(wanted, list) and wanted else [wanted]
-            if not all(type(value) is kind or value == "any" for value in every):
+            value = block.get(key, "any")
+            values = value if isinstance(value, list) and value else [value]
+            if not all(type(item) is kind or item == "any" for item in values):
                 nouns = {str: "a text", int: "an integer", bool: "true or false"}
                 hint = f"{nouns[kind]}, any, or a list of these"
-                raise CseError("wrong type", where=f"{where}: {key}", value=wanted, hint=hint)
-    recorded = versions.items() if isinstance(versions, dict) else ()
-    known = {key: text for key, text in recorded if isinstance(text, str)}
-    name = str(table.get("name", name))
+                raise CseError("wrong type", where=f"{where}: {key}", value=value, hint=hint)
+    versions = versions if isinstance(versions, dict) else {}
+    recorded = {key: text for key, text in versions.items() if isinstance(text, str)}
+    name = table.get("name", name)
     if not name.isprintable() or len(name) > _MAX_NAME_CHARACTERS:  # it stands in files and paths
         what = f"a recipe's name is one line of at most {_MAX_NAME_CHARACTERS} printable characters"
         raise CseError(what, where=label, value=name, hint='write name = "NAME" in it')
-    return Document(name, label, table, overlay, known)
+    return Document(name, label, table, "extends" in table, recorded, distribution)
 
 
 def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) -> None:
@@ -215,15 +209,16 @@ def _check_shape(table: Mapping[str, Any], label: str, keys: tuple[str, ...]) ->
         if kind is not str and len(content) > _MAX_ENTRIES:
             what = f"{key} has {len(content):,} entries, more than {_MAX_ENTRIES:,}"
             raise CseError(what, where=label)
+    for key in ("params", "views"):
+        for name in table.get(key, {}):
+            check_name(name, f"{label}: {key}")
     for name, settings in table.get("views", {}).items():
-        check_name(name, f"{label}: views")
         if not isinstance(settings, dict):
             hint = f"write [views.{name}]"
             raise CseError(f"views.{name} is a table", where=label, value=settings, hint=hint)
-    for part in KINDS:
-        for item in table.get(part, []):
-            if "use" not in item and "name" not in item:
-                raise CseError(f"a [[{part}]] has no use", where=label, hint='write use = "PART"')
-            for key in ("use", "name"):
-                if not isinstance(item.get(key, ""), str):
-                    raise CseError(f"{key} is a text", where=f"{label}: {part}", value=item[key])
+    for head, item in [(kind, item) for kind in KINDS for item in table.get(kind, [])]:
+        if "use" not in item and "name" not in item:
+            raise CseError(f"a [[{head}]] has no use", where=label, hint='write use = "PART"')
+        for key in ("use", "name"):
+            if not isinstance(item.get(key, ""), str):
+                raise CseError(f"{key} is a text", where=f"{label}: {head}", value=item[key])

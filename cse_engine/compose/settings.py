@@ -11,9 +11,6 @@ from pydantic import AfterValidator, Field, model_validator
 from cse_core.options import Location, Options, Patience
 from cse_core.texts import DataOptions
 
-DIRECTIONS = ("causal", "bidirectional")
-"""Values of ``model.attention`` that say in which direction a decoder reads."""
-
 
 def _checked_device(name: str) -> str:
     if re.fullmatch(r"auto|cpu|mps|cuda(:[0-9]{1,3})?", name) is None:

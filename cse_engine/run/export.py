@@ -77,7 +77,7 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
             if path in used
             for key, value in module.state_dict().items()
         }
-        why_not = assembly.models.backend_of(composition.model.name).save(
+        why_not = assembly.models.backend(assembly.models.weights(composition.model.name)).save(
             TrainedModel(
                 encoder=encoding.encoder,
                 model=model,

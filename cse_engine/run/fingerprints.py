@@ -28,7 +28,7 @@ def fingerprints(run: Composition, registry: Registry) -> dict[str, str]:
             value = getattr(options, name) if is_location(info) else None
             for text in (value,) if isinstance(value, str) else value or ():
                 with suppress(CseError):  # a word, such as self
-                    files = folder_sums(Models(registry).local(text))
+                    files = folder_sums(Models(registry).folder(text, fetch=False))
                     sums |= {f"{path}.{name}: {file}": digest for file, digest in files.items()}
     return sums
 

@@ -91,7 +91,7 @@ class Bench:
 
         made = {name: self.columns[name] for name in needed.columns}
         corpus = Corpus.from_columns(made or {"text": self.columns["text"]}, name="rows")
-        known = Models(registry()).facts(self.model)
+        known = Models(registry()).look(self.model)[0]
         composition = resolve(
             registry(),
             kinds=needed.kinds,

@@ -71,7 +71,7 @@ def test_parts_of_a_known_paper() -> None:
         (lambda: none.one(RecipeSpec, "hicl"), "cse-hicl"),
         (lambda: none.one(SourceSpec, "starter"), "cse-starter"),
         (lambda: none.one(EncoderSpec, "starter"), "cse-starter"),
-        (lambda: Models(none).facts("starter"), "cse-starter"),
+        (lambda: Models(none).look("starter"), "cse-starter"),
     ):
         with pytest.raises(CseError, match=f"pip install {distribution}"):
             find()

@@ -47,7 +47,7 @@ def test_a_tiny_encoder_is_a_real_one(family: Any, tmp_path: Path) -> None:
     batch = tokenizer(["Anna paints the boat.", "x"], padding=True, return_tensors="pt")
     batch.pop("token_type_ids", None)
     assert model(**batch).last_hidden_state.shape[-1] == 32
-    facts = Models(installed_registry()).facts(str(folder))
+    facts = Models(installed_registry()).look(str(folder))[0]
     assert (facts.family, facts.hidden, facts.positions) == (family, 32, 512)
     assert (facts.cased, facts.mask_token) == (False, True)
     encoder = PackedEncoder.load(folder, seed=0)

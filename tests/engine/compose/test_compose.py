@@ -171,8 +171,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("branch.online.copies=encoder --branch online --negatives ring", {},
      ("branch.online.copies: has no effect: an online branch is the encoder",)),
     # Names
-    ("--aug repeat", {}, ("cse-alpha:it/repeat or cse-beta:it/repeat",
-                          "write cse-alpha/repeat or cse-beta/repeat")),
+    ("--aug repeat", {}, ("write cse-alpha:it/repeat or cse-beta:it/repeat",)),
     ("--loss ~infonce", {}, ("loss: nothing is minimised; add one: --loss infonce",)),
     ("loss.infonce.target=postive", {}, ("neither a view of this run nor a group that a miner",
                                          "did you mean positive?")),

@@ -13,6 +13,7 @@ from huggingface_hub.errors import (
 )
 
 from cse_core.errors import CseError
+from cse_core.run_info import RunInfo
 from cse_engine.compose.models import Models
 from tests.fixtures.parts import made_up_registry
 
@@ -30,16 +31,20 @@ def model(folder: Path, config: Any = BERT_CONFIG, **files: Any) -> Path:
     return folder
 
 
+def facts_of(name: str) -> RunInfo:
+    return Models(made_up_registry()).look(name)[0]
+
+
 def refused(name: str) -> str:
     with pytest.raises(CseError) as caught:
-        Models(made_up_registry()).facts(name)
+        facts_of(name)
     assert caught.value.where == "model.name"
     return caught.value.line()
 
 
 def test_facts_of_folders(tmp_path: Path) -> None:
     path = model(tmp_path / "m", tokenizer_config={"do_lower_case": True, "mask_token": "[MASK]"})
-    facts = Models(made_up_registry()).facts(str(path))
+    facts = facts_of(str(path))
     assert (facts.model, facts.family, facts.hidden, facts.embedding) == (
         str(path), "bert", 256, 256,
     )  # fmt: skip
@@ -47,20 +52,20 @@ def test_facts_of_folders(tmp_path: Path) -> None:
         4, 512, False, True, None,
     )  # fmt: skip
     (path / "config.json").write_text('{"model_type": "distilbert", "n_heads": 12}')
-    assert Models(made_up_registry()).facts(str(path)).heads == 12
+    assert facts_of(str(path)).heads == 12
     run = tmp_path / "runs" / "latest"
     model(run / "model")
     for origin in ("starter", None):
         own = {"max_length": 64, "row": {"use": "mean"}, "origin": origin}
         (run / "model" / "cse.json").write_text(json.dumps(own))
-        facts = Models(made_up_registry()).facts(str(run))
+        facts = facts_of(str(run))
         assert (facts.hidden, facts.origin) == (256, origin)
     outer = tmp_path / "st"
     model(outer / "0_Transformer")
     (outer / "modules.json").write_text(
         json.dumps([{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}])
     )
-    assert Models(made_up_registry()).facts(str(outer)).family == "bert"
+    assert facts_of(str(outer)).family == "bert"
 
 
 SIZES: tuple[tuple[dict[str, Any], Any, Any, Any, Any], ...] = (
@@ -119,14 +124,14 @@ ENDS: tuple[tuple[dict[str, Any], Any], ...] = (
 
 def test_sizes_and_vocabularies_of_families(tmp_path: Path) -> None:
     for number, (config, *sizes) in enumerate(SIZES):
-        facts = Models(made_up_registry()).facts(str(model(tmp_path / f"sized-{number}", config)))
+        facts = facts_of(str(model(tmp_path / f"sized-{number}", config)))
         assert [facts.hidden, facts.embedding, facts.layers, facts.positions] == sizes, config
     for number, (files, *wanted) in enumerate(VOCABULARIES):
-        facts = Models(made_up_registry()).facts(str(model(tmp_path / f"words-{number}", **files)))
+        facts = facts_of(str(model(tmp_path / f"words-{number}", **files)))
         assert [facts.cased, facts.mask_token] == wanted, files
     for number, (files, ends) in enumerate(ENDS):
         path = model(tmp_path / f"ends-{number}", **files)
-        assert Models(made_up_registry()).facts(str(path)).end_token is ends, files
+        assert facts_of(str(path)).end_token is ends, files
 
 
 def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,14 +140,14 @@ def test_an_installed_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (package / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "starter_of_tests", raising=False)
-    facts = Models(made_up_registry()).facts("starter")
+    facts = facts_of("starter")
     assert (facts.family, facts.origin, facts.model) == ("bert", "starter", "starter")
     monkeypatch.chdir(tmp_path)
     model(tmp_path / "starter")
     line = refused("starter")
     assert "is an installed encoder, and a folder with a model" in line
     assert "write ./starter for the folder, " in line
-    assert Models(made_up_registry()).facts("./starter").origin is None
+    assert facts_of("./starter").origin is None
 
 
 def test_wrong_names_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -192,20 +197,20 @@ def test_a_model_of_the_hub_is_cached(tmp_path: Path, monkeypatch: pytest.Monkey
     (hub.folder / "model.safetensors").touch()
     monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.snapshot_download)
     monkeypatch.setattr("cse_defaults.transformers.hub.is_hub_reachable", lambda: reachable)
-    facts = Models(made_up_registry()).facts("some/model")
+    facts = facts_of("some/model")
     assert (facts.hidden, facts.cased, facts.model) == (256, False, "some/model")
     assert not (hub.cache / "model.safetensors").exists(), "a plan fetches no weights"
     assert Models(made_up_registry()).weights("some/model") == hub.cache
     assert (hub.cache / "model.safetensors").exists()
     reachable = False
-    assert Models(made_up_registry()).facts("some/model") == facts, "what is cached"
+    assert facts_of("some/model") == facts, "what is cached"
     shutil.rmtree(hub.cache)
-    assert Models(made_up_registry()).facts("some/model").family is None
+    assert facts_of("some/model").family is None
     with pytest.raises(CseError, match=r"hub cannot be reached.*some/model.*path of"):
         Models(made_up_registry()).weights("some/model")
     reachable, hub.failure = True, RepositoryNotFoundError("gone", response=Answer())  # type: ignore[arg-type]
     assert refused("startr").endswith("did you mean starter?")
     hub.failure = GatedRepoError("ask first", response=Answer())  # type: ignore[arg-type]
-    assert Models(made_up_registry()).facts("some/gated").family is None
+    assert facts_of("some/gated").family is None
     with pytest.raises(CseError, match="your account may not read it"):
         Models(made_up_registry()).weights("some/gated")
