@@ -213,9 +213,10 @@ class Trainer:
             self.reporter.step(loop.done)
             if loop.done == min(FIRST_STEPS, loop.total):
                 loop.refuse_untrained()
-                for path, count in loop.engine.builder.unchanged().items():
-                    what = f"{path} changed nothing in {count} calls: is its rate too low?"
-                    self.reporter.warning(what)
+                for path, count in loop.engine.builder.unchanged.items():
+                    if count > 0:
+                        what = f"{path} changed nothing in {count} calls: is its rate too low?"
+                        self.reporter.warning(what)
             due = intervals.due(loop.done, scored=scored)
             stopping = distributed.all_reduce_sum(int(self._signals.asked)) > 0
             if not (due.log or due.save or stopping):

@@ -16,6 +16,9 @@ from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives, Positives
 from cse_engine.step.tiles import ALL, in_tiles, seen_by_some, some_anchors
 
+_Rows = tuple[str, Tensor, Tensor, Tensor, Tensor | None]
+"""View, vectors ``[N, D]``, owner, slot, and which are absent (None: none is)."""
+
 
 def no_negatives(batch: Batch) -> Negatives:
     """Return no negatives at all."""
@@ -52,23 +55,33 @@ def negatives_for_loss(
     ``seen_by`` is what ``reversed_batch`` made of the batch: to its anchors, the batch's anchors
     and the group have changed places, and there are neither stores nor views of negatives.
     """
-    seen_by = seen_by or batch
-    turned = seen_by is not batch
-    seen_by = some_anchors(seen_by, some)
+    makers = [partial(_group_rows, batch, options.target), partial(_anchor_rows, batch)]
+    if seen_by is not None and seen_by is not batch:
+        makers.reverse()
+    seen_by = some_anchors(seen_by or batch, some)
+    anchors = len(seen_by.anchors)
     blocks: list[Negatives] = []
+
+    def add(name: str, rows: _Rows, mask: Tensor | None = None) -> None:
+        view, vectors, owner, slot, _ = rows
+        row = batch.rows[owner]
+        made = Negatives.of(vectors, anchors, name=name, view=view, mask=mask, row=row, slot=slot)
+        blocks.append(made)
+
     if options.negatives not in ("stored", "none"):
-        keep = options.same_sentence == "keep"
-        group = partial(_rows_of_group, seen_by, batch, options.target, keep_segments=keep)
-        anchors = partial(_anchors, seen_by, batch, keep_segments=keep)
-        target, other = (anchors, group) if turned else (group, anchors)
-        if options.in_batch in ("target", "both"):
-            blocks.append(target(name="in-batch"))
-        if options.in_batch in ("anchor", "both"):
-            blocks.append(other(name="anchors"))
+        names = (("target", "in-batch"), ("anchor", "anchors"))
+        for (side, name), make in zip(names, makers, strict=True):
+            if options.in_batch in (side, "both"):
+                rows = _, _, owner, slot, absent = make()
+                mask = owner == seen_by.owner.unsqueeze(1)
+                if options.same_sentence == "keep":
+                    mask = mask & (slot == seen_by.slot.unsqueeze(1))
+                # Absent ones are masked: to leave them out, a GPU would have to be waited for.
+                add(name, rows, mask if absent is None else mask | absent)
         for name, role in seen_by.roles.items():
-            rows = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
-            if rows is not None:
-                blocks.append(_rows(seen_by, name, name, rows.vectors, rows.owner, rows.slot))
+            given = batch.views.get(name, {}).get(batch.level) if role == "negative" else None
+            if given is not None:
+                add(name, (name, given.vectors, given.owner, given.slot, None))
     for name in stores:
         if (stored := seen_by.stored.get(name)) is not None:
             width, wanted = stored.vectors.shape[1], batch.anchors.shape[1]
@@ -77,6 +90,22 @@ def negatives_for_loss(
             blocks.append(stored)
     negatives = Negatives.join(blocks) if blocks else no_negatives(seen_by)
     return mask_known(seen_by, negatives, options)
+
+
+def _group_rows(batch: Batch, group: str, distinct: bool = True) -> _Rows:
+    """Lay the positives of a group out as rows."""
+    targets = batch.targets[group]
+    vectors, count = targets.vectors.flatten(0, 1), targets.vectors.shape[1]
+    owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
+    absent = None if targets.weights is None else targets.weights.reshape(-1) <= 0
+    if distinct and targets.distinct is not None:
+        vectors, owner, slot = (rows[targets.distinct] for rows in (vectors, owner, slot))
+        absent = None if absent is None else absent[targets.distinct]
+    return group, vectors, owner, slot, absent
+
+
+def _anchor_rows(batch: Batch) -> _Rows:
+    return batch.view, batch.anchors, batch.owner, batch.slot, None
 
 
 def loss_negatives(batch: Batch, options: LossOptions, given: Negatives | None = None) -> Negatives:
@@ -101,13 +130,10 @@ def mask_known(batch: Batch, negatives: Negatives, options: LossOptions) -> Nega
     if not len(negatives) or (options.same_text == "keep" and options.same_document == "keep"):
         return negatives
     fresh, given = _kinds(batch, negatives)
-    keep_segments, mask = options.same_sentence == "keep", negatives.mask
-    if keep_segments or options.same_document == "mask":
-        stays = fresh if keep_segments else given
-        exempt = stays & (negatives.row.unsqueeze(0) == batch.row.unsqueeze(1))
+    stays = fresh if options.same_sentence == "keep" else given
+    exempt, mask = stays & (negatives.row == batch.row.unsqueeze(1)), negatives.mask
     if options.same_text == "mask":
-        same = same_texts(batch, negatives)
-        mask = mask | (same & ~exempt if keep_segments else same)
+        mask = mask | (same_texts(batch, negatives) & ~exempt)
     if options.same_document == "mask":
         same = batch.corpus.same(batch.corpus.documents, batch.row, negatives.row)
         mask = mask | (same & ~exempt)
@@ -127,46 +153,42 @@ def negative_counts(
     """Return the scalars of docs/lifecycle.md#negatives-in-the-log; no device is waited for."""
     tiles = negatives.tiles
     if tiles is None:
-        sums = _sums(batch, negatives, options, stores, ALL)
+        counted = [_sums(batch, negatives, options, stores, ALL)]
     else:
         counted = [_sums(batch, tiles.of(some), options, stores, some) for some in tiles.all]
-        sums = {name: torch.stack([row[name] for row in counted]).sum(0) for name in counted[0]}
-    margin, anchors = sums.pop("margin"), sums.pop("margin.anchors")
-    counts = {"positive_margin": margin / anchors.clamp_min(1)} if len(negatives) else {}
-    counts |= {
-        name: total / max(len(batch.anchors), 1)
-        for name, total in sums.items()
-        if name.startswith("negatives") and not name.endswith(".age")
-    }
-    for name, total in sums.items():
-        if name.endswith(".age"):
-            counts[name] = total / sums[name.removesuffix(".age")].clamp_min(1)
-        elif name not in counts:
-            counts[name] = total.float()
+    counts = {}
+    for name in counted[0]:
+        total, over = torch.stack([sums[name] for sums in counted]).sum(0)
+        counts[name] = total / over.clamp_min(1)
     return counts
 
 
 def _sums(
     batch: Batch, negatives: Negatives, options: LossOptions, stores: Sequence[str], some: slice
 ) -> dict[str, Tensor]:
-    """Return the contribution of some anchors to each count."""
-    seen = ~negatives.mask
-    shown = {"": seen, ".weight_zero": seen & (negatives.log_weights == -torch.inf)}
+    """Sum over some anchors, by name: ``[2]`` a total and what divides it, if not 0."""
+    seen_by, seen = some_anchors(batch, some), ~negatives.mask
+    ignored = seen & (negatives.log_weights == -torch.inf)
+    margins = _margins(seen_by, options.target, replace(negatives, mask=negatives.mask | ignored))
+    sums = {"positive_margin": (margins.nansum(), (~margins.isnan()).sum())}
+    if not len(negatives):
+        sums.clear()
+    shown = {"": seen, ".weight_zero": ignored}
     shown |= {f".{name}": seen[:, block] for name, block in negatives.spans() if name != "none"}
-    sums = {f"negatives{name}": mask.sum() for name, mask in shown.items()}
-    seen_by = some_anchors(batch, some)
-    hidden = negatives.mask | shown[".weight_zero"]
-    margins = _margins(seen_by, options.target, replace(negatives, mask=hidden))
-    sums["margin"], sums["margin.anchors"] = margins.nansum(), (~margins.isnan()).sum()
+    for name, mask in shown.items():
+        total = mask.sum()
+        sums[f"negatives{name}"] = total, torch.full_like(total, len(mask))
     for name, block in negatives.spans():
         if name in batch.stored:
-            sums[f"negatives.{name}.age"] = (seen[:, block] * negatives.age[block]).sum()
+            aged = (seen[:, block] * negatives.age[block]).sum()
+            sums[f"negatives.{name}.age"] = aged, sums[f"negatives.{name}"][0]
     kept = options.model_copy(update={"same_text": "keep", "same_document": "keep"})
     again = same_texts(seen_by, negatives)
     again = again & ~negatives_for_loss(batch, kept, stores, some).mask
     for name, which in (("masked", ~seen), ("seen", seen)):
-        sums[f"same_text.{name}"] = (again & which).sum()
-    return sums
+        total = (again & which).sum()
+        sums[f"same_text.{name}"] = total, torch.zeros_like(total)
+    return {name: torch.stack([total, over.to(total)]) for name, (total, over) in sums.items()}
 
 
 def _margins(batch: Batch, group: str, negatives: Negatives) -> Tensor:
@@ -199,65 +221,13 @@ def reversed_batch(batch: Batch, group: str) -> tuple[Batch, Positives]:
     Row ``i * P + p`` is positive p of anchor i; one that is absent keeps its row, with weight 0.
     """
     targets = batch.targets[group]
-    count = targets.vectors.shape[1]
-    weights = targets.weights
+    weights, count = targets.weights, targets.vectors.shape[1]
     if weights is not None:
         weights = (weights.reshape(-1, 1) > 0).to(weights.dtype)
     positives = Positives(batch.anchors.repeat_interleave(count, dim=0).unsqueeze(1), weights)
-    swapped = replace(
-        batch,
-        view=group,
-        anchors=targets.vectors.reshape(-1, targets.vectors.shape[2]),
-        owner=batch.owner.repeat_interleave(count),
-        slot=batch.slot.repeat_interleave(count),
-        targets={**batch.targets, group: positives},
-        stored={},
-        roles={},
-    )
-    return swapped, positives
-
-
-def _rows_of_group(
-    seen_by: Batch, batch: Batch, group: str, name: str, keep_segments: bool
-) -> Negatives:
-    """Return a batch's positives of a group as negatives of its anchors, or of another's."""
-    targets = batch.targets[group]
-    _, count, dimension = targets.vectors.shape
-    vectors = targets.vectors.reshape(-1, dimension)
-    owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
-    absent = None if targets.weights is None else targets.weights.reshape(-1) <= 0
-    if targets.distinct is not None:
-        vectors, owner, slot = (of_all[targets.distinct] for of_all in (vectors, owner, slot))
-        absent = None if absent is None else absent[targets.distinct]
-    mask = _own(seen_by, owner, slot, keep_segments)
-    # Absent ones are masked: to leave them out, a GPU would have to be waited for.
-    mask = mask if absent is None else mask | absent.unsqueeze(0)
-    return _rows(seen_by, name, group, vectors, owner, slot, mask)
-
-
-def _anchors(seen_by: Batch, batch: Batch, name: str, keep_segments: bool) -> Negatives:
-    """Return a batch's anchors as negatives of another's, or of each other."""
-    mask = _own(seen_by, batch.owner, batch.slot, keep_segments)
-    return _rows(seen_by, name, batch.view, batch.anchors, batch.owner, batch.slot, mask)
-
-
-def _own(batch: Batch, owner: Tensor, slot: Tensor, keep_segments: bool) -> Tensor:
-    """Mark, ``[A, N]``, the rows of the anchor's own sentence, or only its own row."""
-    same = owner.unsqueeze(0) == batch.owner.unsqueeze(1)
-    return same & (slot.unsqueeze(0) == batch.slot.unsqueeze(1)) if keep_segments else same
-
-
-def _rows(
-    batch: Batch,
-    name: str,
-    view: str,
-    vectors: Tensor,
-    owner: Tensor,
-    slot: Tensor,
-    mask: Tensor | None = None,
-) -> Negatives:
-    count, row = len(batch.anchors), batch.rows[owner]
-    return Negatives.of(vectors, count, name=name, view=view, mask=mask, row=row, slot=slot)
+    _, rows, owner, slot, _ = _group_rows(batch, group, distinct=False)
+    turned = replace(batch, view=group, anchors=rows, owner=owner, slot=slot, stored={}, roles={})
+    return replace(turned, targets={**batch.targets, group: positives}), positives
 
 
 def dimension_mismatch(where: str, found: int, wanted: int) -> CseError:

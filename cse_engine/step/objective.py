@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,24 +49,25 @@ ALIGNED_ROLES = ("anchor", "positive")
 
 
 @dataclass(frozen=True)
-class TokenTerm:
-    """A loss on token states over the whole batch.
+class Term:
+    """A loss over the whole batch.
 
     Attributes:
-        own: What this process adds to its value, with gradient unless its rows come in chunks.
+        own: What this process adds to its value, with gradient; without one where the rows of a
+            loss on token states come in chunks.
         value: Over all processes.
-        count: Of its terms there, at least 1.
         parts: For the log.
+        count: How many terms a loss on token states has there, at least 1.
     """
 
     own: Tensor
     value: Tensor
-    count: Tensor
     parts: Mapping[str, Tensor]
+    count: Tensor | int = 1
 
     @staticmethod
-    def of(chunks: Sequence[TokenSums]) -> TokenTerm:
-        """Return the term of what all chunks and processes make."""
+    def of(chunks: Sequence[TokenSums]) -> Term:
+        """Return the term of a loss on token states, of what all chunks and processes make."""
         dtype = torch.promote_types(chunks[0].total.dtype, torch.float32)
         local = torch.stack([chunk.total.to(dtype) for chunk in chunks]).sum()
         names = sorted(chunks[0].parts)
@@ -75,7 +76,7 @@ class TokenTerm:
         total, count, *parts = all_reduce_total(torch.stack(flat).sum(dim=0))
         count = count.clamp_min(1)
         shown = {name: part / count for name, part in zip(names, parts, strict=True)}
-        return TokenTerm(own=local / count, value=total / count, count=count, parts=shown)
+        return Term(local / count, total / count, shown, count)
 
 
 @dataclass(frozen=True)
@@ -92,22 +93,6 @@ class Objective:
     weights: dict[str, float]
     parts: dict[str, Tensor]
     batches: dict[str, Batch]
-
-
-class TileMeans:
-    """Logs for scalars of tiles their mean over the anchors."""
-
-    def __init__(self, log: Callable[[str, Any], None]) -> None:
-        self._log = log
-        self._tiles: dict[str, dict[int, tuple[Any, int]]] = {}
-
-    def log(self, some: slice, name: str, value: Tensor | float) -> None:
-        """Log a scalar of some anchors; a tile that is made again counts once."""
-        tiles, count = self._tiles.setdefault(name, {}), some.stop - some.start
-        self._log(name, value)  # which refuses what cannot be logged
-        tiles[some.start] = (value * count, count)
-        total, counts = map(sum, zip(*tiles.values(), strict=True))
-        self._log(name, total / counts)
 
 
 class Objectives:
@@ -139,7 +124,7 @@ class Objectives:
         rows: Tensor,
         corpus: CorpusKeys,
         ctx: StepContext,
-        terms: Mapping[str, TokenTerm] = MappingProxyType({}),
+        terms: Mapping[str, Term] = MappingProxyType({}),
         *,
         count_negatives: bool = False,
     ) -> Objective:
@@ -154,21 +139,16 @@ class Objectives:
         values: list[tuple[Tensor, Tensor]] = []
         parts: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
-        for planned in self.losses:
-            name, options = planned.name, cast(LossOptions, planned.options)
-            output = self._loss(planned, batches[options.level], ctx, parts, count_negatives)
-            if output is None:
+        for planned in (*self.losses, *self.token_losses):
+            name, options = planned.name, cast(LossOptions | TokenLossOptions, planned.options)
+            term = terms.get(name)
+            if isinstance(options, LossOptions):
+                term = self._loss(planned, batches[options.level], ctx, count_negatives)
+            if term is None:
                 continue
-            parts[f"{name}.loss"] = output.value.detach()
-            parts.update({f"{name}.{part}": v.detach() for part, v in output.parts.items()})
-            weighted = output.value * options.weight.at(ctx.step, ctx.total_steps)
-            values.append((weighted, weighted.detach()))
-        for planned in self.token_losses:
-            name, term = planned.name, terms[planned.name]
             parts[f"{name}.loss"] = term.value
             parts.update({f"{name}.{part}": value for part, value in term.parts.items()})
-            wanted = cast(TokenLossOptions, planned.options)
-            weights[name] = wanted.weight.at(ctx.step, ctx.total_steps)
+            weights[name] = options.weight.at(ctx.step, ctx.total_steps)
             values.append((term.own * weights[name], term.value * weights[name]))
         sides = zip(*values, strict=True) if values else ((), ())
         total, loss = (sum(side[1:], side[0]) if side else None for side in sides)
@@ -202,13 +182,8 @@ class Objectives:
         return replace(batch, stored=stored)
 
     def _loss(
-        self,
-        planned: PlannedPart,
-        batch: Batch,
-        ctx: StepContext,
-        parts: dict[str, Tensor],
-        count_negatives: bool,
-    ) -> LossOutput | None:
+        self, planned: PlannedPart, batch: Batch, ctx: StepContext, count_negatives: bool
+    ) -> Term | None:
         options = cast(LossOptions, planned.options)
         batch = rows_that_hold(batch, options.only, ctx.texts) if options.only else batch
         targets = batch.targets.get(options.target)
@@ -220,18 +195,18 @@ class Objectives:
         run, calls = self.composition, self.assembly.calls
         stores = [store.name for store in run.of("negatives") if run.serves(store, planned)]
         negatives = self._weighed(batch, batch, options, stores, ctx)
-        if count_negatives:
-            numbers = negative_counts(batch, negatives, options, stores)
-            parts.update({f"{planned.name}.{name}": number for name, number in numbers.items()})
+        shown = negative_counts(batch, negatives, options, stores) if count_negatives else {}
         loss = cast(Loss, self.assembly.parts[planned.path])
         with _without_encoding(planned, self.assembly.online.encoder):
-            forward = _of_sizes(options, calls, loss, batch, targets, negatives, ctx)
-            if options.directions == "one":
-                return forward
-            swapped, anchors = reversed_batch(batch, options.target)
-            others = self._weighed(batch, swapped, options, stores, ctx)
-            backward = _of_sizes(options, calls, loss, swapped, anchors, others, ctx)
-        return LossOutput((forward.value + backward.value) / 2, forward.parts)
+            output = _of_sizes(options, calls, loss, batch, targets, negatives, ctx)
+            value = output.value
+            if options.directions == "both":
+                swapped, anchors = reversed_batch(batch, options.target)
+                others = self._weighed(batch, swapped, options, stores, ctx)
+                backward = _of_sizes(options, calls, loss, swapped, anchors, others, ctx)
+                value = (value + backward.value) / 2
+        shown |= {name: part.detach() for name, part in output.parts.items()}
+        return Term(value, value.detach(), shown)
 
     def _weighed(
         self,
@@ -242,12 +217,20 @@ class Objectives:
         ctx: StepContext,
     ) -> Negatives:
         """Return the negatives of a batch's anchors, or of its reverse, weighed by stores."""
-        means = TileMeans(ctx.log)
+        tiles: dict[str, dict[int, tuple[Any, int]]] = {}
+
+        def log(some: slice, name: str, value: Tensor | float) -> None:
+            """Log the mean over the anchors; a tile that is made again counts once."""
+            means, count = tiles.setdefault(name, {}), some.stop - some.start
+            ctx.log(name, value)  # which refuses what cannot be logged
+            means[some.start] = (value * count, count)
+            total, counts = map(sum, zip(*means.values(), strict=True))
+            ctx.log(name, total / counts)
 
         def make(some: slice) -> Negatives:
             negatives = negatives_for_loss(batch, options, stores, some, seen_by)
             tile = some_anchors(seen_by, some)
-            noted = ctx if some == ALL else ctx.replace(log=partial(means.log, some))
+            noted = ctx if some == ALL else ctx.replace(log=partial(log, some))
             for store in stores:
                 part = self.assembly.parts[f"negatives.{store}"]
                 negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)

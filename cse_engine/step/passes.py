@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -13,24 +13,29 @@ from torch import Tensor
 from cse_core.capabilities import Role
 from cse_core.functional import derive_seed
 from cse_core.options import TransformOptions
+from cse_core.protocols import Tokenizer
 from cse_core.types import INPUT, SENTENCE, Embeddings, TokenStates, TokenSums
 from cse_engine.compose.composition import PlannedPart, PlannedPass
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.runtime import distributed
 from cse_engine.runtime.device import Precision
 from cse_engine.runtime.seeds import StepPosition
-from cse_engine.step.assembly import BoundAugmenter
 from cse_engine.step.context import Context
 from cse_engine.step.encoding import Levels, encode_views
 from cse_engine.step.input_gradients import Fields, GradientCapture, Spans, look_up
-from cse_engine.step.objective import Objective, TokenTerm
-from cse_engine.step.row_keys import Gathering, KeysOnDevice, RowKeys, join_chunks
+from cse_engine.step.objective import Objective, Term
+from cse_engine.step.row_keys import KeysOnDevice, RowKeys, gather_views, join_chunks
 from cse_engine.step.views import PreparedView, ViewBuilder
 
 EMBEDDINGS = ("word_embeddings", "input_embeddings")
 """Points at which embeddings are changed and watched."""
 Pieces = list[PreparedView]
 """The rows of a view, those of each chunk apart."""
+Rows = Mapping[str, Pieces]
+Keys = Mapping[str, Mapping[str, RowKeys]]
+"""Row keys of each view by level, in the order in which its rows are encoded."""
+Extra = dict[tuple[str, str], dict[str, Embeddings]]
+"""Vectors by view, branch and level."""
 Sums = dict[str, list[TokenSums]]
 """What losses on token states make of each chunk, by their names."""
 
@@ -45,17 +50,19 @@ class PreparedBatch:
         views: The views of these.
         chunks: First and last batch row of each chunk; all processes have as many.
         pieces: The rows of each view by chunk.
-        keys: Row keys of each view by level, in the order in which its rows are encoded.
-        gathering: Joins vectors over the processes.
+        keys: Row keys of these.
+        on_device: Copies row keys to the device.
+        gather: Joins vectors over the processes.
     """
 
     ctx: Context
     local: Context
     views: dict[str, PreparedView]
     chunks: list[tuple[int, int]]
-    pieces: dict[str, Pieces]
-    keys: dict[str, dict[str, RowKeys]]
-    gathering: Gathering
+    pieces: Rows
+    keys: Keys
+    on_device: KeysOnDevice
+    gather: Callable[[Extra], Extra]
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -90,8 +97,8 @@ class Encoded:
     local: Levels = field(default_factory=dict)
     vectors: Levels = field(default_factory=dict)
     levels: Levels = field(default_factory=dict)
-    extra: dict[tuple[str, str], dict[str, Embeddings]] = field(default_factory=dict)
-    terms: dict[str, TokenTerm] = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
+    terms: dict[str, Term] = field(default_factory=dict)
     leaves: dict[tuple[str, str], Tensor] = field(default_factory=dict)
 
     @property
@@ -130,38 +137,39 @@ class Passes:
         self, index: Tensor, position: StepPosition, logged: dict[str, Tensor | float]
     ) -> PreparedBatch:
         """Make the views of the ``[B]`` rows of a batch; each process has its own share of them."""
-        rows, count = self.builder.rows.corpus_row[index], len(index)
+        count, views = len(index), self.assembly.composition.views
         given: dict[str, Any] = {
             "assembly": self.assembly,
             "training": self.builder.rows,
             "seed": self.train.seed,
             "rank": self.rank,
+            "rows": self.builder.rows.corpus_row[index],
+            "device": self.device,
         }
-        given |= {"rows": rows, "device": self.device, "index": index, "logged": logged}
-        ctx = Context(**vars(position), **given)
+        ctx = Context(**vars(position), **given, index=index, logged=logged)
         first, stop = distributed.share(count, self.rank, self.size)
         local = ctx.replace(index=index[first:stop], first=first)
-        views = self.builder.build(local)
+        prepared = self.builder.build(local)
         # The first process has most rows: all make as many calls, whose last may have no rows.
         _, most = distributed.share(count, 0, self.size)
         size = max(min(self.train.chunk_size or most, most), 1)
         starts = range(first, first + max(most, 1), size)
         chunks = [(start, start + size) for start in starts]
-        row_each = self.assembly.online.slicer is None
-        row_each = row_each and not any(v.made_by for v in self.assembly.composition.views)
-        on_device = KeysOnDevice(self.device)
-        pieces = {name: _cut(view, chunks) for name, view in views.items()}
+        pieces = {name: _cut(view, chunks) for name, view in prepared.items()}
+        on_device, whole = KeysOnDevice(self.device), None
         keys = {name: self._keys(piece, on_device) for name, piece in pieces.items()}
-        gathering = Gathering(count, row_each, on_device)
-        return PreparedBatch(ctx, local, views, chunks, pieces, keys, gathering)
+        if self.assembly.online.slicer is None and not any(view.made_by for view in views):
+            whole = on_device.of(torch.arange(count), torch.zeros(count, dtype=torch.int64))
+        gather = partial(gather_views, batch=count, keys=whole)
+        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather)
 
     def _keys(self, pieces: Pieces, on_device: KeysOnDevice) -> dict[str, RowKeys]:
-        row_level = self.assembly.online.row_level
+        texts = [piece.text_keys() for piece in pieces]
         rows = [(piece.tokens.owner, piece.tokens.slot) for piece in pieces]
-        keys = {row_level: on_device.of(*map(torch.cat, zip(*rows, strict=True)))}
-        if row_level != SENTENCE:
-            texts = [piece.text_keys() for piece in pieces]
-            keys[SENTENCE] = on_device.of(*map(torch.cat, zip(*texts, strict=True)))
+        keys = {
+            level: on_device.of(*map(torch.cat, zip(*parts, strict=True)))
+            for level, parts in ((SENTENCE, texts), (self.assembly.online.row_level, rows))
+        }
         return {**keys, INPUT: keys[SENTENCE]}
 
     # -- encoding ---------------------------------------------------------------------------
@@ -180,27 +188,23 @@ class Passes:
             encoded.extra = {k: v for k, v in probe.extra.items() if k[0] not in changed}
         cached = len(batch.chunks) > 1
         sums: Sums = {}
-        for planned, names in self._own_passes(encoded):
-            if not planned.gradient and all(name in kept for name in names):
-                encoded.local |= {name: kept[name] for name in names}
+        for planned, pieces in self._own_passes(encoded):
+            if not planned.gradient and pieces.keys() <= kept.keys():
+                encoded.local |= {name: kept[name] for name in pieces}
                 continue
             # Weights are cast once for all chunks, which are encoded either with gradient or
             # without: a cast that was made without one carries none back to the weights.
-            with torch.set_grad_enabled(planned.gradient and not cached), self.precision.autocast():
-                calls = [
-                    self.call(encoded, planned.branch, names, chunk, sums)
-                    for chunk in range(len(batch.chunks))
-                ]
-            for name in names:
-                levels = join_chunks([call[name] for call in calls], batch.keys[name])
-                if planned.gradient and cached:
-                    levels = {level: rows.detach() for level, rows in levels.items()}
+            with torch.set_grad_enabled(planned.gradient and not cached):
+                made = self._chunks(encoded, planned.branch, pieces, batch.keys, sums)
+            if planned.gradient and cached:
+                for name, levels in made.items():
+                    made[name] = {level: rows.detach() for level, rows in levels.items()}
                     encoded.leaves |= {
                         (name, level): rows.vectors.requires_grad_(True)
-                        for level, rows in levels.items()
+                        for level, rows in made[name].items()
                         if level != INPUT
                     }
-                encoded.local[name] = levels
+            encoded.local |= made
         asked = {
             (name, planned.branch): None
             for planned in (() if encoded.off else composition.passes)
@@ -209,73 +213,65 @@ class Passes:
         }
         also = {key: self._by(encoded, *key) for key in asked if key not in encoded.extra}
         local = {(name, ""): levels for name, levels in encoded.local.items()}
-        whole = batch.gathering({**local, **also})
+        whole = batch.gather({**local, **also})
         encoded.vectors = {name: whole[name, ""] for name in encoded.local}
         encoded.extra |= {key: whole[key] for key in also}
-        encoded.terms = {name: TokenTerm.of(parts) for name, parts in sums.items()}
+        encoded.terms = {name: Term.of(parts) for name, parts in sums.items()}
         encoded.levels = self._transformed(encoded)
         return encoded
 
+    def _chunks(
+        self, encoded: Encoded, branch: str, pieces: Rows, keys: Keys, sums: Sums | None = None
+    ) -> Levels:
+        """Encode views chunk by chunk, and join the chunks of each."""
+        with self.precision.autocast():
+            calls = [
+                self.call(encoded, branch, pieces, chunk, sums)
+                for chunk in range(len(encoded.batch.chunks))
+            ]
+        return {name: join_chunks([call[name] for call in calls], keys[name]) for name in pieces}
+
     def _transformed(self, encoded: Encoded) -> Levels:
-        vectors = encoded.vectors
+        vectors = dict(encoded.vectors)
         with torch.autocast(self.device.type, enabled=False):
             for planned in self.assembly.composition.of("transform"):
                 level = cast(TransformOptions, planned.options).level
                 views = {view: levels[level] for view, levels in vectors.items() if level in levels}
                 part = self.assembly.parts[planned.path]
                 changed = self.assembly.calls(part, "__call__", views, encoded.ctx)
-                vectors = {
-                    view: {**levels, level: changed[view]} if view in changed else levels
-                    for view, levels in vectors.items()
-                }
+                vectors |= {view: {**vectors[view], level: changed[view]} for view in changed}
         return vectors
 
-    def _own_passes(self, encoded: Encoded) -> Iterator[tuple[PlannedPass, list[str]]]:
-        """Yield one pass of each branch, and which of the branch's own views are there."""
+    def _own_passes(self, encoded: Encoded) -> Iterator[tuple[PlannedPass, Rows]]:
+        """Yield one pass of each branch, and the branch's own views that are there."""
         done = set()
         for planned in self.assembly.composition.passes:
-            names = [
-                name
+            pieces = {
+                name: encoded.batch.pieces[name]
                 for name, prepared in encoded.batch.views.items()
                 if name in planned.views and prepared.view.branch == planned.branch
-            ]
-            if names and planned.branch not in done and (encoded.off or not planned.off):
+            }
+            if pieces and planned.branch not in done and (encoded.off or not planned.off):
                 done.add(planned.branch)
-                yield planned, names
+                yield planned, pieces
 
     def call(
-        self,
-        encoded: Encoded,
-        branch: str,
-        names: list[str],
-        chunk: int,
-        sums: Sums,
-        pieces: Mapping[str, Pieces] | None = None,
+        self, encoded: Encoded, branch: str, pieces: Rows, chunk: int, sums: Sums | None
     ) -> Levels:
         """Encode a chunk of several views in one encoder call of a branch.
 
-        ``sums`` take what losses on the views' token states make of them. With ``pieces``, the rows
-        of the views, the call is one for other parts, whose dropout masks are its own.
+        ``sums`` take what losses on the views' token states make of them. Without, the call is one
+        for other parts, whose dropout masks are its own.
         """
-        encoder, batch, main = self.assembly.encoders[branch], encoded.batch, pieces is None
-        self._seed_dropout(batch, f"{'main' if main else f'extra:{names[0]}'}:{branch}", chunk)
-        acting = [
-            augmenter
-            for augmenter in self.assembly.augmenters
-            if encoder.tokenizer is self.assembly.online.tokenizer
-            and augmenter.point in EMBEDDINGS
-            and augmenter.planned.path not in encoded.off
-            and not set(names).isdisjoint(augmenter.views)
-        ]
-        watched = acting or encoded.capture.points
-        change = partial(self._change, encoded, acting, chunk) if watched else None
-        views = {name: (pieces or batch.pieces)[name][chunk] for name in names}
-        reading = [x for x in self.token_losses if main and {*x.token_views} & {*names}]
+        encoder, batch = self.assembly.encoders[branch], encoded.batch
+        views = {name: rows[chunk] for name, rows in pieces.items()}
+        kind = f"extra:{next(iter(views))}" if sums is None else "main"
+        self._seed_dropout(batch, f"{kind}:{branch}", chunk)
+        change = self._change(encoded, encoder.tokenizer, views, chunk)
+        reading = [x for x in self.token_losses if {*x.token_views} & {*views} and sums is not None]
         first = batch.chunks[chunk][0] if reading else None
-        with self.precision.autocast():
-            levels, states = encode_views(
-                encoder, views, self.device, self.input_level, change, first
-            )
+        levels, states = encode_views(encoder, views, self.device, self.input_level, change, first)
+        if sums is not None:
             for loss in reading:
                 sums.setdefault(loss.name, []).append(self._sums(encoded, loss, states, chunk))
         return levels
@@ -285,11 +281,7 @@ class Passes:
         self.assembly.dropout.seed(derive_seed(self.train.seed, *place))
 
     def _sums(
-        self,
-        encoded: Encoded,
-        loss: PlannedPart,
-        states: Mapping[str, TokenStates],
-        chunk: int,
+        self, encoded: Encoded, loss: PlannedPart, states: Mapping[str, TokenStates], chunk: int
     ) -> TokenSums:
         """Call a loss on token states with a chunk's rows."""
         batch = encoded.batch
@@ -304,31 +296,37 @@ class Passes:
         return made
 
     def _change(
-        self,
-        encoded: Encoded,
-        augmenters: Sequence[BoundAugmenter],
-        chunk: int,
-        point: str,
-        spans: Spans,
-        values: Tensor,
-    ) -> Tensor:
-        """Change ``[T, E]`` values at a point by the augmenters of each view in turn."""
-        values, watch = encoded.capture.keep(point, values, spans), not encoded.off
-        acting = [augmenter for augmenter in augmenters if augmenter.point == point]
-        if not acting:
-            return values
-        changed = []
-        for view, tokens, start, stop in spans:
-            piece = values[start:stop]
-            for augmenter in acting:
-                if view.name in augmenter.views and stop > start:
-                    fields = encoded.gradients.get(augmenter.gradient, {})
-                    gradients = partial(look_up, fields, point)
-                    ctx = encoded.ctx.replace(chunk=(chunk,), gradients=gradients)
-                    made = self.builder.augment(augmenter, piece, tokens, view, ctx, watch)
-                    piece = made.to(piece.dtype)
-            changed.append(piece)
-        return torch.cat(changed)
+        self, encoded: Encoded, tokenizer: Tokenizer, views: Iterable[str], chunk: int
+    ) -> Callable[[str, Spans, Tensor], Tensor] | None:
+        """Return what changes ``[T, E]`` values at a point by the augmenters of each view in turn.
+
+        None where nobody changes or watches any.
+        """
+        acting = [
+            augmenter
+            for augmenter in self.assembly.augmenters
+            if tokenizer is self.assembly.online.tokenizer
+            and augmenter.point in EMBEDDINGS
+            and augmenter.planned.path not in encoded.off
+            and not set(views).isdisjoint(augmenter.views)
+        ]
+
+        def change(point: str, spans: Spans, values: Tensor) -> Tensor:
+            values = encoded.capture.keep(point, values, spans)
+            changed = []
+            for view, tokens, start, stop in spans:
+                piece = values[start:stop]
+                for augmenter in acting:
+                    if augmenter.point == point and view.name in augmenter.views and stop > start:
+                        fields = encoded.gradients.get(augmenter.gradient, {})
+                        gradients = partial(look_up, fields, point)
+                        ctx = encoded.ctx.replace(chunk=(chunk,), gradients=gradients)
+                        made = self.builder.augment(augmenter, piece, tokens, view, ctx)
+                        piece = made.to(piece.dtype)
+                changed.append(piece)
+            return torch.cat(changed) if any(a.point == point for a in acting) else values
+
+        return change if acting or encoded.capture.points else None
 
     def vectors(self, encoded: Encoded, view: str, branch: str | None) -> dict[str, Embeddings]:
         """Give ``StepContext.vectors``; other branches encode a view once."""
@@ -343,7 +341,7 @@ class Passes:
                 what = f"asks for view {view} by branch {branch}, which no record encodes"
                 raise RuntimeError(f"{what}: write encodes=(({view!r}, {branch!r}),) in its record")
             made = {(view, branch): self._by(encoded, view, branch)}
-            encoded.extra |= encoded.batch.gathering(made)
+            encoded.extra |= encoded.batch.gather(made)
         return encoded.extra[view, branch]
 
     def _by(self, encoded: Encoded, name: str, branch: str) -> dict[str, Embeddings]:
@@ -351,21 +349,15 @@ class Passes:
         batch, encoder = encoded.batch, self.assembly.encoders[branch]
         view, pieces, keys = batch.views[name].view, batch.pieces[name], batch.keys[name]
         with self.precision.autocast():
-            known = self.builder.known(view, branch, batch.local.index)
-        if known is not None:
-            vectors, lengths = (part.to(self.device, non_blocking=True) for part in known)
-            key = keys[SENTENCE]
-            return {SENTENCE: Embeddings(vectors, key.owner, key.slot, lengths)}
+            kept = self.builder.kept(view, branch, batch.local.index, keys[SENTENCE])
+        if kept is not None:
+            return {SENTENCE: kept}
         if encoder.tokenizer is not self.assembly.encoders[view.branch].tokenizer:
             ctx = encoded.narrow(batch.local)
             pieces = _cut(self.builder.prepare(view, ctx, encoder), batch.chunks)
-            keys = self._keys(pieces, batch.gathering.on_device)
-        with torch.no_grad(), self.precision.autocast():
-            calls = [
-                self.call(encoded, branch, [name], chunk, {}, {name: pieces})[name]
-                for chunk in range(len(batch.chunks))
-            ]
-        return join_chunks(calls, keys)
+            keys = self._keys(pieces, batch.on_device)
+        with torch.no_grad():
+            return self._chunks(encoded, branch, {name: pieces}, {name: keys})[name]
 
     # -- backward ---------------------------------------------------------------------------
 
@@ -387,13 +379,13 @@ class Passes:
                 torch.autograd.backward([value], inputs=leaves if inputs_only else None)
         elif not encoded.terms:
             return
-        for planned, names in self._own_passes(encoded):
+        for planned, pieces in self._own_passes(encoded):
             if planned.gradient:
                 with torch.enable_grad(), self.precision.autocast():
-                    self._backward(encoded, planned.branch, names, objective.weights)
+                    self._backward(encoded, planned.branch, pieces, objective.weights)
 
     def _backward(
-        self, encoded: Encoded, branch: str, names: list[str], weights: Mapping[str, float]
+        self, encoded: Encoded, branch: str, pieces: Rows, weights: Mapping[str, float]
     ) -> None:
         """Encode each chunk again, and send its part of the gradients back."""
         done: dict[tuple[str, str], int] = {}
@@ -401,12 +393,12 @@ class Passes:
             sums: Sums = {}
             roots: list[Tensor] = []
             seeds: list[Tensor | None] = []
-            pieces = self.call(encoded, branch, names, chunk, sums)
-            for name, (made,) in sums.items():
-                if made.total.requires_grad:
-                    roots.append(made.total * (weights[name] / encoded.terms[name].count))
+            made = self.call(encoded, branch, pieces, chunk, sums)
+            for name, (part,) in sums.items():
+                if part.total.requires_grad:
+                    roots.append(part.total * (weights[name] / encoded.terms[name].count))
                     seeds.append(None)
-            for name, levels in pieces.items():
+            for name, levels in made.items():
                 for level, rows in levels.items():
                     start = done.get((name, level), 0)
                     done[name, level] = stop = start + len(rows)

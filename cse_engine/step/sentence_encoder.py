@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,7 +46,6 @@ class SentenceEncoder:
     finished: bool = False
     normalize: bool = False
     truncate_dim: int | None = None
-    _prompts: dict[str, tuple[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads.
@@ -59,19 +58,12 @@ class SentenceEncoder:
         if model is not None and branch.pooler is None:
             whole: SentenceEncoder = model.pipeline
             return replace(whole, heads={**whole.heads, **branch.heads}, slicer=self.slicer)
-        heads = {
-            name: branch.heads.get(name, head)
-            for name, head in self.heads.items()
-            if name not in self.online_only and (model is None or name in branch.heads)
-        }
-        heads |= {name: head for name, head in branch.heads.items() if name not in self.heads}
-        return replace(
-            self,
-            encoder=branch.encoder,
-            pooler=branch.pooler or self.pooler,
-            heads=heads,
-            tokenizer=self.tokenizer if model is None else model.tokenizer,
-        )
+        heads = {**(self.heads if model is None else {}), **branch.heads}
+        heads = {name: head for name, head in heads.items() if name not in self.online_only}
+        tokenizer = self.tokenizer if model is None else model.tokenizer
+        pooler = branch.pooler or self.pooler
+        changed = replace(self, encoder=branch.encoder, pooler=pooler, heads=heads)
+        return replace(changed, tokenizer=tokenizer)
 
     @property
     def dimension(self) -> int:
@@ -91,10 +83,8 @@ class SentenceEncoder:
         return SENTENCE if self.slicer is None else self.slicer.level
 
     def prompt(self, view: str) -> tuple[str, str]:
-        """Return the texts before and after the content; the pooler is asked once for a view."""
-        if view not in self._prompts:
-            self._prompts[view] = self.pooler.prompt(view.partition("-")[0])
-        return self._prompts[view]
+        """Return the texts before and after the content of a view."""
+        return self.pooler.prompt(view.partition("-")[0])
 
     def rows(self, content: TokenBatch, view: str) -> TokenBatch:
         """Return content as the rows that the encoder takes: cut, sliced and wrapped."""
@@ -114,15 +104,12 @@ class SentenceEncoder:
 
     def clip(self, tokens: TokenBatch) -> TokenBatch:
         """Cut content tokens from the tail of rows that the encoder cannot take."""
-        excess = tokens.lengths - self.encoder.max_positions
-        long = (excess > 0).nonzero().squeeze(1).tolist()
-        if not long:
+        excess = (tokens.lengths - self.encoder.max_positions).clamp_min(0)
+        if not excess.any():
             return tokens
-        keep = torch.ones(len(tokens.ids), dtype=torch.bool)
-        for row in long:
-            start, stop = int(tokens.offsets[row]), int(tokens.offsets[row + 1])
-            content = (~tokens.special[start:stop]).nonzero().squeeze(1) + start
-            keep[content[len(content) - int(excess[row]) :]] = False
+        row, content = tokens.row_of_token(), (~tokens.special).cumsum(0)
+        behind = content[tokens.offsets[1:] - 1][row] - content
+        keep = tokens.special | (behind >= excess[row])
         kept = tokens.keep_tokens(keep)
         return replace(kept, positions=positions_in_order(tokens.positions[keep], kept.offsets))
 
@@ -207,29 +194,19 @@ class SentenceEncoder:
             _see_shape(head, "forward", vectors, len(pooled), head.dimension)
         return replace(pooled, vectors=vectors)
 
-    def encode(
-        self,
-        texts: Sequence[str],
-        device: torch.device,
-        batch_tokens: int | None = None,
-        *,
-        shared: bool = False,
-    ) -> Tensor:
+    def encode(self, texts: Sequence[str], device: torch.device, *, shared: bool = False) -> Tensor:
         """Return ``[N, D]`` float32 vectors of texts on the CPU, in evaluation mode.
 
-        Texts are encoded in order of length and returned in their own, about ``batch_tokens`` of
-        them in an encoder call: None takes :func:`tokens_at_once`. Where processes have
+        Texts are encoded in order of length and returned in their own. Where processes have
         ``shared`` texts, each makes some of the calls that one process makes, so that the vectors
         are the same, and every one gets all of them.
         """
         table = self.table(texts, self.max_length, shared)
-        return self.encode_table(table, device, batch_tokens, shared=shared)
+        return self.encode_table(table, device, shared=shared)
 
     def table(self, texts: Sequence[str], longest: int | None, shared: bool) -> TokenTable:
         """Return texts as content tokens, at most ``longest`` of each, for :meth:`encode_table`."""
-        if shared:
-            return shared_table(self.tokenizer, texts, longest)
-        return token_table(self.tokenizer, texts, longest)
+        return (shared_table if shared else token_table)(self.tokenizer, texts, longest)
 
     @torch.no_grad()
     def encode_table(
@@ -243,6 +220,7 @@ class SentenceEncoder:
     ) -> Tensor:
         """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`.
 
+        An encoder call has about ``batch_tokens`` tokens: None takes :func:`tokens_at_once`.
         ``block`` texts at a time are put in order of length, by default all; a list has the number
         of each block.
 
@@ -256,13 +234,14 @@ class SentenceEncoder:
         calls += [torch.zeros(0, dtype=torch.long)] * (-len(calls) % size)
 
         def made() -> Tensor:
-            vectors = [torch.zeros(0, getattr(self.pooler, "dimension", 0))]
+            vectors = []
             with _in_mode(self.modules(), training=False):
                 for rows in calls[rank::size]:
                     tokens = self.rows(table.rows(rows), "anchor")
                     made = self.embed(tokens, device, len(rows))[SENTENCE].vectors.float()
                     vectors.append((made if self.finished else self.finish(made)).cpu())
-            return torch.cat(vectors[1:] or vectors)
+            empty = torch.zeros(0, getattr(self.pooler, "dimension", 0))
+            return torch.cat(vectors) if vectors else empty
 
         vectors = gather_rows(made) if shared else made()
         if not calls:
@@ -276,11 +255,10 @@ def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterato
     for places in torch.split(torch.arange(len(cost)), block or max(1, len(cost))):
         rows = places[torch.argsort(cost[places], stable=True)]
         sums = torch.cumsum(cost[rows], 0)
-        start = 0
+        start = most = 0
         while start < len(rows):
-            before = int(sums[start - 1]) if start else 0
-            stop = int(torch.searchsorted(sums, before + at_once, right=True))
-            stop = max(stop, start + 1)
+            stop = max(int(torch.searchsorted(sums, most + at_once, right=True)), start + 1)
+            most = int(sums[stop - 1])
             yield rows[start:stop]
             start = stop
 

@@ -30,8 +30,7 @@ class TiledNegatives(Negatives):
     """Negatives with ``tiles``, whose mask and weights are made when they are first read."""
 
     def __init__(self, **columns: Any) -> None:
-        for name, value in columns.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(columns)
 
     @cached_property
     def mask(self) -> Tensor:
@@ -88,24 +87,14 @@ def some_anchors(batch: Batch, some: slice | Tensor) -> Batch:
     """Return a batch with some of its anchors; views and rows stay those of all sentences."""
     if some is ALL:
         return batch
-    count = len(batch.anchors)
-    return replace(
-        batch,
-        anchors=batch.anchors[some],
-        owner=batch.owner[some],
-        slot=batch.slot[some],
-        targets={
-            name: replace(
-                group,
-                vectors=group.vectors[some],
-                weights=None if group.weights is None else group.weights[some],
-                distinct=None,
-            )
-            for name, group in batch.targets.items()
-            if len(group.vectors) == count
-        },
-        stored={name: seen_by_some(stored, some) for name, stored in batch.stored.items()},
-    )
+    targets = {}
+    for name, group in batch.targets.items():
+        if len(group.vectors) == len(batch.anchors):
+            weights = None if group.weights is None else group.weights[some]
+            targets[name] = Positives(group.vectors[some], weights)
+    stored = {name: seen_by_some(candidates, some) for name, candidates in batch.stored.items()}
+    anchors, owner, slot = (rows[some] for rows in (batch.anchors, batch.owner, batch.slot))
+    return replace(batch, anchors=anchors, owner=owner, slot=slot, targets=targets, stored=stored)
 
 
 def seen_by_some(negatives: Negatives, some: slice | Tensor) -> Negatives:
@@ -129,10 +118,7 @@ def batch_with_vectors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batc
     def changed(groups: Mapping[str, Group]) -> dict[str, Group]:
         return {name: with_vectors(group, change) for name, group in groups.items()}
 
-    return replace(
-        batch,
-        anchors=change(batch.anchors),
-        targets=changed(batch.targets),
-        stored=changed(batch.stored),
-        views={name: changed(levels) for name, levels in batch.views.items()},
-    )
+    targets, stored = changed(batch.targets), changed(batch.stored)
+    views = {name: changed(levels) for name, levels in batch.views.items()}
+    anchors = change(batch.anchors)
+    return replace(batch, anchors=anchors, targets=targets, stored=stored, views=views)

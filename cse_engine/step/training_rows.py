@@ -27,8 +27,12 @@ _ROUND = 2**40
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
 TableMaker = Callable[[Sequence[str], Tokenizer, int, Reporter], TokenTable]
 """Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
+VectorMaker = Callable[[TokenTable, Any, Callable[[], Tensor]], Tensor]
+Tokenised = tuple[TokenTable, Tensor]
+"""Different texts, and ``[rows]`` which of them a row has."""
 
 
+@dataclass(eq=False)
 class TrainingRows:
     """Rows with columns of text, each text tokenised once before the first step.
 
@@ -46,26 +50,20 @@ class TrainingRows:
             that it is given makes.
     """
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        longest: int,
-        pairs: Pairs | None = None,
-        base: TrainingRows | None = None,
-        number: int = 0,
-    ) -> None:
-        self.corpus = corpus
-        self.longest = longest
-        self.number = number
-        self.pairs = pairs
-        self._base = base
-        self._tables: dict[tuple[int, str], tuple[TokenTable, Tensor]] = {}
-        self._values: dict[str, Tensor] = {}
-        self.make_table: TableMaker = lambda texts, tokenizer, most, _: token_table(
-            tokenizer, texts, most
-        )
-        self.make_vectors: Callable[[TokenTable, Any, Callable[[], Tensor]], Tensor]
-        self.make_vectors = lambda table, encoder, make: make()
+    corpus: Corpus
+    longest: int
+    pairs: Pairs | None = None
+    base: TrainingRows | None = None
+    number: int = 0
+    make_table: TableMaker = field(
+        default=lambda texts, tokenizer, most, _: token_table(tokenizer, texts, most)
+    )
+    make_vectors: VectorMaker = field(default=lambda table, encoder, make: make())
+    _tables: dict[tuple[int, str], Tokenised] = field(default_factory=dict, init=False)
+    _values: dict[str, Tensor] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        corpus, pairs, base = self.corpus, self.pairs, self.base
         if base is not None:
             self.make_table, self.make_vectors = base.make_table, base.make_vectors
         text: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
@@ -73,14 +71,12 @@ class TrainingRows:
             self.corpus_row = torch.from_numpy(text.astype(np.int64))  # a copy
             text_ids, documents, first = corpus.text_ids, corpus.documents, 0
         else:
-            first = number * _ROUND
+            first = self.number * _ROUND
             self.corpus_row = torch.arange(len(text)) + first
             documents = None if (d := pairs.get("document")) is None else _first_places(d)
             text_ids = _first_places(text)
         ids = torch.from_numpy(text_ids)
-        known = (
-            torch.tensor(-1).expand_as(ids) if documents is None else torch.from_numpy(documents)
-        )
+        known = torch.full_like(ids, -1) if documents is None else torch.from_numpy(documents)
         self.keys = CorpusKeys(known, ids, first)
         self.ahead = max(len(self), len(corpus)) <= MOST_AHEAD
 
@@ -97,11 +93,8 @@ class TrainingRows:
 
     def tokenise(
         self, column: str, tokenizer: Tokenizer, reporter: Reporter | None = None
-    ) -> tuple[TokenTable, Tensor]:
-        """Return the tokens of a column's different texts, made or read once.
-
-        With them comes ``[rows]`` which of the texts each row has.
-        """
+    ) -> Tokenised:
+        """Return the tokens of a column's different texts, made or read once."""
         key = (id(tokenizer), column)
         if key not in self._tables:
             self._tables[key] = self._new_table(column, tokenizer, reporter or Reporter())
@@ -129,8 +122,7 @@ class TrainingRows:
             if isinstance(source, tuple):
                 numbers = self.corpus.values(source[0], kind)[source[1]]
             else:
-                where = f"round {self.number}"
-                numbers = _numbers(source, kind, column, where)
+                numbers = _numbers(source, kind, column, where=f"round {self.number}")
             made = torch.from_numpy(numbers)
             self._values[column] = made.float() if made.is_floating_point() else made
         return self._values[column]
@@ -149,16 +141,14 @@ class TrainingRows:
             return column, self.corpus_row.numpy()
         return ("text", values) if isinstance(values, np.ndarray) else values
 
-    def _new_table(
-        self, column: str, tokenizer: Tokenizer, reporter: Reporter
-    ) -> tuple[TokenTable, Tensor]:
+    def _new_table(self, column: str, tokenizer: Tokenizer, reporter: Reporter) -> Tokenised:
         source = self._source(column)
         if isinstance(source, tuple) and self.pairs is not None:
             # Its rows are rows of the corpus, whose tokens another round may have made already.
-            if self._base is None:
-                self._base = TrainingRows(self.corpus, self.longest)
+            if self.base is None:
+                self.base = TrainingRows(self.corpus, self.longest)
             name, rows = source
-            table, place = self._base.tokenise(name, tokenizer, reporter)
+            table, place = self.base.tokenise(name, tokenizer, reporter)
             return table, place[torch.from_numpy(rows.astype(np.int64))]
         texts, which = (
             self.corpus.column(column).distinct()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -13,15 +12,14 @@ from torch import Tensor
 from cse_core.errors import PartError
 from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
-from cse_core.types import SLOTS_PER_TEXT, TokenBatch, View
+from cse_core.types import SLOTS_PER_TEXT, Embeddings, TokenBatch, View
 from cse_engine.runtime import distributed
 from cse_engine.step.assembly import Assembly, BoundAugmenter
 from cse_engine.step.context import Context
-from cse_engine.step.row_keys import occurrences
+from cse_engine.step.row_keys import RowKeys, occurrences
 from cse_engine.step.sentence_encoder import SentenceEncoder
 from cse_engine.step.training_rows import TrainingRows
 
-_COMPARED = ("offsets", "ids", "positions")
 MAX_WATCHED_CALLS = 40
 """Calls after which an augmenter that changed nothing is not watched any more."""
 
@@ -46,19 +44,17 @@ class PreparedView:
         return len(torch.unique_consecutive(self.text))
 
     @staticmethod
-    def of(view: View, tokens: TokenBatch, owner: Tensor | None, first_owner: int) -> PreparedView:
-        """Give wrapped rows, whose ``owner`` numbers their texts, their keys.
+    def of(view: View, tokens: TokenBatch, first_owner: int) -> PreparedView:
+        """Give wrapped rows, whose ``owner`` numbers the texts of a view, their keys.
 
-        ``owner`` is the batch row of each text, counted from this process's first, which is
-        ``first_owner`` of the batch; None where text i belongs to row i.
+        The rows of this process begin with ``first_owner`` of the batch.
         """
-        text = tokens.owner
-        if owner is None:
-            keyed = replace(tokens, owner=text + first_owner if first_owner else text)
-        else:
-            slot = tokens.slot + occurrences(owner)[text] * SLOTS_PER_TEXT
-            keyed = replace(tokens, owner=owner[text] + first_owner, slot=slot)
-        return PreparedView(view, keyed, text)
+        owner = text = tokens.owner
+        slot = tokens.slot
+        if view.owner is not None:
+            owners = view.owner.cpu()
+            owner, slot = owners[text], slot + occurrences(owners)[text] * SLOTS_PER_TEXT
+        return PreparedView(view, replace(tokens, owner=owner + first_owner, slot=slot), text)
 
     def between(self, start: int, stop: int) -> PreparedView:
         """Return the rows whose batch rows are in ``[start, stop)``."""
@@ -75,35 +71,38 @@ class PreparedView:
 
 
 class ViewBuilder:
-    """Builds the views of batches from the rows of a round."""
+    """Builds the views of batches from the rows of a round.
+
+    Attributes:
+        unchanged: Calls of each augmenter that changed nothing, by its path; -1 once one did.
+        came: Views that parts have made.
+    """
 
     def __init__(self, assembly: Assembly, rows: TrainingRows) -> None:
         self.assembly = assembly
         self.rows = rows
-        self._same: dict[str, int] = {}
-        self._known: dict[tuple[str, str], tuple[Tensor, Tensor, Tensor]] = {}
+        self.planned = {view.name: view for view in assembly.composition.views}
+        self.unchanged: dict[str, int] = {}
         self.came: set[str] = set()
+        self._vectors: dict[tuple[str, str], tuple[Tensor, Tensor, Tensor]] = {}
 
     def tokenise(self, reporter: Reporter) -> None:
         """Tokenise what the round's steps will ask for, as far as the plan tells it."""
         rank = distributed.rank_and_size()[0]
         if rank:
             distributed.barrier()  # the first process makes the tables, the others read them
-        composition, encoders = self.assembly.composition, self.assembly.encoders
-        views = {view.name: view for view in composition.views}
-        needs = {part.path: part.requires for part in composition.parts}
-        for planned in composition.passes:
-            for name in planned.views:
-                maker = views[name].made_by
-                if maker is not None:
-                    alone = [need[0] for need in needs[maker] if len(need) == 1]
-                    columns = [need.name for need in alone if need.kind == "column"]
-                else:
-                    columns = [] if self._of(name, "text") else [self.column(name)]
-                for column in columns:
-                    if self.rows.ahead and column in self.rows.columns:
-                        tokenizer = self._tokenizer(name, encoders[planned.branch])
-                        self.rows.tokenise(column, tokenizer, reporter)
+        composition = self.assembly.composition
+        pairs = ((name, planned.branch) for planned in composition.passes for name in planned.views)
+        for name, branch in pairs:
+            if self.planned[name].made_by is not None:
+                needs = composition.view_makers[name].requires
+                columns = [n[0].name for n in needs if len(n) == 1 and n[0].kind == "column"]
+            else:
+                columns = [] if self._of(name, "text") else [self.column(name)]
+            tokenizer = self._tokenizer(name, self.assembly.encoders[branch])
+            for column in columns:
+                if self.rows.ahead and column in self.rows.columns:
+                    self.rows.tokenise(column, tokenizer, reporter)
         if not rank:
             distributed.barrier()
 
@@ -116,53 +115,41 @@ class ViewBuilder:
 
     def prepare(self, view: View, ctx: Context, encoder: SentenceEncoder) -> PreparedView:
         """Return a view as the rows of a branch's encoder."""
-        owner = None if view.owner is None else view.owner.cpu()
         tokens = encoder.rows(self._content(view, ctx, encoder), view.name)
         if encoder.tokenizer is self.assembly.online.tokenizer:
             for augmenter in self._of(view.name, "tokens"):
                 tokens = self.augment(augmenter, tokens, tokens, view, ctx)
-        return PreparedView.of(view, encoder.clip(tokens), owner, ctx.first)
+        return PreparedView.of(view, encoder.clip(tokens), ctx.first)
 
     def augment(
-        self,
-        augmenter: BoundAugmenter,
-        x: Any,
-        tokens: TokenBatch | None,
-        view: View,
-        ctx: Context,
-        watch: bool = True,
+        self, augmenter: BoundAugmenter, x: Any, tokens: TokenBatch | None, view: View, ctx: Context
     ) -> Any:
         """Change texts, tokens or ``[T, E]`` embeddings of a view by an augmenter with its draws.
 
-        With ``watch`` it is noted if it changes nothing, in the first calls.
+        It is noted if it changes nothing, in the first calls.
         """
         path = augmenter.planned.path
         given = list(x) if isinstance(x, list) else x  # a list can be changed in place
         ctx = ctx.replace(place=(path, view.name))
         changed = self.assembly.calls(augmenter.part, "__call__", given, tokens, view, ctx)
-        seen = self._same.get(path, 0)
-        if watch and 0 <= seen < MAX_WATCHED_CALLS:
-            self._same[path] = seen + 1 if _equal(changed, x) else -1
+        seen = self.unchanged.get(path, 0)
+        if 0 <= seen < MAX_WATCHED_CALLS:
+            self.unchanged[path] = seen + 1 if _equal(changed, x) else -1
         return changed
 
-    def unchanged(self) -> Mapping[str, int]:
-        """Count the calls of each augmenter that never changed anything."""
-        return {path: count for path, count in self._same.items() if count > 0}
-
     def _views(self, ctx: Context) -> list[View]:
-        planned = {view.name: view for view in self.assembly.composition.views}
         views = [
             View(view.name, view.role, view.branch)
-            for view in planned.values()
+            for view in self.planned.values()
             if view.made_by is None
         ]
         rows = self.rows.corpus_row[ctx.index]
         for part in self.assembly.parts.values():
             for added in self.assembly.calls(part, "views", rows, ctx):
-                if added.name not in planned:
+                if added.name not in self.planned:
                     raise PartError(part, "views", f"adds {added.name}, which its record omits")
                 self.came.add(added.name)
-                view = planned[added.name]
+                view = self.planned[added.name]
                 views.append(replace(added, branch=view.branch, role=view.role))
         return views
 
@@ -183,40 +170,40 @@ class ViewBuilder:
 
     def _tokenizer(self, view: str, encoder: SentenceEncoder) -> Tokenizer:
         """Return a branch's tokenizer, the run's own with the prompt of a view that has one."""
-        planned, online = self.assembly.composition.view(view), self.assembly.online.tokenizer
-        if planned is None or encoder.tokenizer is not online:  # another model has its own prompts
+        online = self.assembly.online.tokenizer
+        if encoder.tokenizer is not online:  # another model has its own prompts
             return encoder.tokenizer
-        return online.with_prompt(planned.prompt)
+        return online.with_prompt(self.planned[view].prompt)
 
-    def known(self, view: View, branch: str, index: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return vectors ``[b, D]`` and lengths ``[b]`` of rows by a branch that keeps them.
+    def kept(self, view: View, branch: str, index: Tensor, keys: RowKeys) -> Embeddings | None:
+        """Return the vectors of rows ``[b]``, with their keys, by a branch that keeps them.
 
         None where it does not, or where a part makes or changes the texts. The processes make the
         vectors together.
         """
-        encoder, planned = self.assembly.encoders[branch], self.assembly.composition.view(view.name)
-        kept = self.assembly.branches[branch].cached and encoder.slicer is None
-        if not kept or planned is None or planned.made_by or self._of(view.name, "text"):
+        encoder, planned = self.assembly.encoders[branch], self.planned[view.name]
+        cached = self.assembly.branches[branch].cached and encoder.slicer is None
+        if not cached or planned.made_by or self._of(view.name, "text"):
             return None
         if encoder.prompt(view.name) != encoder.prompt("anchor"):  # which the table gets
             return None
         column = self.column(view.name)
-        if (branch, column) not in self._known:
+        if (branch, column) not in self._vectors:
             table, place = self.rows.tokenise(column, encoder.tokenizer)
             lengths = table.offsets.diff().clamp_max(encoder.max_length)
             make = partial(encoder.encode_table, table, self.assembly.device, shared=True)
             vectors = self.rows.make_vectors(table, encoder, make)
-            self._known[branch, column] = vectors, lengths, place
-        vectors, lengths, place = self._known[branch, column]
-        texts = place[index]
-        return vectors[texts], lengths[texts]
+            self._vectors[branch, column] = vectors, lengths, place
+        *parts, place = self._vectors[branch, column]
+        device, rows = self.assembly.device, place[index]
+        vectors, lengths = (part[rows].to(device, non_blocking=True) for part in parts)
+        return Embeddings(vectors, keys.owner, keys.slot, lengths)
 
     def column(self, view: str) -> str:
         """Return the column of a core view's texts in this round."""
         if self.rows.pairs is not None and view in self.rows.pairs:
             return view
-        planned = self.assembly.composition.view(view)
-        column = planned.column if planned is not None and planned.column else "text"
+        column = self.planned[view].column or "text"
         return column if column in self.rows.columns else "text"
 
     def _of(self, view: str, point: str) -> list[BoundAugmenter]:
@@ -228,10 +215,7 @@ class ViewBuilder:
 
 
 def _equal(one: Any, two: Any) -> bool:
-    if isinstance(one, Tensor):
-        return torch.equal(one, two)
     if isinstance(one, TokenBatch):
-        return one is two or all(
-            torch.equal(*(getattr(x, n) for x in (one, two))) for n in _COMPARED
-        )
-    return bool(one == two)
+        names = ("offsets", "ids", "positions")
+        return all(_equal(getattr(one, name), getattr(two, name)) for name in names)
+    return torch.equal(one, two) if isinstance(one, Tensor) else bool(one == two)

@@ -189,6 +189,6 @@ def test_a_cached_teacher_encodes_each_text_once(
     changed = f'{recipe}[[aug]]\nuse = "drop-word"\nviews = ["anchor"]\n'
     bench = build(changed, "branch.frozen.cache=true")
     bench.step(0)
-    assert not bench.engine.builder._known
+    assert not bench.engine.builder._vectors
     with pytest.raises(CseError, match="cache needs another model, and mode = eval"):
         build(f'{HEADED}[[branch]]\nuse = "frozen"\ncache = true\n')

@@ -75,7 +75,8 @@ def test_keys_of_rows_and_texts(build: Build) -> None:
     assert keys.of(owner, slot) is not keys.of(owner, slot + 1)
     table = TokenTable(torch.arange(6), torch.zeros(6).long(), torch.tensor([0, 2, 3, 6]))
     rows = table.rows(torch.arange(3))
-    view = PreparedView.of(View("more", "aux", "online"), rows, torch.tensor([4, 1, 4]), 10)
+    more = View("more", "aux", "online", owner=torch.tensor([4, 1, 4]))
+    view = PreparedView.of(more, rows, 10)
     assert view.tokens.owner.tolist() == [14, 11, 14]
     assert view.tokens.slot.tolist() == [0, 0, SLOTS_PER_TEXT] and view.texts == 3
     part = view.between(14, 15)
