@@ -155,13 +155,9 @@ class Objectives:
         return Objective(total, loss, weights, parts, batches)
 
     def _batch(self, level: str, ctx: StepContext, **columns: Any) -> Batch:
-        targets = align(
-            {
-                name: levels[level]
-                for name, levels in columns["views"].items()
-                if level in levels and columns["roles"][name] in ALIGNED_ROLES
-            }
-        )
+        views, roles = columns["views"], columns["roles"]
+        rows = {name: levels[level] for name, levels in views.items() if level in levels}
+        targets = align({name: part for name, part in rows.items() if roles[name] in ALIGNED_ROLES})
         anchors = targets.pop("anchor")
         positives = {n: Positives(rows.vectors.unsqueeze(1)) for n, rows in targets.items()}
         columns |= {"owner": anchors.owner, "slot": anchors.slot, "targets": positives}

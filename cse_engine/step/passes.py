@@ -153,8 +153,7 @@ class Passes:
         # The first process has most rows: all make as many calls, whose last may have no rows.
         _, most = distributed.share(count, 0, self.size)
         size = max(min(self.train.chunk_size or most, most), 1)
-        starts = range(first, first + max(most, 1), size)
-        chunks = [(start, start + size) for start in starts]
+        chunks = [(start, start + size) for start in range(first, first + max(most, 1), size)]
         pieces = {name: _cut(view, chunks) for name, view in prepared.items()}
         on_device, whole = KeysOnDevice(self.device), None
         keys = {name: self._keys(piece, on_device) for name, piece in pieces.items()}

@@ -140,13 +140,10 @@ class SentenceEncoder:
         words = self.encoder.word_embeddings(moved.ids)
         if on_words is not None:
             words = on_words(words)
+        layers = (*self.pooler.layers, 0) if input_level else self.pooler.layers
+        read = None if on_states is not None else self.pooler.reads(moved)
         hidden = self.encoder(
-            words,
-            moved.positions,
-            tokens.offsets,
-            on_input=on_input,
-            layers=(*self.pooler.layers, 0) if input_level else self.pooler.layers,
-            read=None if on_states is not None else self.pooler.reads(moved),
+            words, moved.positions, tokens.offsets, on_input=on_input, layers=layers, read=read
         )
         if on_states is not None:
             on_states(hidden.last)

@@ -32,7 +32,7 @@ Tokenised = tuple[TokenTable, Tensor]
 """Different texts, and ``[rows]`` which of them a row has."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TrainingRows:
     """Rows with columns of text, each text tokenised once before the first step.
 
@@ -143,18 +143,17 @@ class TrainingRows:
 
     def _new_table(self, column: str, tokenizer: Tokenizer, reporter: Reporter) -> Tokenised:
         source = self._source(column)
-        if isinstance(source, tuple) and self.pairs is not None:
+        if not isinstance(source, tuple):
+            texts, which = _distinct(source)
+        elif self.pairs is None:
+            texts, which = self.corpus.column(column).distinct()
+        else:
             # Its rows are rows of the corpus, whose tokens another round may have made already.
             if self.base is None:
                 self.base = TrainingRows(self.corpus, self.longest)
             name, rows = source
             table, place = self.base.tokenise(name, tokenizer, reporter)
             return table, place[torch.from_numpy(rows.astype(np.int64))]
-        texts, which = (
-            self.corpus.column(column).distinct()
-            if isinstance(source, tuple)
-            else _distinct(source)
-        )
         longest = tokenizer.longest or self.longest
         return self.make_table(texts, tokenizer, longest, reporter), torch.from_numpy(which)
 

@@ -138,11 +138,8 @@ class ViewBuilder:
         return changed
 
     def _views(self, ctx: Context) -> list[View]:
-        views = [
-            View(view.name, view.role, view.branch)
-            for view in self.planned.values()
-            if view.made_by is None
-        ]
+        local = [view for view in self.planned.values() if view.made_by is None]
+        views = [View(view.name, view.role, view.branch) for view in local]
         rows = self.rows.corpus_row[ctx.index]
         for part in self.assembly.parts.values():
             for added in self.assembly.calls(part, "views", rows, ctx):
