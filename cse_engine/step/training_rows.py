@@ -199,7 +199,7 @@ class Batches:
         return self._order[1][number * self.size : (number + 1) * self.size]
 
 
-def _distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+def _distinct(texts: Sequence[str]) -> tuple[Sequence[str], NDArray[np.int64]]:
     """List the different texts by first appearance, and ``[rows]`` which of them a row has."""
     places: dict[str, int] = {}
     which = [places.setdefault(text, len(places)) for text in texts]
