@@ -27,7 +27,7 @@ PAPER = Paper(
 
 
 def _views(options: ReplacedTokensOptions) -> tuple[str, ...]:
-    return tuple(view for view in (options.view, options.second) if view is not None)
+    return (options.view, *options.others)
 
 
 @hookimpl
