@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Units = Callable[[str], list[str]]
-_WORD = re.compile(r"\w+")
+_WORD = r"[\p{L}\p{N}_][\p{L}\p{M}\p{N}_]*"
 _SOME = 1000
 
 
 def words(text: str) -> list[str]:
-    """Return the lower-cased words."""
-    return _WORD.findall(text.lower())
+    """Split a text into words, folded by case and compatibility (NFKC).
+
+    Marks stay with their letters: the vowel signs of Hindi or the points of Hebrew end no word.
+    """
+    import regex  # with transformers; re knows no marks
+
+    matches: list[str] = regex.findall(_WORD, unicodedata.normalize("NFKC", text).casefold())
+    return matches
 
 
 def character_ngrams(text: str) -> list[str]:
-    """Return the characters and pairs of neighbouring characters of each lower-cased run."""
+    """List the characters and pairs of neighbouring characters of each folded run."""
     return [
         run[start : start + size]
         for run in words(text)
@@ -52,7 +58,7 @@ def units_of(texts: Iterable[str]) -> tuple[Units, str]:
 class Bm25:
     """Texts that are ranked by the words of a query: Lucene's BM25 by bm25s (Lù 2024).
 
-    Words are lower-cased; none is left out or stemmed. bm25s comes with ``cse-toolkit[bm25]``,
+    Words are folded by case; none is left out or stemmed. bm25s comes with ``cse-toolkit[bm25]``,
     which a plugin that ranks depends on.
     """
 

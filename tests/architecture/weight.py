@@ -5,18 +5,18 @@ is bounded from below: ``tests/architecture/test_docstrings.py``.
 """
 
 import ast
-import io
+import re
 import sys
-import tokenize
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_NO_CODE = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
-    tokenize.ENCODING, tokenize.ENDMARKER,
-}  # fmt: skip
+_TEXT = re.compile(
+    r"""#[^\n]*|("{3}|'{3})(?:\\.|.)*?\1|"(?:\\.|[^"\n\\])*"|'(?:\\.|[^'\n\\])*'""", re.DOTALL
+)
+"""A comment, or a text: what may hold lines that look like another kind of line."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,26 @@ class Bound:
 
 @cache
 def code_lines(path: Path) -> frozenset[int]:
-    """Return the numbers of the lines of a Python file that hold code."""
+    """Number the lines of a Python file that hold code."""
     text = path.read_text(encoding="utf-8")
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        text_alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if text_alone and isinstance(node.value.value, str):
-            lines.difference_update(range(node.lineno, (node.end_lineno or 0) + 1))
+    plain = _TEXT.sub(lambda match: "\n".join("x" * _lines_of(match[0])), text)
+    lines = {number for number, line in enumerate(plain.split("\n"), 1) if line.strip()}
+    for node in _statements(ast.parse(text).body):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                lines.difference_update(range(node.lineno, (node.end_lineno or 0) + 1))
     return frozenset(lines)
+
+
+def _lines_of(text: str) -> int:
+    return 0 if text.startswith("#") else text.count("\n") + 1
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from _statements(getattr(node, inside, ()))
 
 
 BOUNDS = (

@@ -14,8 +14,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class ReplacedTokensOptions(TokenLossOptions):
     """Options of ``replaced-tokens``."""
 
-    second: str | None = "positive"
-    """Another view that it reads, of the same branch; none: it reads one."""
+    others: tuple[str, ...] = ("positive",)
+    """Other views that it reads, of the same branch. Of triplets the authors' code reads the hard
+    negatives too: ``["positive", "negative"]``."""
     generator: ModelName = "self"
     """Masked language model with the run's vocabulary that fills masked tokens; it is not trained.
     self: the run's own model as its folder has it."""
@@ -37,8 +38,8 @@ class ReplacedTokensOptions(TokenLossOptions):
     def _of_the_chosen(self) -> ReplacedTokensOptions:
         if self.masked + self.random > 1:
             raise ValueError(f"masked + random is {self.masked + self.random:g}, above 1")
-        if self.second == self.view:
-            raise ValueError(f"second is {self.second}, the same as view: set it to none")
+        if len({self.view, *self.others}) <= len(self.others):
+            raise ValueError(f"a view is named twice: {', '.join((self.view, *self.others))}")
         return self
 
 

@@ -15,7 +15,7 @@ PAPER = Paper("Chuang et al.: DiffCSE, NAACL 2022", "cse_diffcse:paper.bib")
 
 
 def _views(options: ReplacedTokensOptions) -> tuple[str, ...]:
-    return tuple(view for view in (options.view, options.second) if view is not None)
+    return (options.view, *options.others)
 
 
 @hookimpl

@@ -8,7 +8,7 @@ import pytest
 import torch
 from cse_diffcse.batch_norm import BatchNormMlp
 from cse_diffcse.options import BatchNormMlpOptions, ReplacedTokensOptions
-from cse_testkit import make_context, make_setup, run_steps, tiny_encoder
+from cse_testkit import make_context, make_setup, run_steps, tiny_corpus, tiny_encoder
 from torch import Tensor, nn
 
 from cse_core.errors import CseError
@@ -100,6 +100,20 @@ def test_value_is_that_of_a_loop(number: int) -> None:
     assert tried == ["anchor", "positive"]
 
 
+def test_hard_negatives_are_read_too() -> None:
+    sets = [*PLAIN[:2], "loss.replaced-tokens.others=positive,negative"]
+    corpus, parts = tiny_corpus(columns=("positive", "negative")), {"loss": ["+replaced-tokens"]}
+    parts["negatives"] = ["hard-negatives"]
+    rig, tried = run_steps(parts, sets, "pairs", steps=0, corpus=corpus), list[str]()
+
+    def look(part: Any, method: str, given: Any, came: Any) -> None:
+        tried.extend(given[0] if method == "sums" else ())
+
+    rig.session.watch(look)
+    rig.step(1)
+    assert tried == ["anchor", "positive", "negative"]
+
+
 def test_both_views_are_masked_by_draws_of_their_own() -> None:
     rig = run_steps(LOSS, [*PLAIN, "loss.replaced-tokens.probability=0.5"], steps=0)
     found: dict[str, Tensor] = {}
@@ -140,8 +154,8 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     other = tiny_encoder(tmp_path / "cased", cased=True)
     with pytest.raises(CseError, match=r"loss\.replaced-tokens\.generator: has another vocabul"):
         run_steps(LOSS, [*PLAIN, f"loss.replaced-tokens.generator={other}"], steps=1)
-    with pytest.raises(ValueError, match="second is anchor, the same as view"):
-        ReplacedTokensOptions(second="anchor")
+    with pytest.raises(ValueError, match="a view is named twice: anchor, positive, anchor"):
+        ReplacedTokensOptions(others=("positive", "anchor"))
     with pytest.raises(ValueError, match=r"masked \+ random is 1\.1, above 1"):
         ReplacedTokensOptions(masked=0.9, random=0.2)
 

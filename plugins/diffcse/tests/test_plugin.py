@@ -6,7 +6,7 @@ from cse_testkit import part_suites, recipe_suites
 
 VARIANTS = (
     {"fill": "sample", "replaced": "masked", "places": "content"},
-    {"second": None},
+    {"others": ()},
 )
 globals().update(recipe_suites("cse-diffcse", Path(__file__).parent / "settings"))
 globals().update(part_suites("cse-diffcse", {"loss.replaced-tokens": {"variants": VARIANTS}}))

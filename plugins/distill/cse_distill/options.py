@@ -40,6 +40,12 @@ class MseOptions(TaughtOptions):
     """Dimension of the teacher's vectors if it is not the model's: a linear layer, trained with the
     loss and not saved with the model, maps to it."""
 
+    @model_validator(mode="after")
+    def _maps_whole_vectors(self) -> MseOptions:
+        if self.dimension is not None and self.dimensions:
+            raise ValueError("dimension maps whole vectors, dimensions compares their beginnings")
+        return self
+
 
 class ListOptions(TaughtOptions):
     """What ``margin-mse`` and ``kl`` accept."""

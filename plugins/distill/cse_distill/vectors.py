@@ -16,7 +16,8 @@ from cse_distill.options import MseOptions
 class Mse(nn.Module, Loss):
     """The mean over texts and dimensions of ``(student - teacher)^2`` (Reimers and Gurevych, 2020).
 
-    The vectors are not normalised. ``cosine`` is the mean over texts of one minus the cosine. Over
+    The vectors are not normalised; of ``dimensions`` the first numbers of both are compared.
+    ``cosine`` is the mean over texts of one minus the cosine. Over
     both sides the loss is the mean of the sides.
     """
 
@@ -51,6 +52,8 @@ class Mse(nn.Module, Loss):
         """Return ``[A, P]`` distances of ``[A, P, D]`` from ``[A, 1, D]``."""
         if self.map is not None:
             student = self.map(student)
+        if self.options.dimensions:  # the student's first numbers learn the teacher's
+            teacher = teacher[..., : student.shape[-1]]
         wanted, given = teacher.shape[-1], student.shape[-1]
         if wanted != given:
             raise CseError(

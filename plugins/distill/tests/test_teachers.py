@@ -59,6 +59,27 @@ def test_other_dimensions_are_refused_with_the_flag_that_maps_them() -> None:
     assert "the model of 40" in refusal(run_steps, recipe="distill", sets=sets, steps=1)
 
 
+def test_beginnings_of_vectors_learn_those_of_a_teacher() -> None:
+    """A teacher may be wider: the student's first numbers learn its first numbers."""
+    sets = ["branch.frozen.model=" + WIDE, "loss.mse.dimensions=[8,16]", "model.dropout=0"]
+    rig = run_steps(recipe="distill", sets=sets, steps=0)
+    terms: list[float] = []
+
+    def look(part: Any, method: str, given: Any, came: Any) -> None:
+        if part.path != "loss.mse" or method != "__call__":
+            return
+        batch, targets, _, ctx = given
+        size = batch.anchors.shape[1]
+        for view, rows in (("anchor", batch.anchors), ("positive", targets.vectors[:, 0])):
+            wide = ctx.vectors(view, "frozen")["sentence"].vectors[:, :size]
+            terms.append(float((rows - wide).detach().square().mean()))
+        assert float(came.value.detach()) == pytest.approx(sum(terms[-2:]) / 2, rel=1e-5)
+
+    rig.session.watch(look)
+    rig.step(1)
+    assert len(terms) == 4
+
+
 def test_lists_of_a_wide_teacher_train_without_a_layer() -> None:
     sets = [f"branch.frozen.model={WIDE}", "loss.kl.candidates=batch"]
     rig = run_steps({"loss": ["kl"]}, sets, "distill", steps=2)
@@ -130,6 +151,7 @@ def test_the_plan_names_views_passes_and_a_teacher_that_is_the_model() -> None:
         ("margin-mse", {"scores": "['a']"}, "--set data.columns.a=COLUMN"),
         ("mse", {"teacher": "online"}, "online is the model in training"),
         ("mse", {"teacher": "tutor"}, "unknown branch"),
+        ("mse", {"dimension": "8", "dimensions": "[8]"}, "dimension maps whole vectors"),
     ],
 )
 def test_what_cannot_be_is_one_line(loss: str, sets: Mapping[str, str], says: str) -> None:

@@ -28,6 +28,8 @@ SPLITS = ("test", "dev", "train")
 """Which judgements of a collection are scored, the preferred ones first."""
 DEV_SPLITS = ("dev", "validation", "val", "test", "train")
 """The same where a collection is the dev set of a training."""
+MAX_RELEVANCE = 1000
+"""The highest grade: trec_eval's memory and time grow with it."""
 _PACKED = ("", ".gz", ".zst")
 _DOCUMENTS = ("corpus", "documents", "docs", "collection", "passages")
 _QUERIES = ("queries", "topics", "query", "topic")
@@ -81,6 +83,19 @@ class Collection:
         """Return the words of the distinct texts."""
         return Bm25.of(self.texts, units_of(self.queries.values())[0])
 
+    @cached_property
+    def own_documents(self) -> frozenset[str]:
+        """Ids of queries that are documents themselves, as in ArguAna, and not judged relevant.
+
+        They have the id of a document, and its text. BEIR leaves them out of their own ranking.
+        """
+        return frozenset(
+            query
+            for query, text in self.queries.items()
+            if self.documents.get(query, "").endswith(text)
+            and self.judgements[query].get(query, 0) <= 0
+        )
+
     @property
     def note(self) -> str:
         """The counts of what was left out, in one line; empty where nothing was."""
@@ -131,16 +146,27 @@ def _first(folder: Path, stems: Sequence[str]) -> Path | None:
 
 
 def _qrels_of(folder: Path) -> dict[str, Path]:
-    """Return the files of judgements by split: ``qrels/dev.tsv``, ``qrels.txt``, ``a.qrels``."""
+    """Return the files of judgements by split: ``qrels/dev.tsv``, ``qrels.txt``, ``a.qrels``.
+
+    One without a split's name is ``test``; several have their own names.
+    """
     files: dict[str, Path] = {}
+    unnamed: list[Path] = []
     inside = sorted((folder / "qrels").iterdir()) if (folder / "qrels").is_dir() else []
     for path in (*inside, *sorted(folder.iterdir())):
         words = _words(path)
         table = path.is_file() and path.name.lower().endswith((*_TEXTS, *_QRELS_ENDS))
         if table and (path.parent != folder or not words.isdisjoint(_QRELS)):
-            files.setdefault(next((split for split in DEV_SPLITS if split in words), ""), path)
-    if unnamed := files.pop("", None):
-        files.setdefault("test", unnamed)
+            split = next((split for split in DEV_SPLITS if split in words), None)
+            if split is None or split in files:
+                unnamed.append(path)
+            else:
+                files[split] = path
+    if len(unnamed) == 1 and "test" not in files:
+        return files | {"test": unnamed[0]}
+    for path in unnamed:
+        stem = path.name.partition(".")[0]
+        files[path.name if stem in files else stem] = path
     return files
 
 
@@ -185,11 +211,18 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
     files = find_files(folder)
     if files is None:
         raise no_collection(folder)
-    split = next((part for part in splits if part in files.qrels), next(iter(files.qrels)))
     if qrels is not None:
-        named = (part for part, file in files.qrels.items() if file.samefile(qrels))
-        split = next(named, "test")
+        split = next((part for part, file in files.qrels.items() if file.samefile(qrels)), "test")
+    elif (first := next((part for part in splits if part in files.qrels), None)) is not None:
+        split = first
+    else:
+        what = f"has several files of judgements: {', '.join(files.qrels)}"
+        hint = f"name one of them: {next(iter(files.qrels.values()))}"
+        raise CseError(what, where=str(folder), hint=hint)
     counts: dict[str, int] = {}
+    others = [file.name for part, file in files.qrels.items() if part not in DEV_SPLITS]
+    if qrels is None and others:
+        counts[f"files of judgements are not scored ({', '.join(others)})"] = len(others)
     documents = _texts(files.documents, _DOCUMENT_TEXT, "document", counts)
     queries = _texts(files.queries, _QUERY_TEXT, "query", counts)
     judged = _judgements(qrels or files.qrels[split], counts)
@@ -214,7 +247,11 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
     if blank is not None:
         raise CseError("a query without a text", where=str(files.queries), value=blank)
     name = f"{folder.resolve().name}.{split}"
-    return Collection(name, documents, {qid: queries[qid] for qid in kept}, kept, counts)
+    made = Collection(name, documents, {qid: queries[qid] for qid in kept}, kept, counts)
+    if made.own_documents:
+        what = "queries that are documents themselves, left out of their own ranking"
+        counts[what] = len(made.own_documents)
+    return made
 
 
 def no_collection(folder: Path) -> CseError:
@@ -323,8 +360,9 @@ def _judgements(path: Path, counts: dict[str, int]) -> dict[str, dict[str, int]]
             number = float(relevance)
         except (TypeError, ValueError):
             number = 0.5
-        if not number.is_integer():
-            raise CseError("relevance must be an integer", where=place, value=relevance)
+        if not number.is_integer() or abs(number) > MAX_RELEVANCE:
+            what = f"relevance must be an integer, at most {MAX_RELEVANCE:,}"
+            raise CseError(what, where=place, value=relevance)
         again += judged.get(key, number) != number
         judged[key] = int(number)
     if again:

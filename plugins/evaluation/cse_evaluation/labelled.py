@@ -46,6 +46,11 @@ class LabelledSet:
         """Return the number of rows."""
         return len(self.labels)
 
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The texts of each row, without its label."""
+        return list(zip(self.texts, self.seconds or self.texts, strict=True))
+
 
 @dataclass(frozen=True)
 class Task:
@@ -84,6 +89,16 @@ class Task:
     def seconds(self) -> tuple[str, ...]:
         """Return the second sentence of each row of all parts; none for single texts."""
         return tuple(text for part in self.parts for text in part.seconds or ())
+
+    @property
+    def note(self) -> str:
+        """What of the test part is trained on too, in one line; empty where nothing is."""
+        if self.test is None:
+            return ""
+        trained = {row for part in self.parts[:-1] for row in part.rows}
+        both = sum(row in trained for row in self.test.rows)
+        share = f"{both:,} of {len(self.test):,}"
+        return f"{self.name}: {share} test texts also train the classifier" if both else ""
 
     @cached_property
     def fingerprint(self) -> str:

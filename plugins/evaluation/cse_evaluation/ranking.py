@@ -41,6 +41,7 @@ class Ranker:
         self.texts = collection.texts
         rows = {text: row for row, text in enumerate(self.texts)}
         self._row = np.array([rows[collection.documents[doc]] for doc in ids])
+        self._itself = {doc: row for row, doc in enumerate(ids) if doc in collection.own_documents}
 
     def measure(self, scores: Iterator[NDArray[np.floating]]) -> NDArray[np.float64]:
         """Return ``MEASURES`` of each query ``[Q, 5]``.
@@ -55,7 +56,9 @@ class Ranker:
         for block in scores:
             asked = self.queries[len(rows) : len(rows) + len(block)]
             judged = {query: dict(self._judgements[query]) for query in asked}
-            ranked = {query: self._ranked(row) for query, row in zip(asked, block, strict=True)}
+            ranked = {
+                query: self._ranked(query, row) for query, row in zip(asked, block, strict=True)
+            }
             measured = RelevanceEvaluator(judged, wanted).evaluate(ranked)
             for query in asked:
                 # A query for which nothing is ranked has no measures.
@@ -68,9 +71,11 @@ class Ranker:
                 ])  # fmt: skip
         return np.array(rows)
 
-    def _ranked(self, scores: NDArray[np.floating]) -> dict[str, float]:
+    def _ranked(self, query: str, scores: NDArray[np.floating]) -> dict[str, float]:
         """Return the first documents by id, with numbers that fall from one to the next."""
         values = scores[self._row]
+        if query in self._itself:
+            values[self._itself[query]] = -np.inf
         known = np.flatnonzero(values > -np.inf)
         if len(known) > DEPTH:
             least = np.partition(values[known], len(known) - DEPTH)[len(known) - DEPTH]

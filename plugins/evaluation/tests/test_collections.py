@@ -191,9 +191,37 @@ def test_splits_and_subfolders(tmp_path: Path) -> None:
     assert is_collection(two / "qrels" / "dev.tsv") and not is_collection(two / "corpus.jsonl")
 
 
+def test_one_of_several_judgements_must_be_named(tmp_path: Path) -> None:
+    folder = beir(tmp_path)
+    judged = (folder / "qrels" / "test.tsv").read_text()
+    (folder / "qrels" / "2024.tsv").write_text(judged)
+    assert "files of judgements are not scored (2024.tsv)" in read_collection(folder).note
+    assert read_collection(folder / "qrels" / "2024.tsv").name.endswith(".2024")
+    (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "2023.tsv")
+    with pytest.raises(CseError, match="several files of judgements: 2023, 2024"):
+        read_collection(folder)
+
+
+def test_a_query_that_is_a_document_does_not_find_itself(tmp_path: Path) -> None:
+    """As BEIR scores ArguAna: equal ids; an id that is equal by chance has another text."""
+    folder = beir(tmp_path)
+    queries = {"1": "a boat on the sea", "2": "cold sea"}
+    lines(folder / "queries.jsonl", [{"_id": k, "text": x} for k, x in queries.items()])
+    judged = ["1\t2\t1\n", "2\t2\t1\n"]
+    lines(folder / "qrels" / "test.tsv", ["query-id\tcorpus-id\tscore\n", *judged])
+    collection = read_collection(folder)
+    assert collection.own_documents == {"1"}
+    assert "1 queries that are documents themselves" in collection.note
+    ranker = Ranker(collection)
+    same = np.array([[float(text == "Boats a boat on the sea") + 0.1 * ("cold" in text)
+                      for text in ranker.texts]] * 2)  # fmt: skip
+    assert ranker.measure(iter([same])).tolist()[0][3] == 1  # the next document is its first
+
+
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
+        ("qrels/test.tsv", "q1\t1\t4294967296\n", "at most 1,000"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\t1\thigh\n", "must be an integer"),
         ("qrels/test.tsv", "q1 1\n", "2 words"),
         ("qrels/test.tsv", "q1\tzzz\t1\n", "none of its documents"),

@@ -70,6 +70,7 @@ def test_transfer_tasks_with_and_without_a_split(write: Write, tmp_path: Path) -
     assert [len(part) for part in mrpc.parts] == [16, 8]
     assert (mrpc.pairs, mr.pairs) == (True, False)
     assert mr.fingerprint != sst2.fingerprint
+    assert (mr.note, sst2.note) == ("", "sst2: 8 of 8 test texts also train the classifier")
     for name in TRANSFER_TASKS:
         write(f"{name}.tsv", ROWS)
     assert tuple(task.name for task in found(Transfer(), tmp_path)) == TRANSFER_TASKS

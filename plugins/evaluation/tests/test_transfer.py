@@ -214,6 +214,17 @@ def test_words_equal_a_plain_tfidf(tasks: list[Task]) -> None:
     assert score["lexical"] == {"idf": "the training texts", "units": "words"}
 
 
+def test_words_keep_their_marks_and_are_folded() -> None:
+    assert words("दिल्ली में Straße \ufb01ve שָׁלוֹם ไม่") == [
+        "दिल्ली",
+        "में",
+        "strasse",
+        "five",
+        "שָׁלוֹם",
+        "ไม่",
+    ]
+
+
 def test_words_of_pairs_and_of_texts_without_any(write: Write, tasks: list[Task]) -> None:
     assert "tfidf_f1" in score_words(tasks[2])
     (task,) = read_tasks([write("q.tsv", table([("a", "!"), ("b", "?")] * 3, "label", "text"))])

@@ -15,6 +15,8 @@ from cse_cli.api import echo, is_hub_reachable, say_json, warn
 from cse_core.errors import CseError
 
 CARD = "README.md"
+BESIDE = (CARD, "recipe.toml")
+"""What a run writes into a model's folder once its checksums are made."""
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _PLACEHOLDER = 'SentenceTransformer("MODEL")  # this folder, or its name on the hub'
 _LOGIN = "log in with `hf auth login`, or set HF_TOKEN to a token that may write"
@@ -53,13 +55,16 @@ def push(
     if not _NAME.fullmatch(name):
         hint = "write OWNER/NAME in letters, digits, '-', '_' and '.'"
         raise CseError("is not a repository's name", where="OWNER/NAME", value=name, hint=hint)
-    files = _files(run)
+    files, others = _files(run)
     card, licence = _card(files.pop(CARD, None), name, licence)
     sizes = {CARD: len(card.encode())} | {path: p.stat().st_size for path, p in files.items()}
     url = None if dry_run else _send(name, files, card, message, private=private, update=update)
     if json:
-        say_json({"repository": name, "files": sizes, "licence": licence, "url": url})
+        say_json({"repository": name, "files": sizes, "licence": licence, "url": url,
+                  "left_out": others})  # fmt: skip
         return
+    if others:
+        warn(f"not sent, as the training did not write them: {', '.join(others)}")
     if licence is None:
         warn("the card names no licence, so others may not use the model: add --licence ID")
     if dry_run:
@@ -73,9 +78,12 @@ def push(
         echo(f'      SentenceTransformer("{name}").encode(["a sentence"]) in Python')
 
 
-def _files(run: Path) -> dict[str, Path]:
-    """Return the files of a run's model by their names in the repository, each one checked."""
-    from cse_core.files import MANIFEST, RUN_FILE, verify_checksums
+def _files(run: Path) -> tuple[dict[str, Path], list[str]]:
+    """Find the files of a run's model by their names in the repository, and those left out.
+
+    Sent are those that the training wrote, whose checksums are verified, and the card.
+    """
+    from cse_core.files import MANIFEST, RUN_FILE, SUMS, read_json, verify_checksums
 
     model = next((folder for folder in (run / "model", run) if (folder / MANIFEST).is_file()), None)
     if model is None:
@@ -84,11 +92,15 @@ def _files(run: Path) -> dict[str, Path]:
             what = "this run has saved no model yet"
             hint = f"finish it: cse train --resume {quote(str(run))}"
         raise CseError(what, where="RUN", value=str(run), hint=hint)
-    if wrong := verify_checksums(model):
+    if wrong := verify_checksums(model, MANIFEST):
         hint = "train it again, or copy the whole folder again"
         raise CseError(f"the model is damaged: {wrong}", where="RUN", value=str(run), hint=hint)
-    files = ((path.relative_to(model).as_posix(), path) for path in sorted(model.rglob("*")))
-    return {name: path for name, path in files if path.is_file() and "/." not in f"/{name}"}
+    written = {*read_json(model / SUMS, str(run), kind=dict), SUMS}
+    there = {path.relative_to(model).as_posix(): path for path in sorted(model.rglob("*"))}
+    written.update(name for name in BESIDE if name in there and not there[name].is_symlink())
+    files = {name: path for name, path in there.items() if name in written}
+    others = (name for name, path in there.items() if name not in files and not path.is_dir())
+    return files, [name for name in others if "/." not in f"/{name}"]
 
 
 def _card(path: Path | None, name: str, licence: str | None) -> tuple[str, str | None]:

@@ -136,6 +136,25 @@ def test_what_cannot_be_pushed(hub: Hub, cse: Cse, trained: Path, tmp_path: Path
     assert not hub.made
 
 
+def test_what_the_training_did_not_write_is_not_sent(
+    hub: Hub, cse: Cse, trained: Path, tmp_path: Path
+) -> None:
+    copy, secret = tmp_path / "copy", tmp_path / "secret"
+    shutil.copytree(trained, copy)
+    secret.write_text("a key")
+    (copy / "model/notes").mkdir()
+    (copy / "model/notes/secret.txt").symlink_to(secret)
+    (copy / "model/optimizer.bin").write_bytes(b"large")
+    (copy / "model/README.md").unlink()
+    (copy / "model/README.md").symlink_to(secret)
+    answer = cse("push", str(copy), "me/mine", "--licence", "mit")
+    assert "not sent" in answer.err and "notes/secret.txt" in answer.err
+    sent = hub.commits[0][2]
+    assert "optimizer.bin" not in sent and b"a key" not in b"".join(sent.values())
+    (copy / "model/checksums.json").unlink()
+    refused(cse("push", str(copy), "me/mine"), "the model is damaged: it has no checksums.json")
+
+
 def test_a_card_that_people_edited(hub: Hub, cse: Cse, trained: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)

@@ -182,7 +182,8 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         inside = find_collections(path).values()
         sources.files += [folder, *map(str, chain.from_iterable(map(files_in, inside)))]
         sources.collections += map(read_collection, inside or [folder])
-    sources.notes += [part.note for part in sources.collections if part.note]
+    tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
+    sources.notes += [part.note for part in (*tasks, *sources.collections) if part.note]
     check_names([row["name"] for row in sources.rows() if row["size"] is not None])
     _check_outs(request, sources)
     return sources
