@@ -117,8 +117,10 @@ class TokenBatch:
             return batches[0]
         joined = {}
         for name in (*_OF_TOKENS, *_OF_ROWS):
-            values = torch.cat([getattr(batch, name) for batch in batches])
-            joined[name] = values.pin_memory() if pinned else values
+            parts = [getattr(batch, name) for batch in batches]
+            size, kind = sum(map(len, parts)), parts[0].dtype
+            out = torch.empty(size, dtype=kind, pin_memory=True) if pinned else None
+            joined[name] = torch.cat(parts, out=out)
         lengths = torch.cat([batch.lengths for batch in batches])
         return TokenBatch(offsets=offsets_of(lengths), **joined)
 

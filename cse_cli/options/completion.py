@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from cse_cli.plugins.installed import Installed
 
@@ -34,15 +34,21 @@ def _complete(offered: Callable[[], Iterable[tuple[str, str]]]) -> Complete:
     return complete
 
 
-def _records(method: str) -> Complete:
-    """Return a completion of the records that a method of the registry returns."""
+def _records(name: str) -> Complete:
+    """Return a completion of the installed records of a class."""
 
     def offered() -> Iterator[tuple[str, str]]:
-        records: Any = getattr(Installed().registry, method)()
-        records = records.values() if isinstance(records, dict) else records
-        return ((record.name, record.spec.summary) for record in records)
+        from cse_core import records
+
+        installed = Installed().registry.all(getattr(records, name))
+        return ((record.name, record.spec.summary) for record in installed)
 
     return _complete(offered)
+
+
+def _datasets() -> Iterable[tuple[str, str]]:
+    datasets = Installed().registry.datasets()
+    return ((name, record.spec.summary) for name, record in datasets.items())
 
 
 def _kinds() -> Iterable[tuple[str, str]]:
@@ -60,8 +66,8 @@ def _statuses() -> Iterable[tuple[str, str]]:
 complete_kind = _complete(_kinds)
 complete_status = _complete(_statuses)
 complete_plugin = _complete(lambda: ((i.name, i.summary) for i in Installed().manager.infos))
-complete_recipe = _records("recipes")
-complete_model = _records("encoders")
-complete_suite = _records("suites")
-complete_reporter = _records("reporters")
-complete_data = _records("datasets")
+complete_recipe = _records("RecipeSpec")
+complete_model = _records("EncoderSpec")
+complete_suite = _records("SuiteSpec")
+complete_reporter = _records("ReporterSpec")
+complete_data = _complete(_datasets)

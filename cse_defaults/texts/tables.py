@@ -125,10 +125,16 @@ def changed(table: pa.Table, change: Callable[[pa.Table, int], pa.Table]) -> pa.
 
 
 def filtered(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:
-    """Return the rows of a table that are kept, ``[rows]``."""
+    """Take the rows of a table that are kept, ``[rows]``."""
+    import numpy as np
     import pyarrow as pa
 
-    return changed(table, lambda part, at: part.filter(pa.array(keep[at : at + len(part)])))
+    def change(part: pa.Table, at: int) -> pa.Table:
+        bits = np.packbits(keep[at : at + len(part)], bitorder="little")
+        buffers = [None, pa.py_buffer(bits)]  # pa.array would import pandas
+        return part.filter(pa.Array.from_buffers(pa.bool_(), len(part), buffers))
+
+    return changed(table, change)
 
 
 def mapped(tables: Iterable[pa.Table], folder: Path) -> list[pa.Table]:

@@ -158,7 +158,7 @@ def _adapt(adapter: Adapter, encoder: Encoder, calls: PartCalls) -> None:
 
 
 def _inference_pool(composition: Composition, making: Making) -> RowPooler | None:
-    """Make the row pooler of the saved model, where it is no part of the training."""
+    """Make the row pooler of the saved model, where the training does without it."""
     chosen = composition.inference_pool
     if chosen is None:
         return None

@@ -79,7 +79,8 @@ def test_a_run_imports_what_it_needs(sentences: Path, tmp_path: Path) -> None:
 
 def trains_without_pandas(words: list[str]) -> None:
     assert run(words) == 0
-    assert not {"pandas", "datasets", "sklearn", "sentence_transformers"} & {*sys.modules}
+    loaded = {"pandas", "datasets", "sklearn", "sentence_transformers"} & {*sys.modules}
+    assert not loaded, loaded
 
 
 def test_no_distribution_imports_what_is_heavy_and_each_command_has_a_help(cse: Cse) -> None:

@@ -47,7 +47,7 @@ def test_what_is_refused(write: Write) -> None:
         ("x.jsonl", '{"label": 0.5, "text": "a"}', r"no label .*\(got 0\.5\)"),
         ("x.jsonl", '{"label": [1], "text": "a"}', r"no label .*\(got \[1\]\)"),
         ("x.jsonl", '{"label": 1, "text": ["a"]}', "'text' is not a text"),
-        ("x.jsonl", '{"label": 1, "paras": ["a"]}', "paras: must be a list of sentences"),
+        ("x.jsonl", '{"label": 1, "paras": ["a"]}', "paras: not lists of sentences"),
         ("x.jsonl", '{"label": 1, "paras": []}', "no text"),
         ("x.jsonl", '{"label": 1, "text": "\\ud800"}', "half a character"),
         ("x.txt", "a\n", "not read from this kind of file"),

@@ -144,7 +144,7 @@ def test_a_broken_promise_is_printed_with_its_file(site: Path, cse: Cse) -> None
 def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     every = checking.pairs()
     few = [pair for pair in every if any(each.distribution == "cse-dclr" for each in pair)][:3]
-    monkeypatch.setattr(checking, "pairs", lambda registry: few)
+    monkeypatch.setattr(checking, "pairs", lambda *_: few)
     found = list(checking.of_pairs("cse-dclr"))
     assert [each.status for each in found] == ["kept"] * 3
     assert all(not each.detail or each.detail.startswith("refused: ") for each in found)
