@@ -9,19 +9,23 @@ from tests.device.cases import CASES, JOINED, named
 from tests.fixtures.command_line import forked
 
 
-def write_steps(path: Path) -> None:
-    """Write the steps of every case, in a process that may import the device that is none."""
+def write_steps(path: Path, step: int) -> None:
+    """Write the steps of the cases, in a process that may import the device that is none."""
     from tests.device.steps import write
 
-    write(path)
+    write(path, step)
 
 
-def test_parts_compute_there_what_they_compute_here_and_wait_for_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_parts_compute_there_what_they_compute_here_and_wait_for_nothing(
+    tmp_path: Path, step: int
+) -> None:
     """For no log line, no count, no copy: the device always has the next thing to do."""
-    assert forked(write_steps, tmp_path / "lines") == 0
+    assert forked(write_steps, tmp_path / "lines", step) == 0
     lines = [json.loads(line) for line in (tmp_path / "lines").read_text().splitlines()]
     tried = [name for line in lines for name in line["run"].split(", ")]
-    assert sorted(tried) == sorted(map(named, CASES))
+    assert len(tried) > len(CASES) / 4 and {*tried} <= {*map(named, CASES)}
+    assert step > 1 or sorted(tried) == sorted(map(named, CASES))
     for line in lines:
         assert "error" not in line, line
         if not line["drawn"]:  # dropout draws something else on every device

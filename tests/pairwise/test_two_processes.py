@@ -1,7 +1,11 @@
-"""Every part of this repository over two processes, in one start of two."""
+"""The parts of this repository over two processes, in one start of two.
+
+Those that keep rows of earlier steps are asked always, the others under ``slow``.
+"""
 
 from pathlib import Path
 
+import pytest
 from cse_testkit import installed_registry
 from cse_testkit.processes import difference
 
@@ -16,7 +20,20 @@ OPTIONS = {
 }
 
 
-def test_two_processes_train_every_part_as_one() -> None:
-    parts = [(p.spec.kind, p.name) for p in installed_registry().parts() if p.spec.kind != "metric"]
-    given = {path: {"options": options} for path, options in OPTIONS.items()}
-    assert len(parts) > 50 and difference(parts, given) == ""
+MEMORIES = ("positives", "negatives", "branch")
+
+
+def differ(*kinds: str) -> str:
+    """Describe how two processes differ from one in a part of some kinds; "" where they do not."""
+    parts = [(p.spec.kind, p.name) for p in installed_registry().parts() if p.spec.kind in kinds]
+    assert len(parts) > 5 * len(kinds)
+    return difference(parts, {path: {"options": options} for path, options in OPTIONS.items()})
+
+
+def test_two_processes_train_every_memory_as_one() -> None:
+    assert differ(*MEMORIES) == ""
+
+
+@pytest.mark.slow
+def test_two_processes_train_every_other_part_as_one() -> None:
+    assert differ("aug", "pool", "transform", "sampler", "loss", "adapter") == ""

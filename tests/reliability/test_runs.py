@@ -19,9 +19,11 @@ TABLES: dict[str, tuple[Callable[[Server], Iterable[Any]], Callable[..., Any]]] 
     "neighbours": (lambda _: neighbours.neighbours(), neighbours.tried),
 }
 """Cases of each table, and what tries one: its outcome, the answer, and what was printed."""
-SAMPLES: dict[str, tuple[int | None, ...]] = {"inputs": (1, None, 23), "terminal": (0, None, 30)}
+SAMPLES: dict[str, tuple[int | None, ...]] = {
+    "inputs": (1, None, 47), "terminal": (0, None, 60), "kills": (0, 40, 20),
+}  # fmt: skip
 """Start, end and step of a table's sample, where it differs; a sample waits for no timeout."""
-SAMPLE = 0, 100, 33
+SAMPLE = 0, 100, 49
 PARTS = 8
 """Tests that a table is cut into, so that processes share it."""
 

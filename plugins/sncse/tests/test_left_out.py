@@ -64,6 +64,7 @@ def test_chunks_give_the_same(recipe: str) -> None:
     assert [step["bml.loss"] for step in whole][::2] == [0, 0]
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(two_processes: TwoProcesses) -> None:
     needs("hicl-sncse")
     given = str(shared_encoder()), "hicl-sncse"

@@ -97,8 +97,13 @@ def test_a_sound_plugin_keeps_every_promise(site: Path, cse: Cse) -> None:
     assert set(found["promises"][0]) == {"part", "name", "status", "detail", "file", "says"}
 
 
-def test_every_fault_is_named_with_its_file(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file, old, new, name, place, detail in FAULTS:
+@pytest.mark.parametrize(
+    "faults", [FAULTS[::3], pytest.param(FAULTS, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_every_fault_is_named_with_its_file(
+    site: Path, monkeypatch: pytest.MonkeyPatch, faults: list[tuple[str, ...]]
+) -> None:
+    for file, old, new, name, place, detail in faults:
         (path,) = site.glob(file)
         was = path.read_text(encoding="utf-8")
         assert old in was
