@@ -15,7 +15,7 @@ from cse.plans import Chosen, File, Plan, compose
 from cse_cli.models.processes import check_launch
 from cse_cli.plugins.installed import Installed
 from cse_cli.terminal.progress import libraries_quiet
-from cse_cli.texts.table_cache import keep_tables
+from cse_cli.texts.table_cache import token_table
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.stored_run import StoredRun
 from cse_cli.training.train_checks import check_out
@@ -125,7 +125,7 @@ class Session:
                 plugins.registry,
                 reporter=self._reporter,
                 read_texts=plugins.read,
-                keep_tables=partial(keep_tables, reporter=self._reporter),
+                make_table=token_table,
                 load=self._load,
             )
         prepared.assembly.calls.always = self._check_parts

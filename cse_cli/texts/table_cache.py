@@ -1,44 +1,33 @@
-"""Token tables of large columns, and vectors of encoders that stay: files mapped into memory.
+"""Token tables of large columns: files mapped into memory.
 
-A file is named by a hash of all that it is made of, so what is read is what would have been made.
-Files are written beside and renamed: complete or not there. Processes that want the same table at
-the same time each make and rename it, to the same bytes; vectors are written by the first one.
+A file is named by a hash of all that it is made of, and has a checksum of its content, so what is
+read is what would have been made. Files are written beside and renamed: complete or not there.
+Processes that want the same table at the same time each make and rename it, to the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from cse_core.files import atomic_file, cache_folder
 from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
-from cse_engine.runtime.distributed import rank_and_size
-from cse_engine.runtime.sharing import all_gather_objects
-from cse_engine.step.sentence_encoder import SentenceEncoder
 from cse_engine.step.token_table import AT_ONCE, TokenTable
 from cse_engine.step.token_table import token_table as new_table
-from cse_engine.step.training_rows import TrainingRows
 
 LARGE = 50_000
 """Texts from which on a table is kept, and its making is shown: below, making it takes a second."""
-_FORMAT = 2
+_FORMAT = 3
+_SUM = "sum"
 _COLUMNS = ("ids", "word", "offsets")
 _QUIET = Reporter()
-
-
-def keep_tables(rows: TrainingRows, reporter: Reporter) -> None:
-    """Let rows keep tokens of large columns, and vectors of encoders that stay, on disk."""
-    rows.make_table, rows.make_vectors = token_table, partial(kept_vectors, reporter)
 
 
 def token_table(
@@ -91,79 +80,35 @@ def table_key(texts: Sequence[str], tokenizer: Tokenizer, longest: int | None) -
     return digest.hexdigest()
 
 
-def kept_vectors(
-    reporter: Reporter, table: TokenTable, encoder: SentenceEncoder, make: Callable[[], Tensor]
-) -> Tensor:
-    """Return the vectors ``[texts, D]`` of a table, read from the cache where they were made.
-
-    All processes ask for the same and ``make`` them together, unless each can read the file. The
-    reporter hears where they come from, and why they are not kept.
-    """
-    cache = cache_folder()
-    if cache is None:
-        return make()
-    path = cache / "vectors" / f"{vectors_key(table, encoder)}.safetensors"
-    cached = _vectors(path, table)
-    _, usable = all_gather_objects(lambda: cached is not None, bool)
-    if cached is None or not all(usable):
-        made = make()
-        problem = _write(path, {"vectors": made}) if rank_and_size()[0] == 0 else None
-        all_gather_objects(lambda: None)  # the others read what the first process has written
-        if problem is not None:
-            reporter.message(f"the vectors are not kept{problem}")
-        cached = _vectors(path, table)
-        return made if cached is None else cached
-    reporter.message(f"{len(cached):,} vectors of another encoder come from {path}")
-    return cached
-
-
-def vectors_key(table: TokenTable, encoder: SentenceEncoder) -> str:
-    """Return a hash of all that vectors depend on, as 40 hexadecimal digits."""
-    model: Any = encoder.encoder.model
-    device = next(encoder.encoder.parameters()).device.type
-    empty = encoder.rows(encoder.tokenizer.content([""]), "anchor")  # special tokens and prompts
-    stages = (encoder.pooler, *encoder.heads.values())
-    parts = [(type(stage).__qualname__, getattr(stage, "options", None)) for stage in stages]
-    numbers = device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
-    after = encoder.max_length, encoder.normalize, encoder.truncate_dim
-    about = (_FORMAT, torch.__version__, numbers, after, parts, model.config.to_json_string())
-    digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
-    tensors = [(name, getattr(table, name)) for name in _COLUMNS] + [("", empty.ids)]
-    for module in encoder.modules():
-        tensors += module.state_dict().items()
-    for name, tensor in tensors:
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
-
-
 def _write(path: Path, tensors: Mapping[str, Tensor]) -> str | None:
     """Write a file, whole or not at all; returns what the disk says against it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # they tell the texts
         with atomic_file(path, private=True) as beside:
-            save_file(dict(tensors), beside)
+            save_file(dict(tensors), beside, {_SUM: _sum(tensors)})
     except (OSError, SafetensorError) as error:
         return f" in {path.parent}: {getattr(error, 'strerror', None) or error}"
     return None
 
 
-def _read(path: Path) -> dict[str, Tensor]:
-    """Return a file's tensors over its own memory; none where it is missing or damaged."""
-    try:
-        arrays: dict[str, Tensor] = load_file(path)
-    except (OSError, SafetensorError):
-        return {}
-    return arrays
-
-
 def _table(path: Path, texts: int) -> TokenTable | None:
-    arrays = _read(path)
-    if arrays.keys() != set(_COLUMNS) or len(arrays["offsets"]) != texts + 1:
+    """Read a table over the file's own memory; None where it is missing or not as written."""
+    try:
+        if path.is_symlink() or not path.is_file():  # a pipe would be waited for
+            return None
+        with safe_open(path, "pt") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            whole = (file.metadata() or {}).get(_SUM) == _sum(arrays)
+    except (OSError, SafetensorError):
+        return None
+    if not whole or arrays.keys() != set(_COLUMNS) or len(arrays["offsets"]) != texts + 1:
         return None
     return TokenTable(**arrays)
 
 
-def _vectors(path: Path, table: TokenTable) -> Tensor | None:
-    rows = _read(path).get("vectors")
-    return rows if rows is not None and len(rows) == len(table.offsets) - 1 else None
+def _sum(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.blake2b(digest_size=20)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.numpy().data)
+    return digest.hexdigest()

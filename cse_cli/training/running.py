@@ -77,7 +77,7 @@ def run(
         shown = reporter_for(quiet=quiet or not first, opening=opening)
         reporter = stack.enter_context(shown)
         reporter.loading()
-        from cse_cli.texts.table_cache import keep_tables
+        from cse_cli.texts.table_cache import token_table
         from cse_cli.training.collapse import CollapseDetector
         from cse_engine.run.prepare import prepare
         from cse_engine.run.run import read_run, resume, train
@@ -102,7 +102,7 @@ def run(
             registry,
             reporter=Reporters(reporter, makers),
             read_texts=plugins.read,
-            keep_tables=partial(keep_tables, reporter=reporter),
+            make_table=token_table,
             recorded=None if recorded is None else recorded.settings["run"],
         )
         prepared.assembly.calls.always = check_parts

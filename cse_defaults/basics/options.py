@@ -111,8 +111,7 @@ class FrozenOptions(BranchOptions):
     """Model by name or folder, which encodes as its folder says; self: the run's own encoder at its
     start."""
     cache: bool = False
-    """Encode each text once, before the first step, and reuse its vectors from the cache folder in
-    later runs: for a teacher by name without dropout."""
+    """Encode each text once, before the first step: for a teacher by name without dropout."""
     pooler: bool = False
     """Use the state of its first token and its own trained pooler (dense, tanh)."""
 

@@ -15,7 +15,7 @@ from cse_core.records import (
     SamplerSpec,
 )
 
-CACHED = "each text that no part changes is encoded once; steps read vectors of the cache folder"
+CACHED = "each text that no part changes is encoded once; steps read vectors in memory"
 POOLED = "its first token goes through its own pooler, in place of the pooling of its folder"
 
 

@@ -24,7 +24,7 @@ from cse_engine.runtime import distributed
 from cse_engine.runtime.device import Precision, resolve_device, resolve_precision
 from cse_engine.step.assembly import Assembly, build
 from cse_engine.step.optimizer import count_own, count_trained
-from cse_engine.step.training_rows import TrainingRows
+from cse_engine.step.training_rows import TableMaker, TrainingRows, plain_table
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def prepare(
     *,
     reporter: Reporter,
     read_texts: TextReader,
-    keep_tables: Callable[[TrainingRows], None] = lambda rows: None,
+    make_table: TableMaker = plain_table,
     load: Callable[..., Any] = call,
     recorded: Mapping[str, Any] | None = None,
 ) -> Prepared:
@@ -67,7 +67,7 @@ def prepare(
         registry: The installed parts.
         reporter: Watches the run.
         read_texts: Reads ``data.*``, where the composition has not read it.
-        keep_tables: Sets how the rows keep what is made of them.
+        make_table: Tokenises a column.
         load: Calls what loads a model.
         recorded: Table ``run`` of the ``run.toml`` of a run that goes on.
 
@@ -110,8 +110,7 @@ def prepare(
         total_steps=options.steps(len(corpus)),
         read=load,
     )
-    rows = TrainingRows(corpus, composition.model.max_length)
-    keep_tables(rows)
+    rows = TrainingRows(corpus, composition.model.max_length, make_table=make_table)
     show_corpus(assembly, corpus)
     return Prepared(composition, registry, reporter, precision, corpus, rows, scorer, assembly)
 

@@ -27,9 +27,15 @@ _ROUND = 2**40
 Pairs = Mapping[str, Sequence[str] | NDArray[Any]]
 TableMaker = Callable[[Sequence[str], Tokenizer, int, Reporter], TokenTable]
 """Tokenises texts, at most so many tokens of each; the reporter hears how far it is."""
-VectorMaker = Callable[[TokenTable, Any, Callable[[], Tensor]], Tensor]
 Tokenised = tuple[TokenTable, Tensor]
 """Different texts, and ``[rows]`` which of them a row has."""
+
+
+def plain_table(
+    texts: Sequence[str], tokenizer: Tokenizer, longest: int, reporter: Reporter
+) -> TokenTable:
+    """Tokenise texts without a word to the reporter."""
+    return token_table(tokenizer, texts, longest)
 
 
 @dataclass(eq=False, repr=False)
@@ -46,8 +52,6 @@ class TrainingRows:
             that no row of the corpus or of another round has.
         keys: Documents and equal texts, by ``corpus_row``.
         make_table: Tokenises a column; those of ``base`` and these are made in one way.
-        make_vectors: Returns the vectors of a table by an encoder that stays, which the function
-            that it is given makes.
     """
 
     corpus: Corpus
@@ -55,17 +59,14 @@ class TrainingRows:
     pairs: Pairs | None = None
     base: TrainingRows | None = None
     number: int = 0
-    make_table: TableMaker = field(
-        default=lambda texts, tokenizer, most, _: token_table(tokenizer, texts, most)
-    )
-    make_vectors: VectorMaker = field(default=lambda table, encoder, make: make())
+    make_table: TableMaker = plain_table
     _tables: dict[tuple[int, str], Tokenised] = field(default_factory=dict, init=False)
     _values: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         corpus, pairs, base = self.corpus, self.pairs, self.base
         if base is not None:
-            self.make_table, self.make_vectors = base.make_table, base.make_vectors
+            self.make_table = base.make_table
         text: Any = np.arange(len(corpus)) if pairs is None else pairs["text"]
         if pairs is None or isinstance(text, np.ndarray):
             self.corpus_row = torch.from_numpy(text.astype(np.int64))  # a copy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -188,8 +188,7 @@ class ViewBuilder:
         if (branch, column) not in self._vectors:
             table, place = self.rows.tokenise(column, encoder.tokenizer)
             lengths = table.offsets.diff().clamp_max(encoder.max_length)
-            make = partial(encoder.encode_table, table, self.assembly.device, shared=True)
-            vectors = self.rows.make_vectors(table, encoder, make)
+            vectors = encoder.encode_table(table, self.assembly.device, shared=True)
             self._vectors[branch, column] = vectors, lengths, place
         *parts, place = self._vectors[branch, column]
         device, rows = self.assembly.device, place[index]

@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from cse_cli.models.saved_model import load
 from cse_cli.terminal.progress import SilentReporter
 from cse_cli.texts import table_cache as token_cache
-from cse_cli.texts.table_cache import kept_vectors, table_key, token_table, vectors_key
+from cse_cli.texts.table_cache import table_key, token_table
 from cse_defaults.transformers.pretrained import load_tokenizer
 from cse_defaults.transformers.tokenizer import TextTokenizer
 from cse_engine.step.sentence_encoder import SentenceEncoder
@@ -164,7 +163,8 @@ def test_a_damaged_file_is_made_anew(folder: Path, made: list[int]) -> None:
     right = path.read_bytes()
     token_table(TEXTS[:-1], tokenizer, 8)
     other = next(each for each in files(folder) if each != path).read_bytes()
-    for wrong in (right[: len(right) // 2], b"garbage" * 50, b"", other):
+    flipped = right[:-9] + bytes([right[-9] ^ 1]) + right[-8:]
+    for wrong in (right[: len(right) // 2], b"garbage" * 50, b"", other, flipped):
         path.unlink()  # what was read is still mapped
         path.write_bytes(wrong)
         del made[:]
@@ -232,61 +232,14 @@ def test_what_cannot_be_kept_is_told_once_and_used_all_the_same(
     assert reported(starter_like()).startswith(where)
 
 
-def test_vectors_of_an_encoder_that_stays_are_made_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second run reads them, bit for bit; a damaged file, or none, stops nothing."""
-    encoder, heard, made = encoder_of(), Heard(), []
-
-    def vectors(count: int = len(TEXTS)) -> torch.Tensor:
-        def make() -> torch.Tensor:
-            made.append(count)
-            return encoder.encode_table(table, torch.device("cpu"))
-
-        table = new_table(encoder.tokenizer, TEXTS[:count])
-        found = kept_vectors(heard, table, encoder, make)
-        assert torch.equal(found, encoder.encode_table(table, torch.device("cpu")))
-        return found
-
-    vectors().zero_()  # it is nobody's but its reader's
-    (path,) = files(folder.with_name("vectors"))
-    assert heard.messages == [] and path.stat().st_mode & 0o077 == 0
-    vectors()
-    assert (
-        made == [30] and heard.messages.pop() == f"30 vectors of another encoder come from {path}"
-    )
-    right = path.read_bytes()
-    vectors(7)
-    other = next(each for each in files(path.parent) if each != path).read_bytes()
-    for wrong in (right[: len(right) // 2], b"", other):
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_only_plain_files_are_read(folder: Path, made: list[int], kind: str) -> None:
+    expected = token_table(TEXTS, starter_like(), 8)
+    (path,) = files(folder)
+    if kind == "pipe":
         path.unlink()
-        path.write_bytes(wrong)
-        vectors()
-        assert path.read_bytes() == right
-    assert made == [30, 7, 30, 30, 30] and heard.messages == []
-    path.unlink()
-    monkeypatch.setattr(os, "replace", no_room)
-    vectors()
-    assert heard.messages == [f"the vectors are not kept in {path.parent}: No space left on device"]
-    monkeypatch.setenv("CSE_CACHE", "off")
-    vectors()
-    assert len(made) == 7 and len(heard.messages) == 1
-
-
-def test_the_key_of_vectors_is_of_all_that_they_depend_on() -> None:
-    model = encoder_of()
-    table = new_table(model.tokenizer, TEXTS)
-    keys = [vectors_key(table, model)]
-    assert vectors_key(new_table(model.tokenizer, TEXTS), encoder_of()) == keys[0]
-    keys.append(vectors_key(new_table(model.tokenizer, TEXTS[::-1]), model))
-    for change in ({"max_length": 9}, {"normalize": True}, {"truncate_dim": 4}):
-        keys.append(vectors_key(table, replace(model, **change)))
-    for pooling in ("cls", "first-last"):
-        keys.append(vectors_key(table, encoder_of(pooling=pooling)))
-    keys.append(vectors_key(table, encoder_of(prompt="query: ")))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        keys.append(vectors_key(table, model))
-    with torch.no_grad():
-        next(model.encoder.parameters())[0, 0] += 1e-3
-    keys.append(vectors_key(table, model))
-    assert len(set(keys)) == len(keys)
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.rename(folder / "elsewhere"))
+    same(token_table(TEXTS, starter_like(), 8), expected)
+    assert made == [len(TEXTS)] * 2

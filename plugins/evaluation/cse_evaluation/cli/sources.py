@@ -183,7 +183,8 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
         sources.files += [folder, *map(str, chain.from_iterable(map(files_in, inside)))]
         sources.collections += map(read_collection, inside or [folder])
     tasks = chain.from_iterable(tasks for _, tasks in sources.tasks)
-    sources.notes += [part.note for part in (*tasks, *sources.collections) if part.note]
+    notes = (*(task.note for task in tasks), *(part.note for part in sources.collections))
+    sources.notes += filter(None, notes)
     check_names([row["name"] for row in sources.rows() if row["size"] is not None])
     _check_outs(request, sources)
     return sources
