@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
+from socket import gethostname
 
 from cse_core.errors import CseError
 from cse_core.files import (
@@ -80,15 +81,19 @@ class RunFolder:
         """
         path = writable_folder(self.path, where) / LOCK
         with path.open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            owner, hint = file.read(300).strip(), ""
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                file.seek(0)
-                what = f"another process is training into it, {file.read(20).strip()}"
                 hint = "name another folder, or wait until that one has ended"
-                raise CseError(what, where=where, value=str(self.path), hint=hint) from None
+            except OSError:  # a file system without locks: what stands in the file decides
+                hint = f"if that one has ended, remove {path}" if _may_run(owner) else ""
+            if hint:
+                what = f"another process is training into it, {owner}"
+                raise CseError(what, where=where, value=str(self.path), hint=hint)
             file.truncate(0)
-            print(os.getpid(), file=file, flush=True)
+            print(os.getpid(), "on", gethostname(), file=file, flush=True)
             try:
                 inside = (self.path / "checkpoints", self.path / "rounds")
                 for folder in (self.path, *inside, *self.path.glob("rounds/*")):
@@ -136,3 +141,15 @@ def versions(composition: Composition) -> dict[str, str]:
     libraries = TOOLKIT, "torch", "transformers", "tokenizers", "safetensors", "numpy"
     parts = {part.distribution: part.version for part in composition.parts}
     return dict(sorted({**{name: version(name) for name in libraries}, **parts}.items()))
+
+
+def _may_run(owner: str) -> bool:
+    """Check whether a process may still run; one of another machine cannot be seen from here."""
+    pid, _, host = owner.partition(" on ")
+    if not pid.isdecimal() or host != gethostname():
+        return bool(owner)
+    try:
+        os.kill(int(pid), 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # it may run as somebody else
+    return True

@@ -1,15 +1,21 @@
 """Runs are found again from anywhere, replaced on purpose alone, and keep their evaluations."""
 
+import errno
+import fcntl
 import json
+import os
 import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from cse_testkit.tiny import tiny_encoder
 
 from cse_cli.main import run as cse_run
+from cse_core.errors import CseError
+from cse_engine.run.run_folder import RunFolder
 from tests.fixtures.command_line import Cse, refused
 
 SHORT = ("--train.max_steps", "2", "--train.batch_size", "8", "--train.save_steps", "1")
@@ -108,3 +114,33 @@ def test_evaluations_are_kept_in_the_run(cse: Cse, run: Path, tmp_path: Path) ->
         "nothing is written through links"
     )
     assert (tmp_path / "target").read_text() == "kept"
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_two_processes_never_write_into_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: bool
+) -> None:
+    """Where a file system has no locks, as some of networks, the process in the file counts."""
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    if not locks:
+        monkeypatch.setattr(fcntl, "flock", none)
+    folder = RunFolder(tmp_path / "run")
+    with (
+        folder.held("--out"),
+        pytest.raises(CseError, match=rf"into it, {os.getpid()} on ") as refusal,
+        folder.held("--out"),
+    ):
+        raise AssertionError("it is held")
+    assert (refusal.value.hint or "").startswith("name another" if locks else "if that one has")
+    lock = tmp_path / "run" / ".lock"
+    assert not lock.exists()
+    lock.write_text(f"{2**22 + 1} on {gethostname()}\n")  # one that was killed
+    with folder.held("--out"):
+        pass
+    lock.write_text("7 on elsewhere\n")
+    if not locks:
+        with pytest.raises(CseError, match="into it, 7 on elsewhere"), folder.held("--out"):
+            pass
