@@ -13,6 +13,9 @@ from cse_core.suites import ROLE_PROMPTS, Role
 
 Checked = TypeVar("Checked", bound=BaseModel)
 AGAIN = "copy the whole model folder again"
+WHOLE = "cse.in_sentence_transformers.Whole"
+"""Module of sentence-transformers for a model that it has no modules for: without it, its loader
+would pool by the mean and give other vectors in silence."""
 ACTIVATIONS = {
     "tanh": "Tanh", "relu": "ReLU", "gelu": "GELU", "none": "Identity", "sigmoid": "Sigmoid",
     "silu": "SiLU", "elu": "ELU", "leaky-relu": "LeakyReLU", "softplus": "Softplus",

@@ -61,7 +61,7 @@ def write_card(run: Path, result: Mapping[str, Any], registry: Registry) -> None
 
     stages = [manifest.get("slice"), manifest["row"], *manifest["heads"]]
     pooling = " + ".join(stage["use"] for stage in stages if stage)
-    portable = (model / "modules.json").is_file()
+    portable = manifest.get("why_not") is None
     recipe = settings.get("name") or ""
     base = encoder_source(settings["model"]["name"], manifest, registry)
     texts = [text_source(name, registry) for name in settings["data"]["path"]]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cse_core.errors import CseError
-from cse_core.files import RUN_FILE, read_json
+from cse_core.files import MANIFEST, RUN_FILE, read_json
+from cse_core.model_card import WHOLE
 from cse_core.run_info import RunInfo
 
 JSON_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
@@ -73,6 +74,8 @@ def read_modules(root: Path, name: str) -> list[tuple[str, Path]]:
     for module in read_json(file, name, kind=list) if file.is_file() else ():
         values = module if isinstance(module, dict) else {}
         named, inner = str(values.get("type")), str(values.get("path"))
+        if named == WHOLE and (root / MANIFEST).is_file():
+            continue  # the whole model, as its manifest has it
         if not named.startswith("sentence_transformers."):
             what = "needs code of its own, which cse never runs"
             hint = "encode with sentence-transformers and trust_remote_code=True"

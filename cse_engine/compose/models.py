@@ -16,7 +16,7 @@ from cse_core.backend import Backend
 from cse_core.errors import CseError
 from cse_core.files import HEADS, MANIFEST, SUMS, file_sum, read_json
 from cse_core.loading import load_factory, package_path
-from cse_core.model_card import Declared, Stage, checked_card
+from cse_core.model_card import WHOLE, Declared, Stage, checked_card
 from cse_core.records import BackendSpec, EncoderSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
@@ -190,7 +190,8 @@ def saved_by_cse(folder: Path, name: str) -> Path | None:
     for root in (folder, folder / "model"):
         if not (root / MANIFEST).is_file():
             continue
-        if not (root / "modules.json").is_file():
+        modules = root / "modules.json"
+        if not modules.is_file() or WHOLE in modules.read_text(encoding="utf-8"):
             return root
         sums = read_json(root / SUMS, name, kind=dict) if (root / SUMS).is_file() else {}
         files = {root / key: kept for key, kept in sums.items() if key.endswith(".json")}

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from cse_core.backend import TrainedModel
 from cse_core.files import HEADS, MANIFEST, atomic_folder
+from cse_core.model_card import WHOLE
 from cse_core.parts import Adapter, Head
 from cse_core.suites import Role
 from cse_engine.compose.composition import Composition, PlannedPart
@@ -96,8 +97,11 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
         (beside / MANIFEST).write_text(text, encoding="utf-8")
         readme = "# A sentence encoder trained with cse\n"  # the command line writes a card instead
         if why_not is not None:
-            readme += f"\nsentence-transformers computes other vectors from it ({why_not}):\n"
-            readme += "use `cse encode MODEL`.\n"
+            module = {"idx": 0, "name": "0", "path": "", "type": WHOLE}
+            (beside / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")
+            readme += f"\nsentence-transformers has no modules for it ({why_not}):\nuse "
+            readme += "`cse encode MODEL`, or, where cse is installed too,\n"
+            readme += "SentenceTransformer(MODEL, trust_remote_code=True).\n"
         (beside / "README.md").write_text(readme, encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ from rich.filesize import decimal
 
 from cse_cli.api import echo, is_hub_reachable, say_json, warn
 from cse_core.errors import CseError
+from cse_core.files import MANIFEST, RUN_FILE, SUMS, read_json, verify_checksums
 
 CARD = "README.md"
 BESIDE = (CARD, "recipe.toml")
@@ -57,6 +58,7 @@ def push(
         raise CseError("is not a repository's name", where="OWNER/NAME", value=name, hint=hint)
     files, others = _files(run)
     card, licence = _card(files.pop(CARD, None), name, licence)
+    why_not = read_json(files[MANIFEST], str(run), kind=dict).get("why_not")
     sizes = {CARD: len(card.encode())} | {path: p.stat().st_size for path, p in files.items()}
     url = None if dry_run else _send(name, files, card, message, private=private, update=update)
     if json:
@@ -74,8 +76,10 @@ def push(
         return
     echo(f"pushed {len(sizes)} files, {decimal(sum(sizes.values()))}: {url}")
     echo(f"next: hf download {name} --local-dir MODEL && cse encode MODEL --text 'a sentence'")
-    if "modules.json" in files:
+    if why_not is None:
         echo(f'      SentenceTransformer("{name}").encode(["a sentence"]) in Python')
+    else:
+        warn(f"sentence-transformers needs cse-toolkit and trust_remote_code=True: {why_not}")
 
 
 def _files(run: Path) -> tuple[dict[str, Path], list[str]]:
@@ -83,8 +87,6 @@ def _files(run: Path) -> tuple[dict[str, Path], list[str]]:
 
     Sent are those that the training wrote, whose checksums are verified, and the card.
     """
-    from cse_core.files import MANIFEST, RUN_FILE, SUMS, read_json, verify_checksums
-
     model = next((folder for folder in (run / "model", run) if (folder / MANIFEST).is_file()), None)
     if model is None:
         what, hint = "is not a run or a saved model", "name the folder that `cse train` made"

@@ -10,6 +10,7 @@ import torch
 from cse_sncse.mask_prompt import MaskPrompt
 from cse_sncse.options import MaskPromptOptions
 from cse_testkit import compose, installed_registry, make_setup, shared_encoder
+from sentence_transformers import SentenceTransformer
 
 from cse_cli.models.saved_model import load
 from cse_core.errors import CseError
@@ -160,6 +161,12 @@ def test_a_trained_model_is_loaded_with_its_prompt(tmp_path: Path) -> None:
     assert vectors.shape == (4, 32) and np.isfinite(vectors).all()
     assert np.allclose(model.encode(TEXTS[1:2])[0], vectors[1], atol=1e-5)
     printed = (run / "model" / "README.md").read_text(encoding="utf-8")
-    assert "sentence-transformers computes other vectors from it" in printed
+    assert "sentence-transformers has no modules for it" in printed
     assert 'Here : " X " is [MASK] .' in printed and "mask-prompt" in printed
-    assert not (run / "model" / "modules.json").exists()
+    with pytest.raises(ValueError, match="cse.in_sentence_transformers"):
+        SentenceTransformer(str(run / "model"), device="cpu")
+    theirs = SentenceTransformer(str(run / "model"), device="cpu", trust_remote_code=True)
+    assert np.allclose(theirs.encode(TEXTS), vectors, atol=1e-6)
+    theirs.save_pretrained(str(tmp_path / "again"))
+    again = SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=True)
+    assert np.allclose(again.encode(TEXTS), vectors, atol=1e-6)

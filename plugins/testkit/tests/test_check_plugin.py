@@ -103,6 +103,7 @@ def test_a_sound_plugin_keeps_every_promise(site: Path, cse: Cse) -> None:
 def test_every_fault_is_named_with_its_file(
     site: Path, monkeypatch: pytest.MonkeyPatch, faults: list[tuple[str, ...]]
 ) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file changes twice in a second
     for file, old, new, name, place, detail in faults:
         (path,) = site.glob(file)
         was = path.read_text(encoding="utf-8")
