@@ -152,6 +152,8 @@ def make_part(
     part.name, part.path, part.owner = choice.name, path, choice.owner
     if wrong := _lost(part, choice, setup):
         raise PartError(part, "__init__", wrong)
+    if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
+        part.dimension = dimension
     if isinstance(part, SlicePooler):
         part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
@@ -178,8 +180,6 @@ def make_sentence_encoder(
         if isinstance(part, SlicePooler):
             slicer = part
             continue
-        if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
-            part.dimension = dimension
         size = getattr(part, "dimension", None)
         if not isinstance(size, int):
             what = f"promised {type(part).__name__}.dimension, an integer such as {dimension}"

@@ -5,6 +5,7 @@ import torch
 
 from cse_core.errors import CseError
 from cse_core.parts import NegativeStore
+from cse_engine.run.export import inference_encoder
 from tests.engine.step.test_views_and_levels import encoded, prepared
 from tests.fixtures.small_parts import Queue
 from tests.fixtures.tiny import CPU, Build
@@ -182,3 +183,12 @@ def test_a_cached_teacher_encodes_each_text_once(
     assert not bench.engine.builder._vectors
     with pytest.raises(CseError, match="cache needs another model, and mode = eval"):
         build(f'{HEADED}[[branch]]\nuse = "frozen"\ncache = true\n')
+
+
+def test_the_pooler_of_the_saved_model_scores_too(build: Build) -> None:
+    """The training does without it, so nothing but the dev sets calls it."""
+    bench = build('[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n', "inference.pool=mean")
+    encoder = inference_encoder(bench.assembly)
+    assert encoder.pooler is bench.assembly.inference_pool is not None
+    vectors = encoder.encode(["anna paints", "a boat"], torch.device("cpu"))
+    assert vectors.shape == (2, 32)
