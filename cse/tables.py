@@ -210,7 +210,13 @@ def _row(item: Any, where: str, number: int) -> Mapping[str, Any]:
     if isinstance(item, str):
         return {"text": item}
     if isinstance(item, Mapping):
-        return {str(k): v.tolist() if hasattr(v, "tolist") else v for k, v in item.items()}
+        row = {str(k): v.tolist() if hasattr(v, "tolist") else v for k, v in item.items()}
+        for name, value in row.items():
+            if isinstance(value, bytes | Set):
+                what = f"column {name} holds neither a text nor a list of texts"
+                hint = "decode bytes, write sets as lists, or leave the column out"
+                raise CseError(what, where=f"{where}, row {number}", value=value, hint=hint)
+        return row
     hint = "give each row as a text, or as a dictionary of its columns"
     raise CseError("is not a text", where=f"{where}, row {number}", value=item, hint=hint)
 

@@ -46,6 +46,14 @@ _MANY = 10
 _WORDS = 5
 """Words of a label, on average, less than."""
 _ONE_A_ROW = "write one text per row"
+_SAMPLE = 1000
+"""Values of a column that tell what it holds."""
+_WRITTEN = re.compile(
+    r"""\[\s*['"{].*['"}]\s*\]|\[[\d\s.,e+-]*\]|b(['"]).*\1"""
+    r"""|\(('[^']*'|"[^"]*"),.*\)|\{('[^']*'|"[^"]*")(,.*)?\}""",
+    re.DOTALL,
+)
+"""A list, a tuple, a set or bytes, as Python or JSON write them."""
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -66,6 +74,22 @@ def kind_of(values: Sequence[str]) -> ColumnKind:
     if many and distinct * 2 <= len(values):
         return "labels"
     return "words" if 2 * sum(map(str.isalpha, values)) >= len(values) else "ids"
+
+
+def sampled(column: pa.ChunkedArray) -> list[str]:
+    """Return values of a column that are not blank, spread evenly over it."""
+    rows = range(0, len(column), max(1, len(column) // _SAMPLE))
+    return [*filter(None, (column[row].as_py() for row in rows))]
+
+
+def check_texts(column: pa.ChunkedArray, name: str, where: str) -> None:
+    """Refuse a column most of whose cells are lists or bytes that are written as texts."""
+    values = [] if is_lists(column) else sampled(column)
+    written = [value for value in values if _WRITTEN.fullmatch(value)]
+    if 2 * len(written) > len(values):
+        what = f"column {name} holds lists or bytes that are written as texts"
+        hint = "write jsonl or parquet, which hold lists of texts, and bytes as the texts they are"
+        raise CseError(what, where=where, value=written[0], hint=hint)
 
 
 def match_columns(

@@ -14,12 +14,14 @@ from cse_core.texts import FILLED, NO_COLUMNS, DataOptions, LoadReport, NeededCo
 from cse_defaults.texts.columns import (
     ColumnKind,
     check_named,
+    check_texts,
     gathered,
     kind_of,
     listed,
     match_columns,
     ordered,
     read_values,
+    sampled,
 )
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
 
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
-_SAMPLE = 1000
-"""Values of a column that tell what it holds."""
 
 
 @dataclass(frozen=True)
@@ -211,11 +211,9 @@ def _read(
 
     @cache
     def kind(name: str) -> ColumnKind:
-        """Guess it from values that are not blank, spread evenly over the column."""
+        """Guess it from some values."""
         column = raw.column(name)
-        rows = range(0, len(column), max(1, len(column) // _SAMPLE))
-        lists = is_lists(column)
-        return "lists" if lists else kind_of([*filter(None, (column[row].as_py() for row in rows))])
+        return "lists" if is_lists(column) else kind_of(sampled(column))
 
     none = "contains no text, only blank lines or a header"
     nothing = CseError(none, where=where, hint="name a file with texts")
@@ -234,6 +232,7 @@ def _read(
             table[name] = changed(pa.table([column], [name]), _without_nulls).column(0)
     if not _is_filled(table["text"]):
         raise nothing
+    check_texts(table["text"], columns["text"], where)
     for name in dict.fromkeys(view.column for view in views if view.column in table):
         if not _is_filled(table[name]):
             del table[name]
@@ -282,6 +281,8 @@ def _usable(
             hint = f"its columns: {listed(names)}; say which one it is with --set data.columns."
             hint += f"{column}=NAME, name other data, or let no view read it"
             raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
+        if needed.types.get(column, "text") == "text":
+            check_texts(part.table.column(column), part.columns[column], name)
     table, rows = _unfolded(part.table, needed.required)
     has = {}
     for item in ("text", *filled):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -203,14 +203,17 @@ def _cell(name: str, value: object, seen: Seen) -> TextCell:
     """
     if isinstance(value, str) or value is None or value != value:
         return value if isinstance(value, str) else None
-    if not isinstance(value, list | dict):
+    if isinstance(value, bytes | Set):
+        seen.left_out[name] = f"values of type {type(value).__name__}"
+        return None
+    if not isinstance(value, list | tuple | dict):
         return str(value).lower() if isinstance(value, bool) else str(value)
     cells = value.get("text") if isinstance(value, dict) else value
-    items = cells if isinstance(cells, list) else [cells]
+    items = cells if isinstance(cells, list | tuple) else [cells]
     texts: list[Any] = [i.get("text") if isinstance(i, dict) else i for i in items]
     if all(isinstance(text, str) for text in texts):
         return [text.strip() for text in texts]
-    seen.left_out[name] = "lists" if isinstance(value, list) else "objects"
+    seen.left_out[name] = "objects" if isinstance(value, dict) else "lists"
     return None
 
 

@@ -32,6 +32,12 @@ GIVEN: dict[str, tuple[Any, tuple[str, ...] | str]] = {
     "an Arrow table": (pa.table({"text": TEXTS}), ALONE),
     "columns": ({"anchor": TEXTS, "positive": TEXTS}, PAIRED),
     "rows": ([{"texts": [text, "another one"]} for text in TEXTS], PAIRED),
+    "tuples": (pd.DataFrame({"query": TEXTS, "pos": [(text,) for text in TEXTS]}), PAIRED),
+    "sets": (
+        pd.DataFrame({"query": TEXTS, "pos": [{text} for text in TEXTS]}),
+        "row 1: column pos",
+    ),
+    "a column of bytes": ({"text": [TEXTS[0], *map(str.encode, TEXTS)]}, "row 2: column text hold"),
     "frames": ([FRAME[:1], FRAME[1:]], (*PAIRED, "n")),
     "no list": ([], "data: is an empty list"),
     "no row": (FRAME[:0], "data: is an empty list"),

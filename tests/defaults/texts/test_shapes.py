@@ -164,6 +164,29 @@ def test_what_a_column_holds_never_overrides_its_name(tmp_path: Path) -> None:
             cse.plan(data=path, dev="none")
 
 
+WRITTEN = ("['{}', 'b']", '["{}", "b"]', "['{}' 'b']", "('{}',)", "{'{}', 'b'}", "b'{}'",
+           '[{"text": "{}"}]')  # fmt: skip
+NOT_WRITTEN = ("[{}] of old", "({}, he said)", '{"text": "{}"}', '"{}" he said', "[{}]", "b {}")
+
+
+def test_lists_and_bytes_written_as_texts(tmp_path: Path) -> None:
+    """They are refused where they are read and are most of a column; brackets are texts too."""
+    for cells in (*((cell,) * 3 for cell in WRITTEN), ("[]", "['{}']", A)):
+        rows = [{"query": f"{A} {n}", "pos": cell.replace("{}", B)} for n, cell in enumerate(cells)]
+        path = tmp_path / "pairs.jsonl"
+        path.write_text("\n".join(map(json.dumps, rows)))
+        with pytest.raises(cse.CseError, match="pairs.jsonl: column pos holds lists or bytes"):
+            cse.plan("pairs", data=path, dev="none")
+        alone = {"data.columns.text": "query"}
+        assert cse.plan("simcse", data=path, dev="none", options=alone).composition.facts.rows == 3
+        path.write_text("\n".join(json.dumps({"text": row["pos"]}) for row in rows))
+        with pytest.raises(cse.CseError, match="pairs.jsonl: column text holds lists or bytes"):
+            cse.load("starter").search(A, data=path)
+    for cells in (*((cell,) * 3 for cell in NOT_WRITTEN), ("['{}']", A, B)):
+        rows = [{"text": cell.replace("{}", f"{B} {n}")} for n, cell in enumerate(cells)]
+        assert cse.plan("simcse", data=rows, dev="none").composition.facts.rows == 3, cells
+
+
 def test_pieces_of_texts() -> None:
     tokenizer = tiny_tokenizer()
     corpus = tiny_corpus(columns=("document", "title", "positive"))
