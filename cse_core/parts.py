@@ -317,11 +317,14 @@ class NegativeStore(Part):
 class Sampler(Part):
     """Chooses the rows of each batch."""
 
-    def order(self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]) -> Tensor:
+    def order(
+        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
+    ) -> Tensor | None:
         """Order the rows of a round for an epoch of batches of ``size``: ``[rows]``, each once.
 
-        It is called before each epoch and on resume, and may depend only on the rows,
-        ``begin_round`` and ``draws(name)``, generators of the epoch.
+        None where the rows leave it nothing to arrange, of which the run warns. It is called before
+        each epoch and on resume, and may depend only on the rows, ``begin_round`` and
+        ``draws(name)``, generators of the epoch.
         """
 
 

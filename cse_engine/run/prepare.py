@@ -13,6 +13,7 @@ from cse_core.errors import CseError, raise_all
 from cse_core.protocols import Corpus, TextReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
+from cse_engine.compose.checks import check_only
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import part_states
@@ -84,6 +85,7 @@ def prepare(
         raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
     precision = resolve_precision(options.precision, device)
     corpus = training_corpus(composition, registry, read_texts)
+    raise_all([*check_only(composition, corpus)])
     report, commits = corpus.report, dict(corpus.report.commits)
     dev = dev_sets(options, report.names, registry, reporter.warning, commits, corpus)
     scorer = Scorer(dev, options.select, composition.says.similarity)
