@@ -297,6 +297,22 @@ def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
                 yield CseError(what, where=slicer.path, hint=hint)
 
 
+def prompts_of(run: Composition) -> Iterator[tuple[str, str, str]]:
+    """Yield what stands before texts: the option that says it, a view that has it, the text."""
+    own = {f"views.{v.name}.prompt": (v.name, v.prompt) for v in run.views if v.prompt is not None}
+    for where, (view, prompt) in ({"model.prompt": ("anchor", run.model.prompt)} | own).items():
+        for before in run.data.prompts or ("",):
+            if prompt or before:
+                yield where if prompt else "data.prompts", view, (prompt or "") + before
+
+
+def no_room(where: str, prompt: str, longest: int) -> CseError:
+    """Return the error of a prompt as long as a row."""
+    what = f"leaves no room for a text in {longest} tokens"
+    hint = "shorten it, or raise model.max_length"
+    return CseError(what, where=where, value=prompt, hint=hint)
+
+
 def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Check the slicing of the saved model; its row pooler was looked up before."""
     if run.inference.slice and not run.pools(SliceSpec):
