@@ -430,6 +430,7 @@ class RoundContext:
             process calls ``make(start, stop)`` for its blocks of ``at_once`` rows, and all get the
             whole.
         progress: ``progress(done, total, what)`` moves the progress bar.
+        warning: ``warning(text)`` shows a line to the user, such as of data that a part cannot use.
     """
 
     round: int
@@ -439,3 +440,4 @@ class RoundContext:
     generator: Callable[..., torch.Generator]
     shared: Callable[..., Tensor]
     progress: Callable[[int, int, str], None]
+    warning: Callable[[str], None]
