@@ -317,11 +317,14 @@ class NegativeStore(Part):
 class Sampler(Part):
     """Chooses the rows of each batch."""
 
-    def order(self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]) -> Tensor:
+    def order(
+        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
+    ) -> Tensor | None:
         """Order the rows of a round for an epoch of batches of ``size``: ``[rows]``, each once.
 
-        It is called before each epoch and on resume, and may depend only on the rows,
-        ``begin_round`` and ``draws(name)``, generators of the epoch.
+        None where the rows leave it nothing to arrange, of which the run warns. It is called before
+        each epoch and on resume, and may depend only on the rows, ``begin_round`` and
+        ``draws(name)``, generators of the epoch.
         """
 
 
@@ -427,6 +430,7 @@ class RoundContext:
             process calls ``make(start, stop)`` for its blocks of ``at_once`` rows, and all get the
             whole.
         progress: ``progress(done, total, what)`` moves the progress bar.
+        warning: ``warning(text)`` shows a line to the user, such as of data that a part cannot use.
     """
 
     round: int
@@ -436,3 +440,4 @@ class RoundContext:
     generator: Callable[..., torch.Generator]
     shared: Callable[..., Tensor]
     progress: Callable[[int, int, str], None]
+    warning: Callable[[str], None]

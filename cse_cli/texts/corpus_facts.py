@@ -11,6 +11,7 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.records import EncoderSpec
 from cse_defaults.texts.columns import lacks_word_spaces
 from cse_defaults.texts.corpus import Corpus
+from cse_engine.compose.checks import no_room, prompts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from cse_cli.plugins.installed import Installed
     from cse_core.backend import TokenCount
+    from cse_core.protocols import Column
     from cse_core.registry.registry import Registry
     from cse_engine.compose.composition import Composition
 
@@ -142,14 +144,14 @@ def token_counts(corpus: Corpus, model: str, registry: Registry) -> dict[str, An
 
 @dataclass(frozen=True)
 class Lengths:
-    """What ``model.max_length`` cuts.
+    """What ``model.max_length`` cuts, of the column of which it cuts most.
 
     Attributes:
         unknown: What to say of tokens that the vocabulary lacks.
         longest: Tokens that a row of a training batch may have.
         longer: Texts of the sample that are longer.
         seen: Texts of the sample.
-        tokens: Their mean number of tokens when they are cut.
+        tokens: The mean number of tokens of column ``text`` when they are cut.
     """
 
     longest: int
@@ -157,38 +159,63 @@ class Lengths:
     seen: int
     tokens: float = 0.0
     unknown: str = ""
+    column: str = "text"
 
     def line(self) -> str:
         """Return it as a line for people."""
         share = 100 * self.longer / self.seen
+        of = "" if self.column == "text" else f" of column {self.column}"
         if not self.longer:
             return f"length: at most {self.longest:,} tokens: no text of {self.seen:,} seen is cut"
         return (
-            f"length: at most {self.longest:,} tokens, which truncates {share:.1f} % of the texts "
-            f"({self.longer:,} of {self.seen:,} sampled); --model.max_length N reads more"
+            f"length: at most {self.longest:,} tokens, which truncates {share:.1f} % of the texts"
+            f"{of} ({self.longer:,} of {self.seen:,} sampled); --model.max_length N reads more"
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for machines."""
-        return {"max_length": self.longest, "longer": self.longer, "seen": self.seen}
+        column = {} if self.column == "text" else {"column": self.column}
+        return {"max_length": self.longest, "longer": self.longer, "seen": self.seen, **column}
 
 
 def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
-    """Measure the cut texts; None where the data was not read or the tokenizer is not here."""
+    """Measure the cut texts; None where the data was not read or the tokenizer is not here.
+
+    Raises:
+        CseError: If a prompt leaves no room for a text.
+    """
     if composition.read is None:
         return None
     corpus = plugins.read(composition.data).corpus(composition.needed_columns)
     count = min(SAMPLE, len(corpus))
-    column = corpus.column("text")
-    before = composition.model.prompt or ""
-    texts = [before + column[place * len(corpus) // count] for place in range(count)]
-    longest = composition.model.max_length
+    longest, default = composition.model.max_length, composition.model.prompt
+    columns = dict.fromkeys(("text", *sorted(composition.read_columns - {None})), default)
+    columns |= {v.column: v.prompt for v in composition.views if v.column and v.prompt is not None}
+    prompts = list(prompts_of(composition))
+
+    def counted(texts: Sequence[str]) -> list[TokenCount]:
+        return counted_tokens(composition.model.name, plugins.registry, texts)
+
     try:
-        rows = counted_tokens(composition.model.name, plugins.registry, texts)
+        taken = [row.tokens for row in counted([prompt for _, _, prompt in prompts])]
+        rows = {
+            name: counted([(before or "") + text for text in _sampled(corpus.column(name), count)])
+            for name, before in columns.items()
+            if name in corpus.names
+        }
     except CseError:  # the run says what is wrong with it
         return None
-    unknown, content = sum(row.unknown for row in rows), sum(row.content for row in rows)
+    for (where, _, prompt), tokens in zip(prompts, taken, strict=True):
+        if tokens >= longest:
+            raise no_room(where, prompt, longest)
+    longer = {name: sum(row.tokens > longest for row in seen) for name, seen in rows.items()}
+    column, texts = max(longer, key=longer.__getitem__), rows["text"]
+    unknown, content = sum(row.unknown for row in texts), sum(row.content for row in texts)
     said = unknown_line(unknown, content, composition.model.name)
-    longer = sum(row.tokens > longest for row in rows)
-    tokens = sum(min(row.tokens, longest) for row in rows)
-    return Lengths(longest, longer, count, tokens / count, said)
+    tokens = sum(min(row.tokens, longest) for row in texts)
+    return Lengths(longest, longer[column], count, tokens / count, said, column)
+
+
+def _sampled(column: Column, count: int) -> list[str]:
+    """Return texts that are spread evenly over a column."""
+    return column.take([place * len(column) // count for place in range(count)])

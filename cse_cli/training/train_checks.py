@@ -123,6 +123,7 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
     Raises:
         CseError: If a device is not there, a dev set cannot be read, or none has such a score.
     """
+    from cse_engine.compose.checks import check_only
     from cse_engine.run.dev_sets import by_name, choosing_score, dev_sets
 
     train = composition.train
@@ -132,6 +133,8 @@ def check_read(composition: Composition, plugins: Installed) -> dict[str, DevSet
         resolve_device(train.device)
     read, names = composition.read, composition.data.path
     corpus = None if read is None else read.corpus(composition.needed_columns)
+    if corpus is not None:
+        raise_all([*check_only(composition, corpus)])
     sets = by_name(dev_sets(train, names, plugins.registry, warn, corpus=corpus))
     choosing_score(sets, train.select)
     return sets

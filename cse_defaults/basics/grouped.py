@@ -21,8 +21,10 @@ class Grouped(Sampler):
 
     options: GroupedOptions
 
-    def order(self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]) -> Tensor:
-        """Put whole batches of one group first: ``[rows]``."""
+    def order(
+        self, rows: Rows, size: int, draws: Callable[[str], torch.Generator]
+    ) -> Tensor | None:
+        """Put whole batches of one group first: ``[rows]``; None where no group fills a batch."""
         group = rows.values(self.options.column, "label")
         shuffled = torch.randperm(len(rows), generator=draws("rows"))
         order = shuffled[torch.argsort(group[shuffled], stable=True)]
@@ -32,6 +34,8 @@ class Grouped(Sampler):
             full = len(part) // size * size
             batches += list(torch.split(part[:full], size)) if full else []
             rest.append(part[full:])
+        if not batches:
+            return None
         mixed = torch.cat(rest)
         places = torch.randperm(len(batches), generator=draws("batches")).tolist()
         mixed = mixed[torch.randperm(len(mixed), generator=draws("rest"))]

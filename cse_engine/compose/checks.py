@@ -11,6 +11,7 @@ from typing import cast
 from cse_core.capabilities import CAPABILITIES, Need
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
+from cse_core.protocols import Corpus
 from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
@@ -18,6 +19,8 @@ from cse_core.texts import FILLED
 from cse_engine.compose.composition import Composition, PlannedPart, Problem
 from cse_engine.compose.models import Models
 
+_SHOWN = 8
+"""Values of a column that a message names."""
 BASE_LEVELS = ("sentence", "input")
 """Levels that every run has."""
 
@@ -110,6 +113,25 @@ def check_negatives(run: Composition, registry: Registry) -> Iterator[Problem]:
             elif levels and not near:
                 why = f"its level is {opts.level}, those of the losses {', '.join(sorted(levels))}"
             yield f"{store.path} serves no loss: {why}"
+
+
+def check_only(run: Composition, corpus: Corpus) -> Iterator[CseError]:
+    """Refuse losses for rows of a text that no row has in its column."""
+    for loss in run.of("loss"):
+        only = {name: value for name, value in loss.only.items() if name not in run.mined_columns}
+        columns = [corpus.column(name) for name in only]
+        if not only or tuple(only.values()) in zip(*columns, strict=True):
+            continue
+        where, value, hint = f"{loss.path}.only", only, "name values that one row has"
+        for (name, text), column in zip(only.items(), columns, strict=True):
+            texts = column.distinct()[0]
+            if text not in texts:
+                some = ", ".join(map(repr, texts[:_SHOWN])) + ", …" * (len(texts) > _SHOWN)
+                where, value, hint = f"{where}.{name}", text, f"column {name} has {some}"
+                break
+        yield CseError(
+            "no row has it, so the loss would never act", where=where, value=value, hint=hint
+        )
 
 
 def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -273,6 +295,22 @@ def check_prompts(run: Composition, registry: Registry) -> Iterator[Problem]:
                 what = f"it slices wrapped rows, and the prompt of {part.path} has no place in them"
                 hint = "let it wrap every slice, or take a row pooler without a prompt"
                 yield CseError(what, where=slicer.path, hint=hint)
+
+
+def prompts_of(run: Composition) -> Iterator[tuple[str, str, str]]:
+    """Yield what stands before texts: the option that says it, a view that has it, the text."""
+    own = {f"views.{v.name}.prompt": (v.name, v.prompt) for v in run.views if v.prompt is not None}
+    for where, (view, prompt) in ({"model.prompt": ("anchor", run.model.prompt)} | own).items():
+        for before in run.data.prompts or ("",):
+            if prompt or before:
+                yield where if prompt else "data.prompts", view, (prompt or "") + before
+
+
+def no_room(where: str, prompt: str, longest: int) -> CseError:
+    """Return the error of a prompt as long as a row."""
+    what = f"leaves no room for a text in {longest} tokens"
+    hint = "shorten it, or raise model.max_length"
+    return CseError(what, where=where, value=prompt, hint=hint)
 
 
 def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:

@@ -39,7 +39,8 @@ class TrainingLoop:
         options: ``train.*`` of the round.
         batches: Which rows a step takes.
         done: Steps that were made; the next one has this number.
-        computed: Names of the numbers that some step computed, such as ``infonce.loss``.
+        resumed: Whether it goes on after steps of another process.
+        arranged: Whether a sampler has arranged an epoch.
         before_update: Called when a step's gradients are there, before the weights move.
     """
 
@@ -68,7 +69,8 @@ class TrainingLoop:
         self.optimizer = Optimizer(assembly, options, run)
         self.scheduled = scheduled if current.keep_schedule else 0
         self.before_update: Callable[[], None] | None = None
-        self.done, self.computed = 0, set[str]()
+        self.done = 0
+        self.arranged = self.resumed = False
 
     @property
     def over(self) -> bool:
@@ -83,7 +85,6 @@ class TrainingLoop:
         position = StepPosition(self.done, self.total, epoch, self.current.number)
         result = self.engine.step(index, position, self._update, count_negatives=count_negatives)
         self.done += 1
-        self.computed.update(result.parts)
         return result
 
     def checkpoint(self) -> Checkpoint:
@@ -134,7 +135,7 @@ class TrainingLoop:
         acting = {
             loss.path
             for loss, weight in self.assembly.composition.weights()
-            if f"{loss.name}.loss" in self.computed
+            if loss.path in self.engine.objectives.acted
             and any(weight.at(step, self.total) for step in range(self.done))
         }
         for path in self.optimizer.untrained() if acting else ():
@@ -144,14 +145,33 @@ class TrainingLoop:
                 raise CseError(what, where=path, hint=hint)
 
     def idle(self) -> Iterator[str]:
-        """Yield the unused parts: losses that were not computed, views nobody made."""
-        run = self.assembly.composition
-        for loss, options in run.losses():
-            if f"{loss.name}.loss" not in self.computed:
-                yield f"{loss.path} was never computed: no step had any {options.target!r}"
+        """Yield the parts that did nothing in the steps so far: losses, views, stores, a sampler.
+
+        Raises:
+            CseError: If no loss was computed.
+        """
+        run, objectives = self.assembly.composition, self.engine.objectives
+        steps, acted = f"in {self.done} steps", objectives.acted
+        views = {view.made_by for view in run.views if view.name in self.engine.builder.came}
+        losses = [*objectives.losses, *objectives.token_losses]
+        for loss in losses:
+            if loss.path not in acted:
+                target = getattr(loss.options, "target", "token states")
+                rows = "".join(f" of {name} {value!r}" for name, value in loss.only.items())
+                what = f"was never computed {steps}: none had any {target!r}{rows}"
+                if acted.isdisjoint(other.path for other in losses):
+                    hint = "give it rows that have them, or another loss beside it"
+                    raise CseError(what, where=loss.path, hint=hint)
+                yield f"{loss.path} {what}"
         for view in run.views:
             if view.made_by is not None and view.name not in self.engine.builder.came:
-                yield f"view {view.name} never came: {view.made_by} made none"
+                yield f"view {view.name} never came {steps}: {view.made_by} made none"
+        for store in run.of("negatives"):
+            if store.path not in acted | views and any(run.serves(store, loss) for loss in losses):
+                yield f"{store.path} gave no loss a negative {steps}, and changed no weight of one"
+        for sampler in run.of("sampler"):
+            if not self.arranged:
+                yield f"{sampler.path} arranged nothing: the rows leave it no choice"
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose weights and parts ``restore_assembly`` has put back."""
@@ -163,6 +183,7 @@ class TrainingLoop:
             if what == "keys"
         }
         self.done = checkpoint.values["step"]
+        self.resumed = self.done > 0
 
     def _arrange(self, size: int, draws: Callable[[str], torch.Generator]) -> Tensor | None:
         """Ask the sampler for the order of an epoch's rows ``[rows]``; None in a run without."""
@@ -170,7 +191,8 @@ class TrainingLoop:
         if sampler is None:
             return None
         given = self.rows, size, lambda name: draws(f"{sampler.path}.{name}")
-        order: Tensor = self.assembly.calls(sampler, "order", *given)
+        order: Tensor | None = self.assembly.calls(sampler, "order", *given)
+        self.arranged |= order is not None
         return order
 
     def _update(self) -> Tensor | None:

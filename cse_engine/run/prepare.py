@@ -13,6 +13,7 @@ from cse_core.errors import CseError, raise_all
 from cse_core.protocols import Corpus, TextReader
 from cse_core.registry.registry import Registry
 from cse_core.reporter import Reporter
+from cse_engine.compose.checks import check_only, no_room, prompts_of
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import part_states
@@ -84,6 +85,7 @@ def prepare(
         raise CseError(what, where="train.batch_size", value=options.batch_size, hint=hint)
     precision = resolve_precision(options.precision, device)
     corpus = training_corpus(composition, registry, read_texts)
+    raise_all([*check_only(composition, corpus)])
     report, commits = corpus.report, dict(corpus.report.commits)
     dev = dev_sets(options, report.names, registry, reporter.warning, commits, corpus)
     scorer = Scorer(dev, options.select, composition.says.similarity)
@@ -124,6 +126,14 @@ def show_corpus(assembly: Assembly, corpus: Corpus) -> None:
     encoders = [(assembly.encoders[v.branch], v.name) for v in assembly.composition.views]
     for sentence_encoder, view in [*encoders, (inference_encoder(assembly), "anchor")]:
         sentence_encoder.rows(sentence_encoder.tokenizer.content([""]), view)
+    online = assembly.online
+    for where, view, prompt in prompts_of(assembly.composition):
+        rows = online.tokenizer.with_prompt(prompt).content([""])
+        longest = online.max_length
+        if online.slicer is None:
+            rows, longest = online.rows(rows, view), min(longest, online.encoder.max_positions)
+        if len(rows.ids) >= longest:
+            raise no_room(where, prompt, longest)
     for part in assembly.parts.values():
         part.prepare(corpus)
     part_states(assembly)

@@ -142,6 +142,7 @@ class Rounds:
             generator=draws,
             shared=_shared,
             progress=self.prepared.reporter.progress,
+            warning=self.prepared.reporter.warning,
         )
 
 

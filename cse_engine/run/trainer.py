@@ -29,6 +29,7 @@ from cse_engine.run.selection import BESTS, Best, choose
 from cse_engine.run.signals import Stopped, StopSignals
 from cse_engine.runtime import distributed
 from cse_engine.step.step import StepResult
+from cse_engine.step.views import MAX_WATCHED_CALLS
 
 FIRST_STEPS = 10
 """Steps in which every encoder, pooler and loss has had a gradient."""
@@ -168,8 +169,6 @@ class Trainer:
         loop.engine.builder.tokenise(self.reporter)
         self.reporter.begin(current.number, loop.total, loop.done)
         self._steps(loop, resume.values["losses"] if resume else ())
-        for line in loop.idle() if loop.computed else ():
-            self.reporter.warning(line)
         if not loop.over:
             count = self.scorer.of_round.evals_since_best
             self.reporter.message(f"no better {self.scorer.select} in {count} evaluations: stopped")
@@ -217,6 +216,9 @@ class Trainer:
                     if count > 0:
                         what = f"{path} changed nothing in {count} calls: is its rate too low?"
                         self.reporter.warning(what)
+            if loop.done == min(MAX_WATCHED_CALLS, loop.total) and not loop.resumed:
+                for line in loop.idle():
+                    self.reporter.warning(line)
             due = intervals.due(loop.done, scored=scored)
             stopping = distributed.all_reduce_sum(int(self._signals.asked)) > 0
             if not (due.log or due.save or stopping):

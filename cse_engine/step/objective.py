@@ -43,6 +43,7 @@ from cse_engine.step.negatives import (
 from cse_engine.step.part_calls import PartCalls
 from cse_engine.step.row_keys import align, rows_that_hold
 from cse_engine.step.tiles import ALL, batch_with_vectors, in_tiles, some_anchors, with_vectors
+from cse_engine.step.views import MAX_WATCHED_CALLS
 
 Vectors = Mapping[str, Mapping[str, Embeddings]]
 ALIGNED_ROLES = ("anchor", "positive")
@@ -103,6 +104,8 @@ class Objectives:
     Attributes:
         level_of: Level of the batch that a loss, store or miner sees, by its path.
         levels: All levels that a batch is made of.
+        acted: Paths of the losses that were computed, and of the stores that gave one negatives or
+            changed them.
     """
 
     def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
@@ -116,6 +119,7 @@ class Objectives:
             for planned in (*self.losses, *run.of("negatives"), *run.of("positives"))
         }
         self.levels = tuple(dict.fromkeys([*self.level_of.values(), SENTENCE]))
+        self.acted: set[str] = set()
 
     def __call__(
         self,
@@ -146,6 +150,7 @@ class Objectives:
                 term = self._loss(planned, batches[options.level], ctx, count_negatives)
             if term is None:
                 continue
+            self.acted.add(planned.path)
             parts[f"{name}.loss"] = term.value
             parts.update({f"{name}.{part}": value for part, value in term.parts.items()})
             weights[name] = options.weight.at(ctx.step, ctx.total_steps)
@@ -228,8 +233,11 @@ class Objectives:
             tile = some_anchors(seen_by, some)
             noted = ctx if some == ALL else ctx.replace(log=partial(log, some))
             for store in stores:
-                part = self.assembly.parts[f"negatives.{store}"]
-                negatives = self.assembly.calls(part, "weigh", negatives, tile, noted)
+                part, given = self.assembly.parts[f"negatives.{store}"], negatives
+                negatives = self.assembly.calls(part, "weigh", given, tile, noted)
+                watched = part.path not in self.acted and ctx.step < MAX_WATCHED_CALLS
+                if watched and (store in batch.stored or _differ(given, negatives)):
+                    self.acted.add(part.path)
             return negatives
 
         return in_tiles(seen_by, most_negatives(batch, options.target), make)
@@ -256,6 +264,12 @@ def _of_sizes(
         values.append(output.value * weight)
         parts |= {f"{size}": output.value, **{f"{size}.{n}": v for n, v in output.parts.items()}}
     return LossOutput(torch.stack(values).sum(), parts)
+
+
+def _differ(one: Negatives, two: Negatives) -> bool:
+    fields = ("vectors", "mask", "log_weights")
+    same = (torch.equal(getattr(one, field), getattr(two, field)) for field in fields)
+    return one is not two and not all(same)
 
 
 def _without_encoding(loss: PlannedPart, encoder: Encoder) -> ExitStack:

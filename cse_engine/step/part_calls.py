@@ -183,7 +183,11 @@ def _broken(part: Any, method: str, given: tuple[Any, ...], result: Any) -> Iter
             texts = len(view.texts or ()) if view.tokens is None else view.tokens.rows
             if texts != count:
                 yield f"promised {count} texts, returned {texts} as {view.name}"
-    elif method == "order" and not torch.equal(result.sort().values, torch.arange(len(first))):
+    elif (
+        method == "order"
+        and result is not None
+        and not torch.equal(result.sort().values, torch.arange(len(first)))
+    ):
         yield f"promised each of {len(first)} rows once, returned {_kind(result)}"
     elif isinstance(part, Augmenter) and method == "__call__" and not _same_rows(first, result):
         promised = f"{len(first)} texts" if isinstance(first, list) else _kind(first)

@@ -141,7 +141,9 @@ class SentenceEncoder:
         if on_words is not None:
             words = on_words(words)
         layers = (*self.pooler.layers, 0) if input_level else self.pooler.layers
-        read = None if on_states is not None else self.pooler.reads(moved)
+        filled = tokens.lengths.nonzero().squeeze(1)  # rows without tokens have no states to pool
+        whole = len(filled) == tokens.rows
+        read = None if on_states is not None or not whole else self.pooler.reads(moved)
         hidden = self.encoder(
             words, moved.positions, tokens.offsets, on_input=on_input, layers=layers, read=read
         )
@@ -149,7 +151,10 @@ class SentenceEncoder:
             on_states(hidden.last)
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
-            pooled = self.pooler.pool(hidden, moved)
+            pooled = self.pooler.pool(hidden, moved if whole else moved.take_rows(filled))
+            if not whole:
+                rows = filled.to(pooled.device)
+                pooled = pooled.new_zeros(moved.rows, pooled.shape[1]).index_copy(0, rows, pooled)
             said = self.pooler.dimension if self.encoder.hidden_size == self.width else None
             _see_shape(self.pooler, "pool", pooled, moved.rows, said)
             raw = Embeddings(pooled, moved.owner, moved.slot, self._lengths(moved), sentences)

@@ -21,7 +21,7 @@ from cse_engine.step.sentence_encoder import SentenceEncoder
 from cse_engine.step.training_rows import TrainingRows
 
 MAX_WATCHED_CALLS = 40
-"""Calls after which an augmenter that changed nothing is not watched any more."""
+"""Calls or steps after which a part that did nothing is not watched any more."""
 
 
 @dataclass(frozen=True)

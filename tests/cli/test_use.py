@@ -15,7 +15,10 @@ from cse_cli.models.encoding import TextEncoder, slice_length
 from cse_cli.models.saved_model import SentenceModel, load
 from cse_cli.models.words import fuse
 from cse_cli.plugins.installed import Installed
+from cse_core.errors import CseError
+from cse_defaults.texts import Corpus
 from tests.fixtures.command_line import Cse, Printed, refused
+from tests.fixtures.tiny import composed, trainer
 
 
 def test_eval_of_a_pair_file(cse: Cse, tmp_path: Path) -> None:
@@ -212,6 +215,28 @@ def test_the_plan_says_how_many_texts_are_cut(cse: Cse, tmp_path: Path) -> None:
     texts.write_text("\n".join(short * 1000 + long * 1000) + "\n", encoding="utf-8")
     said = cse("train", "--data", str(texts), "--dry-run", "--json")
     assert json.loads(said.out)["length"] == {"max_length": 32, "longer": 500, "seen": 1000}
+    rows = [{"text": "the", "positive": text} for text in (*long, *short * 3)]
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    said = cse(
+        "train", "--recipe", "pairs", "--data", str(pairs), "--model.max_length", "32", "--dry-run"
+    )
+    assert "25.0 % of the texts of column positive (1 of 4 sampled)" in said.out
+
+
+@pytest.mark.parametrize("option", ["model.prompt", "data.prompts", "views.anchor.prompt"])
+def test_a_prompt_that_leaves_no_room_is_refused(
+    option: str, cse: Cse, encoder: str, folder: Path, tmp_path: Path
+) -> None:
+    """By the plan, and where a run is prepared without one."""
+    texts, prompt = tmp_path / "texts.txt", "the " * 30
+    texts.write_text("the\nof\n", encoding="utf-8")
+    said = cse("train", "--data", str(texts), f"--{option}", prompt, "--dry-run")
+    refused(said, f"error: {option}: leaves no room for a text in 32 tokens")
+    value = f'["{prompt}"]' if option == "data.prompts" else f'"{prompt}"'
+    run = composed(encoder, "", f"{option}={value}", "model.max_length=16", folder=folder)
+    with pytest.raises(CseError, match=f"{option}: leaves no room for a text in 16 tokens"):
+        trainer(run, Corpus.from_columns({"text": ["the", "of"]}), folder / "run")
 
 
 LONG = "a long text about boats and dogs . " * 6

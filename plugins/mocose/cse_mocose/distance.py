@@ -268,12 +268,12 @@ def in_words(growth: Growth, batch: int) -> str:
     """Return the line of the plan on how it fills."""
     steps = growth.trace(batch)
     size, most = steps[-1][0], max(shown for shown, _ in steps)
-    full = 1 + max((i for i, (shown, _) in enumerate(steps) if shown != size), default=-1)
-    line = f"{steps[0][0]} random rows at step 0" if growth.drawn else "empty at step 0"
+    full = 1 + max((i for i, (shown, _) in enumerate(steps, 1) if shown != size), default=0)
+    line = f"{steps[0][0]} random rows at step 1" if growth.drawn else "empty at step 1"
     if most > size:
         line += f", up to {most} keys"
     line += f", {size} keys from step {full} on"
     if not growth.drawn:
         return line
-    real = 1 + max((i for i, (_, random) in enumerate(steps) if random), default=-1)
+    real = 1 + max((i for i, (_, random) in enumerate(steps, 1) if random), default=0)
     return f"{line}, none of them random from step {real} on"

@@ -107,8 +107,8 @@ def test_the_trace_of_a_growing_queue() -> None:
 def test_the_plan_says_how_it_fills() -> None:
     line = next(each for each in planned().notes if "random rows" in each)
     assert line == (
-        "negatives.queue: 128 random rows at step 0, 512 keys from step 6 on, none of them random "
-        "from step 8 on"
+        "negatives.queue: 128 random rows at step 1, 512 keys from step 7 on, none of them random "
+        "from step 9 on"
     )
     made = planned("negatives.queue.growth=official")
-    assert any("256 random rows at step 0, up to 896 keys, 512 keys" in n for n in made.notes)
+    assert any("256 random rows at step 1, up to 896 keys, 512 keys" in n for n in made.notes)

@@ -99,13 +99,16 @@ class Whitening(nn.Module, Head):
         count = len(texts)
         covariance = (products - torch.outer(total, total) / count) / max(count - 1, 1)
         weight, bias, rank = whitening(total / count + shift, covariance, self.dimension)
+        what = f"the vectors of {count} texts vary in {rank} directions alone"
         if rank < min(self.options.dimension or 1, size):
             raise CseError(
-                f"the texts' vectors vary in {rank} directions alone",
+                what,
                 where=f"pool.{self.name}.dimension",
                 value=self.dimension,
                 hint=f"--set pool.{self.name}.dimension={max(rank, 1)}, or give more texts",
             )
+        if rank < self.dimension and count <= size:
+            ctx.warning(f"pool.{self.name}: {what}, and all others become zero")
         self.linear.weight.copy_(weight)
         self.linear.bias.copy_(bias)
         self.fitted.fill_(True)

@@ -23,12 +23,13 @@ TEXTS = list(dict.fromkeys(CORPUS.column("text")))
 """Each once."""
 
 
-def begin(head: Whitening, vectors: torch.Tensor) -> None:
+def begin(head: Whitening, vectors: torch.Tensor, **context: Any) -> None:
     """Begin a run on as many texts, which have these vectors."""
     rows = {text: row for row, text in enumerate(TEXTS[: len(vectors)])}
     ctx = round_context(
         Corpus.from_columns({"text": [*rows]}),
         encode=lambda texts: vectors[[rows[text] for text in texts]],
+        **context,
     )
     head.begin_round(cast(Any, None), ctx)
 
@@ -117,5 +118,11 @@ def test_what_the_head_cannot_see_is_refused() -> None:
     assert "normalises" in refusal(begin, head, torch.nn.functional.normalize(vectors, dim=1))
     assert "--set inference.truncate_dim=none" in refusal(begin, head, vectors[:, :4])
     assert "vary in 1 directions alone" in refusal(begin, head, vectors[:, :1].expand(9, 8))
+    few = torch.randn(5, 8, generator=torch.Generator().manual_seed(0)).double()
+    warnings: list[str] = []
+    begin(head_of(8), few, warning=warnings.append)
+    begin(head_of(8, dimension=4), few, warning=warnings.append)
+    (line,) = warnings
+    assert line.startswith("pool.whitening: the vectors of 5 texts vary in 4 directions alone")
     with pytest.raises(CseError, match="there are 8 dimensions to keep"):
         head_of(8, dimension=9)

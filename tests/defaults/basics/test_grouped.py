@@ -35,6 +35,13 @@ def test_a_batch_has_rows_of_one_group_while_there_are_enough(build: Build) -> N
     assert [b.tolist() for b in again] == [b.tolist() for b in two], "resumed, the same"
 
 
+def test_groups_smaller_than_a_batch_are_named(build: Build) -> None:
+    columns = {**COLUMNS, "group": [str(row) for row in range(24)]}
+    loop = build(RECIPE, "train.batch_size=4", columns=columns).loop
+    loop.step()
+    assert [*loop.idle()] == ["sampler.grouped arranged nothing: the rows leave it no choice"]
+
+
 def test_what_no_order_is_names_the_part(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = build(RECIPE, "train.batch_size=4", columns=COLUMNS).loop
     sampler = loop.assembly.parts["sampler.grouped"]

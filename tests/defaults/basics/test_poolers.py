@@ -126,3 +126,18 @@ def test_a_second_encoder_keeps_its_own_pooler(encoder: str, folder: Path) -> No
         Bench(encoder, folder, recipe.replace(named, encoder))
     with pytest.raises(CseError, match="pooler needs another model"):
         Bench(encoder, folder, recipe.replace(named, "self"))
+
+
+@pytest.mark.parametrize("use", ["cls", "mean", "last-token", "first-last"])
+def test_a_row_without_tokens_has_a_vector_of_zeros(use: str, encoder: str, folder: Path) -> None:
+    end = "end = false\n" if use == "last-token" else ""
+    recipe = f'[[pool]]\nuse = "{use}"\n{end}[[loss]]\nuse = "infonce"\n'
+    online = Bench(encoder, folder, recipe, "model.dropout=0").assembly.online
+    rows = online.tokenizer.wrap(online.tokenizer.content(["", "anna paints", "", "it", ""]))
+    plain = rows.keep_tokens(~rows.special)
+    vectors = online.embed(plain, CPU, 5)["sentence"].vectors
+    assert vectors[[0, 2, 4]].eq(0).all()
+    alone = online.embed(plain.take_rows(torch.tensor([1, 3])), CPU, 2)["sentence"].vectors
+    torch.testing.assert_close(vectors[[1, 3]], alone)
+    none = plain.take_rows(torch.tensor([0, 2]))
+    assert online.embed(none, CPU, 2)["sentence"].vectors.eq(0).all()

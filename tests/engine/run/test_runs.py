@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from cse_engine.run.run import read_run, resume, train
 from cse_engine.run.selection import Scorer
 from cse_engine.run.signals import Stopped
 from cse_engine.run.trainer import Outcome, Trainer
-from tests.fixtures.small_parts import Near, TwoRounds
+from tests.fixtures.small_parts import Near, TwoRounds, Watching
 from tests.fixtures.tiny import composed, dev_scorer, metrics, sentences, trainer
 
 EVERYTHING = """
@@ -259,8 +260,26 @@ def test_a_loss_that_waits_is_named(
     run, notes = begin(encoder, folder, recipe, "run", "train.max_steps=2")
     run.run()
     assert [w for w in notes.warnings if "computed" in w] == [
-        "loss.late was never computed: no step had any 'near'"
+        "loss.late was never computed in 2 steps: none had any 'near'"
     ]
+    alone = '[[pool]]\nuse = "cls"\n[[positives]]\nuse = "near"\n[[loss]]\nuse = "infonce"\n'
+    run, _ = begin(encoder, folder, f'{alone}target = "near"\n', "alone", "train.max_steps=2")
+    with pytest.raises(CseError, match="loss.infonce: was never computed in 2 steps"):
+        run.run()
+
+
+def test_a_store_that_does_nothing_is_named(
+    encoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = '[[pool]]\nuse = "cls"\n[[loss]]\nuse = "infonce"\n[[negatives]]\nuse = "watching"\n'
+    line = "negatives.watching gave no loss a negative in 2 steps, and changed no weight of one"
+    run, notes = begin(encoder, folder, recipe, "acts", "train.max_steps=2")
+    run.run()
+    assert line not in notes.warnings
+    monkeypatch.setattr(Watching, "weigh", lambda self, given, batch, ctx: replace(given))
+    run, notes = begin(encoder, folder, recipe, "run", "train.max_steps=2")
+    run.run()
+    assert line in notes.warnings
 
 
 def test_patience_stops_and_a_resumed_run_stops_too(encoder: str, folder: Path) -> None:

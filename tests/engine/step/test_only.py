@@ -8,7 +8,8 @@ import torch
 from cse_core.errors import CseError
 from cse_core.texts import DataOptions, NeededColumns
 from cse_core.types import Positives
-from cse_defaults.texts import load_corpus
+from cse_defaults.texts import Corpus, load_corpus
+from cse_engine.compose.checks import check_only
 from cse_engine.step.row_keys import rows_that_hold
 from tests.fixtures.tiny import Bench, composed, sentences
 
@@ -70,6 +71,22 @@ def test_positives_that_anchors_share_keep_their_places(encoder: str, folder: Pa
     torch.testing.assert_close(found.vectors, group.vectors[[1, 3]])
     assert found.distinct is not None and found.distinct.tolist() == [1, 3]
     assert rows_that_hold(batch, {"group": "b"}, lambda name: list("bbbb")) is batch
+
+
+def test_a_value_that_no_row_has_is_refused(encoder: str, folder: Path) -> None:
+    corpus = Corpus.from_columns({**COLUMNS, "topic": list("xxyxxyxxxxxx")})
+    names = ("text", "positive", "negative", "group", "topic")
+
+    def refused(only: str) -> list[str]:
+        recipe = f'{PARTS}[[loss]]\nuse = "infonce"\nname = "second"\nonly = {{{only}}}\n'
+        run = composed(encoder, recipe, folder=folder, columns=names)
+        return [error.line() for error in check_only(run, corpus)]
+
+    assert refused('group = "a"') == refused('group = "b", topic = "y"') == []
+    (line,) = refused('group = "9"')
+    assert line.startswith("loss.second.only.group: no row has it") and "'a', 'b'" in line
+    (line,) = refused('group = "a", topic = "y"')
+    assert line.startswith("loss.second.only: no row has it")
 
 
 def test_a_file_may_lack_what_losses_of_other_rows_read(
