@@ -122,16 +122,16 @@ def check_only(run: Composition, corpus: Corpus) -> Iterator[CseError]:
         columns = [corpus.column(name) for name in only]
         if not only or tuple(only.values()) in zip(*columns, strict=True):
             continue
-        where, value, hint = f"{loss.path}.only", only, "name values that one row has"
+        value: object = only
+        where, hint = f"{loss.path}.only", "name values that one row has"
         for (name, text), column in zip(only.items(), columns, strict=True):
             texts = column.distinct()[0]
             if text not in texts:
                 some = ", ".join(map(repr, texts[:_SHOWN])) + ", …" * (len(texts) > _SHOWN)
                 where, value, hint = f"{where}.{name}", text, f"column {name} has {some}"
                 break
-        yield CseError(
-            "no row has it, so the loss would never act", where=where, value=value, hint=hint
-        )
+        what = "no row has it, so the loss would never act"
+        yield CseError(what, where=where, value=value, hint=hint)
 
 
 def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem]:

@@ -217,8 +217,8 @@ class Trainer:
                         what = f"{path} changed nothing in {count} calls: is its rate too low?"
                         self.reporter.warning(what)
             if loop.done == min(MAX_WATCHED_CALLS, loop.total) and not loop.resumed:
-                for line in loop.idle():
-                    self.reporter.warning(line)
+                for warning in loop.idle():
+                    self.reporter.warning(warning)
             due = intervals.due(loop.done, scored=scored)
             stopping = distributed.all_reduce_sum(int(self._signals.asked)) > 0
             if not (due.log or due.save or stopping):
