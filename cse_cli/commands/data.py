@@ -17,7 +17,8 @@ from cse_cli.texts.given import ColumnsOption, named_columns
 from cse_core.errors import CseError, collect_errors, did_you_mean
 
 if TYPE_CHECKING:
-    from cse_defaults.texts import Corpus
+    from cse_core.texts import NeededColumns
+    from cse_defaults.texts import Data
 
 UNITS = ("sentence", "paragraph", "document")
 
@@ -120,8 +121,9 @@ def stats(
     from cse_cli.texts.corpus_facts import describe, token_counts
 
     plugins = installed(context)
-    corpus = _load(paths, unit, plugins, sets)
-    facts = describe(corpus)
+    data, pairs = _load(paths, unit, plugins, sets)
+    corpus = data.corpus()
+    facts = describe(corpus, data.corpus(pairs))
     tokens = token_counts(corpus, model, plugins.registry) if model is not None else None
     if json:
         say_json({**facts, "unit": unit, **({"tokens": tokens} if tokens else {})})
@@ -142,6 +144,8 @@ def stats(
             f"{mean:.1f} mean, {median:g} median, {high:g} at the 95th percentile" if mean else ""
         )
         rows.append((f"{what} a row", said or "written without spaces"))
+    for name, count in facts["same_negatives"].items():
+        rows.append((f"negatives that are their {name}", f"{count:,}"))
     for name, lengths in facts["others"].items():
         mean = lengths["words_mean"]
         words = "" if mean is None else f"{mean:.1f} words, "
@@ -187,8 +191,9 @@ def show(
     if not 1 <= rows <= LARGEST:
         hint = f"write 1 to {LARGEST:,}"
         raise CseError("must be a number of rows", where="--rows", value=rows, hint=hint)
-    corpus = _load([path], unit, installed(context), sets, limit=rows)
-    lines: list[dict[str, str]] = corpus.table.to_pylist()
+    data, pairs = _load([path], unit, installed(context), sets, limit=rows)
+    corpus = data.corpus(pairs)
+    lines: list[dict[str, str]] = corpus.table.slice(0, rows).to_pylist()
     if json:
         say_json({"columns": list(corpus.names), "rows": lines})
         return
@@ -211,13 +216,16 @@ def _load(
     plugins: Installed,
     sets: list[str] | None,
     limit: int | None = None,
-) -> Corpus:
-    from cse_core.texts import DataOptions
-    from cse_defaults.texts import load_corpus
+) -> tuple[Data, NeededColumns]:
+    """Read the data, and find its columns of positives and negatives."""
+    from cse_core.texts import DataOptions, NeededColumns
 
     if unit not in UNITS:
         hint = did_you_mean(unit, UNITS)
         raise CseError("unknown unit", where="--unit", value=unit, hint=hint)
     given = {"path": tuple(paths), "unit": unit, "columns": named_columns(sets), "limit": limit}
     options = DataOptions.model_validate(given)
-    return load_corpus(options, plugins.registry)
+    data, views = plugins.read(options), plugins.registry.views.values()
+    pairs = [v.column for v in views if v.role in ("positive", "negative") and v.column != "text"]
+    pairs = [name for name in pairs if name in data.columns]
+    return data, NeededColumns(tuple(pairs), partial=frozenset(pairs))

@@ -33,7 +33,7 @@ _SAMPLE = 10_000
 _BATCH = 10_000
 
 
-def describe(corpus: Corpus) -> dict[str, Any]:
+def describe(corpus: Corpus, pairs: Corpus) -> dict[str, Any]:
     """Return facts about a corpus as plain values: what ``cse data stats`` shows.
 
     ``words_mean``, ``_median`` and ``_p95`` (the 95th percentile) count words, split at white
@@ -41,8 +41,13 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     the other columns that are encoded; ``documents`` and the mean of their rows are None where the
     data has none;
     ``incomplete_dropped`` counts rows that lack a value which was asked for.
+    ``pairs`` are the same rows with the lists of positives and negatives as rows;
+    ``same_negatives`` counts negatives that are the anchor or the positive of their row.
     """
     import numpy as np
+
+    partners = [name for name in ("text", "positive") if name in pairs.names]
+    same = same_texts(pairs, "negative", partners) if "negative" in pairs.names else {}
 
     known = None if corpus.documents is None else corpus.documents[corpus.documents >= 0]
     documents = None if known is None else len(np.unique(known))
@@ -51,24 +56,50 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "rows": len(corpus),
         "documents": documents,
         "document_rows_mean": len(known) / documents if known is not None and documents else None,
-        "columns": corpus.names,
+        "columns": pairs.names,
         "blank_dropped": corpus.report.blank_dropped,
-        "incomplete_dropped": corpus.report.incomplete_dropped,
+        "incomplete_dropped": pairs.report.incomplete_dropped,
+        "same_negatives": same,
         "duplicates": int((corpus.text_ids != np.arange(len(corpus))).sum()),
         **{f"{what}_{n}": v for what, spans in lengths.items() for n, v in _spread(spans).items()},
         "others": {
             name: {
-                "words_mean": _spread(_words(corpus, name))["mean"],
-                "characters_mean": float(_characters(corpus, name).mean()),
+                "words_mean": _spread(_words(pairs, name))["mean"],
+                "characters_mean": float(_characters(pairs, name).mean()),
             }
-            for name in corpus.names
+            for name in pairs.names
             if name not in ("text", "document", "title")
         },
         "synthetic": bool(corpus.report.made_up),
         "fingerprint": corpus.fingerprint,
         "names": corpus.report.names,
-        "messages": corpus.report.lines,
+        "messages": pairs.report.lines,
     }
+
+
+def same_texts(corpus: Corpus, column: str, others: Sequence[str]) -> dict[str, int]:
+    """Count the texts of a column that are those of other columns in their row, where any is.
+
+    One that is in several of them counts for the first.
+    """
+    import pyarrow.compute as pc
+
+    texts, counts = corpus.table.column(column), {}
+    left = pc.not_equal(texts, "")
+    for other in others:
+        same = pc.and_(left, pc.equal(texts, corpus.table.column(other)))
+        left = pc.and_not(left, same)
+        counts["anchor" if other == "text" else other] = pc.sum(same).as_py() or 0
+    return {name: count for name, count in counts.items() if count}
+
+
+def most_anchors(corpus: Corpus, column: str) -> tuple[int, int]:
+    """Count the different texts that have one text of a column, at most, and pairs of the two."""
+    import numpy as np
+
+    _, which = corpus.column(column).distinct()
+    pairs = np.unique(corpus.text_ids * (which.max() + 1) + which)
+    return int(np.bincount(pairs % (which.max() + 1)).max()), len(pairs)
 
 
 def _spread(counts: Counts | None) -> dict[str, float | None]:

@@ -170,7 +170,13 @@ def _of_sizes(run: Composition) -> Iterator[str]:
 
 
 def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
-    """Yield warnings of batches whose rows are no negatives of each other, or should be none."""
+    """Yield warnings of batches whose rows are no negatives of each other, or should be none.
+
+    Raises:
+        CseError: If each negative of the data is the text of its anchor or of its positive.
+    """
+    from cse_cli.texts.corpus_facts import most_anchors, same_texts
+
     size, rows = run.train.batch_size, run.facts.rows or 0
     given = run.of("negatives") or any(view.role == "negative" for view in run.views)
     if rows > size > 1 == rows % size and not given:
@@ -178,14 +184,27 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
             f"the last batch of each epoch is a single row, which has no negative: {rows:,} rows "
             f"in batches of {size:,}; change train.batch_size or data.limit"
         )
-    named = {view.column for view in run.views if view.role == "positive"} - {None, "text"}
-    for column in named.intersection(corpus.names if corpus is not None else ()):
-        assert corpus is not None
-        most = max(corpus.table.column(column).value_counts().field(1).to_pylist())
-        if most > 1 and most * size >= 2 * len(corpus):
+    if corpus is None:
+        return
+    columns = {*corpus.names} - {"text", *run.mined_columns}
+    positives = sorted(run.read_columns("positive") & columns)
+    for column in positives:
+        most, pairs = most_anchors(corpus, column)
+        if most > 1 and most * size >= 2 * pairs:
             yield (
-                f"{most:,} of {len(corpus):,} rows have the same text in column {column!r}: in a "
+                f"{most:,} of {pairs:,} pairs have the same text in column {column!r}: in a "
                 "batch each is a negative of the others, because same_text compares only anchors"
+            )
+    for column in sorted(run.read_columns("negative") & columns - {*positives}):
+        same = same_texts(corpus, column, ("text", *positives))
+        if sum(same.values()) >= len(corpus):
+            what = f"every text of column {column} is that of its row's {' or '.join(same)}"
+            hint = "write or mine other negatives, or remove the column"
+            raise CseError(what, where=", ".join(corpus.report.names), hint=hint)
+        for other, count in same.items():
+            yield (
+                f"{count:,} of {len(corpus):,} negatives are the same text as their {other}: "
+                "training takes them as negatives all the same, and pushes that text away"
             )
 
 

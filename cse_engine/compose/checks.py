@@ -232,7 +232,7 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
         what = f"the data has no column {view.column!r}; it has {', '.join(columns)}"
         yield CseError(what, where=where, hint=hint)
     # Texts that nothing reads, of installed data those of positives and negatives.
-    read = {"text", *FILLED, *run.read_columns}
+    read = {"text", *FILLED, *run.read_columns()}
     read.update(name for part in run.parts for name in part.needs("column"))
     views = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
     pairs = all(view.column != "text" for view in run.views if view.role == "positive")
@@ -401,7 +401,7 @@ def is_met(run: Composition, part: PlannedPart, need: Need) -> bool:
     if kind == "column":
         encoded = name in {view.column for view in run.declared.values()} - {"text"}
         if encoded and isinstance(part.spec, LossSpec):  # it sees vectors, which a view has
-            return facts.columns is None or name in run.read_columns
+            return facts.columns is None or name in run.read_columns()
         return run.may_have_column(name)
     if kind == "pairs":
         mined = any(other is not part for other in run.round_miners)

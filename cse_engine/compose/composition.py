@@ -318,11 +318,14 @@ class Composition(Run):
         """Return a view by its name, None where the run has none of that name."""
         return next((view for view in self.views if view.name == name), None)
 
-    @property
-    def read_columns(self) -> set[str | None]:
-        """Return the columns whose texts views are of, those that parts make included."""
-        made = (self.view_makers[v.name].needs("column") for v in self.views if v.made_by)
-        return {*chain.from_iterable(made), *(view.column for view in self.views)}
+    def read_columns(self, *roles: Role) -> set[str | None]:
+        """Return the columns whose texts views are of, of some roles or of all.
+
+        Those of views that parts make are among them.
+        """
+        views = [view for view in self.views if not roles or view.role in roles]
+        made = (self.view_makers[view.name].needs("column") for view in views if view.made_by)
+        return {*chain.from_iterable(made), *(view.column for view in views)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
         """Check whether the target of a loss, or the positive, has its own column."""

@@ -189,6 +189,46 @@ def test_data_stats_and_show(cse: Cse, sentences: Path, tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_negatives_that_are_the_anchor_or_the_positive_are_counted(
+    cse: Cse, tmp_path: Path
+) -> None:
+    path, (a, b, c) = tmp_path / "pairs.jsonl", ("a man eats", "a man eats food", "it is late")
+    warned = "negatives are the same text as their"
+    for negatives, same in (
+        ([a, c], {"anchor": 1}), ([b, c, b], {"positive": 2}), ([a, b, c, c], {"anchor": 1, "positive": 1}),
+        ([c], {}), ([a, b], None), ([b], None),
+    ):  # fmt: skip
+        row = {"query": a, "pos": [b], "neg": negatives, "title": "Food"}
+        path.write_text("".join(json.dumps({**row, "query": a + end}) + "\n" for end in ("", " ")))
+        planned = cse(
+            "train", "--recipe", "pairs", "--data", str(path), "--dev", "none", "--dry-run"
+        )
+        assert "rows have the same text in column" not in planned.out
+        if same is None:
+            refused(planned, "pairs.jsonl: every text of column negative is that of its row's")
+            continue
+        said = json.loads(cse("data", "stats", str(path), "--json").out)
+        assert said["same_negatives"] == {name: 2 * count for name, count in same.items()}
+        assert said["columns"] == ["text", "positive", "negative", "title"]
+        for name, count in same.items():
+            assert f"{2 * count} of {2 * len(negatives)} {warned} {name}: " in planned.out
+            assert f"negatives that are their {name}" in cse("data", "stats", str(path)).out
+        assert (warned in planned.out) == bool(same)
+        shown = json.loads(cse("data", "show", str(path), "--json").out)["rows"]
+        assert [row["negative"] for row in shown] == (negatives * 2)[:5]
+        assert shown[0] == {"text": a, "positive": b, "negative": negatives[0], "title": "Food"}
+
+
+def test_a_positive_of_several_anchors_is_warned_of(cse: Cse, tmp_path: Path) -> None:
+    """Rows that a list of negatives makes of one pair are masked, since their anchors are equal."""
+    path = tmp_path / "pairs.jsonl"
+    for queries, warned in ((("one a", "one a"), False), (("one a", "one b"), True)):
+        rows = [{"query": query, "pos": ["it"], "neg": ["no", "not"]} for query in queries]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        said = cse("train", "--recipe", "pairs", "--data", str(path), "--dev", "none", "--dry-run")
+        assert ("have the same text in column 'positive'" in said.out) == warned
+
+
 def test_texts_that_are_cut_are_counted(cse: Cse, tmp_path: Path) -> None:
     long, encode = "the " * 40, ("encode", str(shared_encoder()))
     said = cse(*encode, "-t", long, "-t", f"{long} and another end", "-t", "short",
