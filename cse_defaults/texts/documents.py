@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -101,7 +102,7 @@ def read_documents(folder: Path, name: str) -> tuple[list[Document], list[str]]:
 
 
 def _left_out(wrong: dict[Path, CseError], folder: Path, read: int, name: str) -> CseError:
-    """Return one error of all that is left out, by reason, with the hint of the most frequent."""
+    """Make one error of all that is left out, by reason, with the hint of the most frequent."""
     first = {error.what: (path, error) for path, error in reversed(wrong.items())}
     by_reason = Counter(error.what for error in wrong.values()).most_common()
     said = []
@@ -110,14 +111,16 @@ def _left_out(wrong: dict[Path, CseError], folder: Path, read: int, name: str) -
         said.append(f"{what} ({f'{count:,}: {shown}, …' if count > 1 else shown})")
     verb = "is" if len(wrong) == 1 else "are"
     what = f"{len(wrong):,} of {len(wrong) + read:,} {verb} left out: {', '.join(said)}"
-    return CseError(what, where=name, hint=first[by_reason[0][0]][1].hint)
+    hints = (first[reason][1].hint for reason, _ in by_reason)
+    return CseError(what, where=name, hint=next(filter(None, hints), None))
 
 
 def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, CseError]]:
     """Return the documents of a folder and its subfolders in order, and what else is there.
 
-    That is other files by ending, and folders that are not read, with why: links that lead out of
-    the folder, too. Hidden ones are passed over.
+    That is other files by ending, and what is not read, with why: links that lead out of the
+    folder, what is no plain file, folders of models or without permission. Hidden ones are passed
+    over. Nothing is opened.
     """
     paths: list[Path] = []
     others: Counter[str] = Counter()
@@ -131,16 +134,29 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
             wrong[Path(place)] = CseError("a saved model", where=place)
             folders.clear()
             continue
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in sorted(folders) if not name.startswith(".")]
         for path in (Path(place, name) for name in folders):
-            if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-                wrong[path] = CseError("a linked folder", where=str(path), hint="name it too")
-        for path in (Path(place, name) for name in names if not name.startswith(".")):
-            if path.suffix.lower() in DOCUMENTS:
-                paths.append(path)
-            else:
+            _check_place(path, folder, wrong)
+        for path in (Path(place, name) for name in sorted(names) if not name.startswith(".")):
+            if path.suffix.lower() not in DOCUMENTS:
                 others[path.suffix.lower() or "without an ending"] += 1
+            elif _check_place(path, folder, wrong):
+                paths.append(path)
     return sorted(paths), others, wrong
+
+
+def _check_place(path: Path, folder: Path, wrong: dict[Path, CseError]) -> bool:
+    """Tell whether a path is a plain file or folder inside a folder; else note why not."""
+    try:
+        mode = path.stat().st_mode
+        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            kind = "folder" if stat.S_ISDIR(mode) else "file"
+            wrong[path] = CseError(f"a linked {kind}", where=str(path), hint="name it too")
+        elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            wrong[path] = CseError("not a plain file", where=str(path))
+    except OSError as error:
+        wrong[path] = read_error(str(path), error)
+    return path not in wrong
 
 
 def read_document(path: Path) -> Document:

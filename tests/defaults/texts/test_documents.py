@@ -1,6 +1,7 @@
 """Markdown, HTML and text documents: their titles, their passages, and what is left out."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,48 @@ def test_marks_and_what_is_left_out(tmp_path: Path) -> None:
     ]
     (error,) = document_files(tmp_path / "unreadable")[2].values()
     assert error.what == "cannot be read: No such file or directory"
+
+
+def test_a_walk_opens_no_pipe_and_follows_no_link_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tmp_path / "docs"
+    (docs / "locked").mkdir(parents=True)
+    for path in (tmp_path / "secret.md", docs / "a.md", docs / "locked" / "b.md"):
+        path.write_text("A boat sails.")
+    os.mkfifo(docs / "pipe.md")
+    server = socket.socket(socket.AF_UNIX)
+    monkeypatch.chdir(docs)
+    server.bind("socket.txt")
+    for name, target in {"out.md": tmp_path / "secret.md", "zero.txt": "/dev/zero",
+                         "in.md": "a.md", "gone.md": "nowhere.md"}.items():  # fmt: skip
+        (docs / name).symlink_to(target)
+    scan = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found, notes = read_documents(docs, "docs")
+    assert [document.path.name for document in found] == ["a.md", "in.md"]
+    assert notes == [
+        "docs: 6 of 8 are left out: a linked file (2: out.md, …), not a plain file (2: pipe.md, "
+        "…), cannot be read: No such file or directory (gone.md), permission denied (locked); "
+        "name it too"
+    ]
+    server.close()
+
+
+def test_a_path_too_long_leaves_out_itself_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A boat sails.")
+    (tmp_path / "long.md").symlink_to("x" * 300)
+    here, deep = os.open(tmp_path, os.O_RDONLY), 20
+    for _ in range(deep):
+        os.mkdir("d" * 250, dir_fd=here)
+        here = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+    os.close(os.open("b.md", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    found, (note,) = read_documents(tmp_path, "docs")
+    assert [document.path.name for document in found] == ["a.md"]
+    assert note.startswith("docs: 2 of 3 are left out: cannot be read: File name too long (2: ")
