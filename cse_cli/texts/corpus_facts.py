@@ -220,7 +220,7 @@ def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     corpus = plugins.read(composition.data).corpus(composition.needed_columns)
     count = min(SAMPLE, len(corpus))
     longest, default = composition.model.max_length, composition.model.prompt
-    columns = dict.fromkeys(("text", *sorted(filter(None, composition.read_columns))), default)
+    columns = dict.fromkeys(("text", *sorted(filter(None, composition.read_columns()))), default)
     columns |= {v.column: v.prompt for v in composition.views if v.column and v.prompt is not None}
     prompts = list(prompts_of(composition))
 

@@ -186,8 +186,8 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
         )
     if corpus is None:
         return
-    columns = {*corpus.names} - {"text", *run.mined_columns}
-    positives = sorted(run.read_columns("positive") & columns)
+    columns = [name for name in corpus.names if name not in ("text", *run.mined_columns)]
+    positives = [name for name in columns if name in run.read_columns("positive")]
     for column in positives:
         most, pairs = most_anchors(corpus, column)
         if most > 1 and most * size >= 2 * pairs:
@@ -195,8 +195,10 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
                 f"{most:,} of {pairs:,} pairs have the same text in column {column!r}: in a "
                 "batch each is a negative of the others, because same_text compares only anchors"
             )
-    for column in sorted(run.read_columns("negative") & columns - {*positives}):
-        same = same_texts(corpus, column, ("text", *positives))
+    for column in (name for name in columns if name in run.read_columns("negative")):
+        same = same_texts(
+            corpus, column, ["text", *(other for other in positives if other != column)]
+        )
         if sum(same.values()) >= len(corpus):
             what = f"every text of column {column} is that of its row's {' or '.join(same)}"
             hint = "write or mine other negatives, or remove the column"

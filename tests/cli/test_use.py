@@ -195,8 +195,8 @@ def test_negatives_that_are_the_anchor_or_the_positive_are_counted(
     path, (a, b, c) = tmp_path / "pairs.jsonl", ("a man eats", "a man eats food", "it is late")
     warned = "negatives are the same text as their"
     for negatives, same in (
-        ([a, c], {"anchor": 1}), ([b, c, b], {"positive": 2}), ([a, b, c, c], {"anchor": 1, "positive": 1}),
-        ([c], {}), ([a, b], None), ([b], None),
+        ([a, c], {"anchor": 1}), ([b, c, b], {"positive": 2}),
+        ([a, b, c, c], {"anchor": 1, "positive": 1}), ([c], {}), ([a, b], None), ([b], None),
     ):  # fmt: skip
         row = {"query": a, "pos": [b], "neg": negatives, "title": "Food"}
         path.write_text("".join(json.dumps({**row, "query": a + end}) + "\n" for end in ("", " ")))
