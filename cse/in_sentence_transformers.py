@@ -9,7 +9,6 @@ and without the flag, it is refused.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,15 +30,10 @@ class Whole(Module):  # type: ignore[misc]  # it is skipped by the type checker
     def __init__(self, folder: str) -> None:
         super().__init__()
         self.folder, self.model = folder, cse.load(folder)
-        self.dimension = int(self.model.encode("a").shape[0])
 
-    def preprocess(
-        self, inputs: list[str], prompt: str | None = None, **_: Any
-    ) -> dict[str, list[str]]:
+    def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, Any]:
         """Put a prompt before the texts; they stay texts."""
         return {"texts": [f"{prompt or ''}{text}" for text in inputs]}
-
-    tokenize = preprocess
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Encode texts as ``sentence_embedding`` ``[N, D]``."""
@@ -48,16 +42,16 @@ class Whole(Module):  # type: ignore[misc]  # it is skipped by the type checker
 
     def get_embedding_dimension(self) -> int:
         """Return D."""
-        return self.dimension
+        return len(self.model.encode("a"))
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Copy the model's files."""
-        shutil.copytree(
-            self.folder, output_path, dirs_exist_ok=True,
-            ignore=shutil.ignore_patterns("modules.json", "README.md", SUMS),
-        )  # fmt: skip
+        ignored = shutil.ignore_patterns("modules.json", "README.md", SUMS)
+        shutil.copytree(self.folder, output_path, dirs_exist_ok=True, ignore=ignored)
 
     @classmethod
-    def load(cls, model_name_or_path: str, **_: Any) -> Whole:
-        """Load a model's folder, or the run around it."""
-        return cls(str(Path(model_name_or_path)))
+    def load(cls, model_name_or_path: str, **given: Any) -> Whole:
+        """Load a model's folder, or one of the hub."""
+        names = ("token", "cache_folder", "revision", "local_files_only")
+        how = {name: given[name] for name in names if name in given}
+        return cls(cls.load_dir_path(model_name_or_path, **how))

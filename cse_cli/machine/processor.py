@@ -21,11 +21,8 @@ def processor() -> str:
         text = _CPU.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return platform.processor() or platform.machine()
-    facts: dict[str, str] = {}
-    for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        if colon:
-            facts.setdefault(key.strip(), value.strip())
+    lines = (line.partition(":") for line in reversed(text.splitlines()))  # the first core counts
+    facts = {key.strip(): value.strip() for key, _, value in lines}
     name = facts.get("model name") or platform.processor() or platform.machine()
     numbers = [facts[key] for key in ("cpu family", "model", "stepping") if key in facts]
     flags = set((facts.get("flags") or facts.get("Features") or "").split())

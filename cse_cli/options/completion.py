@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, get_args
 
 from cse_cli.plugins.installed import Installed
+from cse_core.hookspecs import NOUNS
+from cse_core.registry.plugin_info import Status
 
 if TYPE_CHECKING:
     from cse_core.records import Kind
@@ -46,28 +48,13 @@ def _records(name: str) -> Complete:
     return _complete(offered)
 
 
-def _datasets() -> Iterable[tuple[str, str]]:
-    datasets = Installed().registry.datasets()
-    return ((name, record.spec.summary) for name, record in datasets.items())
-
-
-def _kinds() -> Iterable[tuple[str, str]]:
-    from cse_core.hookspecs import NOUNS
-
-    return NOUNS.items()
-
-
-def _statuses() -> Iterable[tuple[str, str]]:
-    from cse_core.registry.plugin_info import Status
-
-    return ((status, "") for status in get_args(Status))
-
-
-complete_kind = _complete(_kinds)
-complete_status = _complete(_statuses)
+complete_kind = _complete(NOUNS.items)
+complete_status = _complete(lambda: ((status, "") for status in get_args(Status)))
 complete_plugin = _complete(lambda: ((i.name, i.summary) for i in Installed().manager.infos))
 complete_recipe = _records("RecipeSpec")
 complete_model = _records("EncoderSpec")
 complete_suite = _records("SuiteSpec")
 complete_reporter = _records("ReporterSpec")
-complete_data = _complete(_datasets)
+complete_data = _complete(
+    lambda: ((name, item.spec.summary) for name, item in Installed().registry.datasets().items())
+)

@@ -35,11 +35,9 @@ class Duration:
         total = self.training + self.scoring
         if total < 90:
             return "time: under two minutes on this processor"
-        scoring = (
-            f", {100 * self.scoring / total:.0f} % of it for the dev sets" if self.scoring else ""
-        )
         shown = f"{total / 60:,.0f} minutes" if total < 7200 else f"{total / 3600:,.1f} hours"
-        return f"time: about {shown} on this processor{scoring}"
+        share = f", {100 * self.scoring / total:.0f} % of it for the dev sets"
+        return f"time: about {shown} on this processor{share if self.scoring else ''}"
 
 
 def duration(

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from cse_core.capabilities import CAPABILITIES, Need
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
-from cse_core.protocols import Corpus
 from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.texts import FILLED
 from cse_engine.compose.composition import Composition, PlannedPart, Problem
 from cse_engine.compose.models import Models
+
+if TYPE_CHECKING:
+    from cse_core.protocols import Corpus
 
 _SHOWN = 8
 """Values of a column that a message names."""
