@@ -119,8 +119,8 @@ def document_files(folder: Path) -> tuple[list[Path], Counter[str], dict[Path, C
     """Return the documents of a folder and its subfolders in order, and what else is there.
 
     That is other files by ending, and what is not read, with why: links that lead out of the
-    folder, what is not a plain file, folders of models or without permission. Hidden ones are passed
-    over. Nothing is opened.
+    folder, what is not a plain file, folders of models or without permission. Hidden ones are
+    passed over. Nothing is opened.
     """
     paths: list[Path] = []
     others: Counter[str] = Counter()
