@@ -53,5 +53,4 @@ class Whole(Module):  # type: ignore[misc]  # it is skipped by the type checker
     def load(cls, model_name_or_path: str, **given: Any) -> Whole:
         """Load a model's folder, or one of the hub."""
         names = ("token", "cache_folder", "revision", "local_files_only")
-        how = {name: given[name] for name in names if name in given}
-        return cls(cls.load_dir_path(model_name_or_path, **how))
+        return cls(cls.load_dir_path(model_name_or_path, **{n: given.get(n) for n in names}))

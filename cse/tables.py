@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 from cse_core.files import atomic_file, cache_folder
 from cse_core.registry.names import source_of, unpacked
@@ -73,8 +74,6 @@ def read_table(
     """
     name = os.fspath(path)
     if registry is None and source_of(name, default_registry()) is None:
-        from cse_cli.plugins.installed import Installed
-
         registry = Installed().registry
     source = find_source(name, registry, where=None)
     at, reader, wanted = source.place.name, source.reader, Wanted(options=source.place.options)
@@ -118,7 +117,8 @@ def article_text(row: Mapping[str, Any], place: str) -> str | None:
 def files_of(given: Any, where: str) -> list[str]:
     """Return the names of files and data sets that a Python argument gives, or is made.
 
-    A string is a name, and so are the strings of a list that look like names. A DataFrame, a
+    A string is a name, and so are the strings of a list of which one is written like a file's, or
+    is a data set's; single words are texts. A DataFrame, a
     ``datasets.Dataset``, a table of Arrow, a dictionary of columns, or texts or dictionaries of a
     list or a generator become a parquet file in the cache, named by its content, so that a run of
     them is resumed and repeated like any other.
@@ -137,12 +137,13 @@ def files_of(given: Any, where: str) -> list[str]:
         raise CseError("is an empty list", where=where, hint=hint)
     if any(map(_is_table, items)):
         return [name for item in items for name in files_of(item, where)]
-    names = [os.fspath(item) for item in items if _is_name(item)]
-    if 2 * len(names) > len(items):
+    # Of a column or a generator a text is never a name.
+    names = [item for item in items if _may_be_name(item, isinstance(given, list | tuple))]
+    file = next(filter(_is_name, names), None)
+    if 2 * len(names) > len(items) and (file is not None or len(items) == 1):
         return [os.fspath(item) for item in items]
-    files = (name for name in names if unpacked(name).endswith(ENDINGS) or os.path.exists(name))
-    if file := next(files, None):
-        hint = "give files, or texts and rows, not both"
+    if file is not None:
+        hint = f"give files, or texts and rows, not both; as a text: {where}={{'text': […]}}"
         raise CseError("is the name of a file among texts", where=where, value=file, hint=hint)
     rows = ((f"{where}, row {n}", _row(item, where, n)) for n, item in enumerate(items, 1))
     return [_kept(join_tables(list(record_tables(rows, Wanted(), Seen()))), where)]
@@ -170,12 +171,18 @@ def _is_table(given: Any) -> bool:
     return hasattr(given, "columns") or hasattr(given, "column_names")
 
 
-def _is_name(item: Any) -> bool:
-    """Tell whether an item of a list is written like the name of a file or a data set."""
-    if not isinstance(item, str):
-        return isinstance(item, os.PathLike)
-    word = len(item.split()) == 1 and not lacks_word_spaces([item])
-    return word or ("\n" not in item and unpacked(item).endswith(ENDINGS))
+def _may_be_name(item: Any, listed: bool) -> bool:
+    """Tell whether an item, of a list where it is ``listed``, may name a file or a data set."""
+    if listed and isinstance(item, str):
+        return os.path.exists(item) or len(item.split()) == 1 and not lacks_word_spaces([item])
+    return isinstance(item, os.PathLike)
+
+
+def _is_name(item: str | os.PathLike[str]) -> bool:
+    """Tell whether one that may be a name is that of a file, there or not, or of a data set."""
+    name = os.fspath(item)
+    named = name is not item or unpacked(name).endswith(ENDINGS) or "/" in name
+    return named or os.path.exists(name) or name in Installed().registry.datasets()
 
 
 def _items(given: Any, where: str) -> list[Any]:

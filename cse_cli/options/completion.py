@@ -55,6 +55,4 @@ complete_recipe = _records("RecipeSpec")
 complete_model = _records("EncoderSpec")
 complete_suite = _records("SuiteSpec")
 complete_reporter = _records("ReporterSpec")
-complete_data = _complete(
-    lambda: ((name, item.spec.summary) for name, item in Installed().registry.datasets().items())
-)
+complete_data = _complete(lambda: ((n, d.summary) for n, d in Installed().datasets.items()))
