@@ -126,3 +126,17 @@ class LoadReport:
         """Return the messages, and whether texts are made up."""
         made_up = f"{', '.join(self.made_up)}: synthetic texts, made up to try things; no benchmark"
         return (*self.messages, made_up) if self.made_up else self.messages
+
+
+def in_context(text: str, title: str = "", headings: str = "") -> str:
+    """Put title and headings before a passage, a line for each; a first heading that repeats the
+    title stands once.
+
+    Args:
+        text: The passage.
+        title: Title of its document, empty without one.
+        headings: The headings it stands under, outermost first: ``Setup > On Linux``.
+    """
+    if title and (headings == title or headings.startswith(f"{title} > ")):
+        title = ""
+    return "\n".join(filter(None, (title, headings, text)))
