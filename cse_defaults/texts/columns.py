@@ -141,15 +141,15 @@ def match_columns(
         for target in ("label", "score"):
             yield target, called(KNOWN_COLUMNS[target])
         if not asked and "positive" not in columns:
-            beside = partners(text)
-            graded = [columns[name] for name in ("label", "score") if name in columns]
-            if beside and graded and "negative" not in columns:
+            graded = [name for name in ("label", "score") if name in columns]
+            if (beside := partners(text)) and graded and "negative" not in columns:
+                seen.grades = graded[0]
                 seen.messages.append(
-                    f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
-                    f"(otherwise: --set data.columns.positive={beside[0]})"
+                    f"{columns[graded[0]]} grades the pairs, so only a loss that reads it takes "
+                    f"{beside[0]}; --set data.columns.positive={beside[0]} takes every pair as a "
+                    "positive"
                 )
-            else:
-                yield "positive", beside
+            yield "positive", beside
         lowered = {name.strip().lower(): name for name in reversed(names)}
         for view in views if not asked else ():
             if view.find and (column := view.find([*lowered], text.lower())):

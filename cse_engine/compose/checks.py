@@ -234,7 +234,7 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
         what = f"the data has no column {view.column!r}; it has {', '.join(columns)}"
         yield CseError(what, where=where, hint=hint)
     # Texts that nothing reads, of installed data those of positives and negatives.
-    read = {"text", *FILLED, *run.read_columns()}
+    read = {"text", *FILLED, *run.read_columns(), *(run.read.graded if run.read else ())}
     read.update(name for part in run.parts for name in part.needs("column"))
     views = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
     pairs = all(view.column != "text" for view in run.views if view.role == "positive")

@@ -33,7 +33,7 @@ USUAL = {
     "Anchor,Positive,Negative": "text=Anchor positive=Positive negative=Negative",
     "query,pos,neg": "text=query positive=pos negative=neg",
     "title,query,document": "text=query positive=document title=title",
-    "Sentence 1,Sentence-2,Gold Label": "text=Sentence 1 label=Gold Label Sentence-2=Sentence-2",
+    "Sentence 1,Sentence-2,Gold Label": "text=Sentence 1 positive=Sentence-2 label=Gold Label",
 }
 GIVEN: tuple[tuple[str, dict[str, str], str], ...] = (
     ("a,b", {"text": "b"}, "text=b a=a"),
