@@ -32,6 +32,9 @@ def test_what_the_machine_refuses(tmp_path: Path) -> None:
         assert "train.chunk_size" in said.line()
         said = refusal(error, ["encode", "model"])
         assert said is not None and "--batch-tokens" in said.line()
+    no_room = ImportError("libtorch_cpu.so: failed to map segment from shared object")
+    said = refusal(no_room, ["train"])
+    assert said is not None and "out of memory; allow the process more address" in said.line()
     said = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
     assert said is not None and said.line() == "a/file: No space left on device"
     assert [refusal(error, ["train"]) for error in BUGS] == [None] * len(BUGS)
