@@ -48,7 +48,7 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
         if words[:1] == ["train"]:
             hint = "set train.chunk_size or model.gradient_checkpointing, or lower "
             hint += "train.batch_size or model.max_length"
-        if isinstance(error, ImportError):  # of a library that the address space has no room for
+        if "failed to map" in text:  # of a library: the address space has no room for it
             hint = "allow the process more address space: ulimit -v"
         return CseError("out of memory", where=" ".join(["cse", *words[:1]]), hint=hint)
     if isinstance(error, RuntimeError) and _THREADS.search(text):
