@@ -142,7 +142,8 @@ def match_columns(
             yield target, called(KNOWN_COLUMNS[target])
         if not asked and "positive" not in columns:
             graded = [name for name in ("label", "score") if name in columns]
-            if (beside := partners(text)) and graded and "negative" not in columns:
+            beside = partners(text)
+            if beside and graded and "negative" not in columns:
                 seen.grades = graded[0]
                 seen.messages.append(
                     f"{columns[graded[0]]} grades the pairs, so only a loss that reads it takes "
@@ -160,6 +161,10 @@ def match_columns(
     for target, candidates in rules():  # which look at what is matched so far
         if candidates and target not in columns:
             columns[target] = candidates[0]
+    beside = map(by_plain.get, map(plain, _PARTNERS.get(plain(columns.get("text", "")), ())))
+    if "positive" not in columns and not asked and (pair := next(filter(None, beside), None)):
+        hint = f"otherwise: --set data.columns.positive={pair}"
+        seen.messages.append(f"{pair} is not the positive: it holds {kind(pair)} ({hint})")
     if text := columns.get("text"):
         named = text in ("text", asked.get("text"))
         if kind(text) in (("lists",) if named else ("lists", "numbers", "ids")):

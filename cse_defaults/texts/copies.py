@@ -25,7 +25,7 @@ def near_copies(
 
     One of two documents is a near-copy of the other if they share at least half of the runs of
     five words that the shorter one has; case and punctuation do not count. Of near-copies among
-    ``some``, the first is no copy.
+    ``some``, the first is not a copy.
 
     Args:
         texts: Text of every row.

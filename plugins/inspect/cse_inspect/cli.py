@@ -98,8 +98,8 @@ def _show(value: dict[str, Any]) -> None:
             slot = f" slot {row['slot']}" if row["slot"] else ""
             echo(f"    {row['row']}{slot}: {row['read']}")
     for name, loss in value["losses"].items():
-        value = loss["value"] if "why" not in loss else f"not computed, because {loss['why']}"
-        echo(f"loss.{name}: {value}, weight {loss['weight']:g}, level {loss['level']}")
+        came = loss["value"] if "why" not in loss else f"not computed, because {loss['why']}"
+        echo(f"loss.{name}: {came}, weight {loss['weight']:g}, level {loss['level']}")
         for place, direction in enumerate(loss["directions"]):
             _show_direction(direction, f"{loss['target']} to anchor" if place else "")
 

@@ -127,7 +127,7 @@ class WatchedStep:
             return "its weight is 0"
         if options.target in self.views:
             return "no text of this batch takes part in it"
-        return f"there is no positive {options.target!r} in this step yet"
+        return f"positive {options.target!r} does not exist yet in this step"
 
     def _view(self, name: str, view: PreparedView, rows: int) -> dict[str, Any]:
         tokens = view.tokens
@@ -177,9 +177,9 @@ class WatchedStep:
         A positive that a miner chose is not a column of the corpus: its row does not tell it.
         """
         rows, corpus = self.rows, self.session.corpus
-        if column in (rows.pairs or ()) and column != "text" and column not in corpus.names:
-            if isinstance(rows.pairs["text"], np.ndarray):
-                return None
+        mined = rows.pairs is not None and isinstance(rows.pairs["text"], np.ndarray)
+        if mined and column != "text" and column not in corpus.names:
+            return None
         if rows.pairs is not None and not isinstance(rows.pairs["text"], np.ndarray):
             place, texts = row - rows.keys.first, rows.pairs.get(column, rows.pairs["text"])
             return _cut(str(texts[place])) if 0 <= place < len(texts) else None
@@ -255,7 +255,7 @@ class _Direction:
             text = step.text(step.columns.get(source, "text"), row)
         else:
             tokens, size = view.tokens, dict(negatives.blocks)[source]
-            owners = tokens.owner if size == tokens.rows else tokens.owner.unique()
+            owners = tokens.owner if size == tokens.rows else torch.unique(tokens.owner)
             slot = int(tokens.slot[number]) if size == tokens.rows else 0
             text = self._of_batch(view.view.name, int(owners[number]), slot)
         score = round(float(self.scores[anchor, place]), 4)

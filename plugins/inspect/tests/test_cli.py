@@ -202,5 +202,5 @@ def test_a_loss_that_was_not_computed_says_why(cse: Cse, encoder: str, data: Any
     words = ("--recipe", "is-cse", "--model", encoder, *data, *WORK)
     found = seen(cse, *words)["losses"]
     assert found["smoothed"]["value"] is None
-    assert found["smoothed"]["why"] == "there is no positive 'knn-smoothing' in this step yet"
-    assert "loss.smoothed: not computed, because there is no positive" in cse("inspect", *words).out
+    assert found["smoothed"]["why"] == "positive 'knn-smoothing' does not exist yet in this step"
+    assert "loss.smoothed: not computed, because positive" in cse("inspect", *words).out

@@ -57,6 +57,8 @@ def test_usual_names_given_names_and_scripts() -> None:
     for names, expected in USUAL.items():
         seen = Seen()
         assert matched(names, {}, seen) == expected
+        graded = "positive=" in expected and "label=" in expected
+        assert seen.grades == ("label" if graded else ""), names
         pairs = [each.split("=") for each in expected.split() if "hypothesis=" not in each]
         assert bool(seen.messages) == any(one != other for one, other in pairs), names
     for names, mapping, expected in GIVEN:
