@@ -19,14 +19,7 @@ from cse_core.registry.registry import Registered, Registry
 from cse_core.texts import Wanted
 from cse_defaults.texts.files import read_error
 from cse_defaults.texts.plugin import cse_sources
-from cse_defaults.texts.tables import (
-    LARGE,
-    Seen,
-    arrow_text,
-    mapped,
-    record_tables,
-    trimmed,
-)
+from cse_defaults.texts.tables import LARGE, Seen, arrow_text, mapped, record_tables, trimmed
 
 if TYPE_CHECKING:
     import pyarrow as pa
