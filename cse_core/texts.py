@@ -82,13 +82,33 @@ class Wanted:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Seen:
+    """What was noticed while a source was read.
+
+    Attributes:
+        articles: Whether it held articles, whose rows depend on the unit.
+        left_out: Columns that hold no plain values -> what they hold.
+        from_header: Whether the columns' names are the first line of a text file.
+        unnamed: Whether its one column has no name that a user could say.
+        messages: What a user should know, a line each, without the name of the source.
+    """
+
+    articles: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)
+    from_header: bool = False
+    unnamed: bool = False
+    messages: list[str] = field(default_factory=list)
+
+
 class Source(Protocol):
     """Reads texts of one kind; made again for each reading.
 
     It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
     ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs
     of a data set in a package (sentence1, sentence2, score, subset); ``title(name) -> str``, what
-    a dev set of the rows that were read is called; and ``commit(name) -> str``, their version.
+    a dev set of the rows that were read is called; ``commit(name) -> str``, their version; and
+    ``seen``, a :class:`Seen`, what it noticed.
     """
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:
@@ -129,8 +149,9 @@ class LoadReport:
 
 
 def in_context(text: str, title: str = "", headings: str = "") -> str:
-    """Put title and headings before a passage, a line for each; a first heading that repeats the
-    title stands once.
+    """Put title and headings before a passage, a line for each.
+
+    A first heading that repeats the title stands once.
 
     Args:
         text: The passage.

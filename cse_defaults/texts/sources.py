@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import cache_folder
+from cse_core.files import cache_folder, read_error
 from cse_core.loading import load_factory
 from cse_core.records import SourceSpec
 from cse_core.registry.names import Place, ending_of, source_of
 from cse_core.registry.registry import Registered, Registry
-from cse_core.texts import Wanted
-from cse_defaults.texts.files import read_error
+from cse_core.texts import Seen, Wanted
 from cse_defaults.texts.plugin import cse_sources
 from cse_defaults.texts.tables import (
     LARGE,
-    Seen,
     arrow_text,
     mapped,
     record_tables,
@@ -119,8 +117,10 @@ def find_source(
             is_set = place.spec.is_dataset or hasattr(source.reader, "title")
             if is_set and where is None:
                 place = None
-            elif not place.spec.endings or Path(place.name).expanduser().is_file():
-                return source
+            else:
+                path = Path(place.name).expanduser()
+                if not place.spec.endings or path.is_file() or path.is_dir():
+                    return source
         path = Path(name if place is None else place.name).expanduser()
         if where and place is None and not (path.suffix or "/" in name or path.exists()):
             hint = did_you_mean(name, [*registry.datasets(), *loadable_names(Path(), registry)])

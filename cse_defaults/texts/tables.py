@@ -11,7 +11,6 @@ import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
-from cse_core.texts import Unit, Wanted
+from cse_core.texts import Seen, Unit, Wanted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,25 +46,6 @@ _ARTICLE = (
     'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
     'or {"id", "title", "paras": [[sentence, …], …]}'
 )
-
-
-@dataclass
-class Seen:
-    """What was noticed while a source was read.
-
-    Attributes:
-        articles: Whether it held articles, whose rows depend on the unit.
-        left_out: Columns that hold no plain values -> what they hold.
-        from_header: Whether the columns' names are the first line of a text file.
-        unnamed: Whether its one column has no name that a user could say.
-        messages: What a user should know, a line each, without the name of the source.
-    """
-
-    articles: bool = False
-    left_out: dict[str, str] = field(default_factory=dict)
-    from_header: bool = False
-    unnamed: bool = False
-    messages: list[str] = field(default_factory=list)
 
 
 def batched(rows: Iterable[Item], limit: int | None) -> Iterator[list[Item]]:

@@ -5,9 +5,9 @@ import socket
 from pathlib import Path
 
 import pytest
+from cse_defaults.texts.documents import PASSAGE, document_files, read_document, read_documents
 
 from cse_core.errors import CseError
-from cse_defaults.texts.documents import PASSAGE, document_files, read_document, read_documents
 from tests.fixtures.documents import folder_of
 
 
