@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError
-from cse_defaults.documents.passages import Block, collapsed
+from cse_defaults.documents.passages import Block, collapsed, indent
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -176,7 +176,7 @@ class _Reader:
         if level:
             text = text.strip("¶§ ")
         elif text and not self.code:
-            text, self.lead = self.lead + text, "  " * len(self.lists)
+            text, self.lead = self.lead + text, indent(len(self.lists))
         if text:
             self.blocks.append(Block(text, self.line, level))
 
@@ -207,7 +207,7 @@ class _Reader:
     def _item(self) -> None:
         number = self.lists[-1] if self.lists else None
         mark = "- " if number is None else f"{number}. "
-        self.lead = "  " * (len(self.lists) - 1) + mark
+        self.lead = indent(len(self.lists) - 1) + mark
         if number is not None:
             self.lists[-1] = number + 1
 
@@ -222,4 +222,4 @@ class _Reader:
             self._close()
             if tag in ("ul", "ol"):
                 self.lists.pop()
-                self.lead = "  " * len(self.lists)
+                self.lead = indent(len(self.lists))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cse_defaults.documents.html import SILENT, read_html
-from cse_defaults.documents.passages import Block, collapsed
+from cse_defaults.documents.passages import Block, collapsed, indent
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"^title[ \t]*[:=](.*)$", re.MULTILINE)
@@ -29,7 +29,10 @@ _ENDS = {"!--": "-->", "?": "?>", "![cdata[": "]]>"}
 _CODE_BEHIND = re.compile(r"<(script|style)\b[^>\n]*>[ \t]*(?:\n|\Z|.*</\1)", re.IGNORECASE)
 _LITERAL = "\ufdd0"
 """Stands before ``<`` that begins no tag; no text has this letter."""
-_OPENED = re.compile(rf"<({'|'.join(sorted(SILENT))})\b", re.IGNORECASE)
+_OPENED = re.compile(
+    rf"<(title|head|body|html|nav|header|footer|aside|main|{'|'.join(sorted(SILENT))})\b",
+    re.IGNORECASE,
+)
 
 
 def front_matter(text: str) -> tuple[str, str]:
@@ -63,7 +66,7 @@ def _yaml_title(text: str) -> str | None:
     """
     import yaml
 
-    depth, key, is_value = 0, "", False
+    depth, key, is_value, title = 0, "", False, ""
     for event in yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
         if isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -72,11 +75,11 @@ def _yaml_title(text: str) -> str | None:
             if not depth and not isinstance(event, yaml.MappingStartEvent):
                 return None
             if depth == 1 and is_value and key == "title":
-                return "" if value in ("~", "null") else str(value)
+                title = "" if value in ("~", "null") else str(value)
             if depth == 1:
                 key, is_value = value, not is_value
             depth += isinstance(event, yaml.CollectionStartEvent)
-    return ""
+    return title
 
 
 def read_markdown(text: str, line: int = 1) -> Iterator[Block]:
@@ -98,7 +101,7 @@ def read_markdown(text: str, line: int = 1) -> Iterator[Block]:
         nonlocal lead
         if text := collapsed(taken()):
             yield Block(text if level else lead + text, begin, level)
-            lead = "  " * len(lists)
+            lead = indent(len(lists))
 
     options = Options.ENABLE_TABLES | Options.ENABLE_FOOTNOTES | Options.ENABLE_HEADING_ATTRIBUTES
     for event, place in Markdown(options=options).events_with_range(guarded):
@@ -122,7 +125,7 @@ def read_markdown(text: str, line: int = 1) -> Iterator[Block]:
                     lists.append(about)
                 elif tag == "Item":
                     number = lists[-1]
-                    lead = "  " * (len(lists) - 1) + ("- " if number is None else f"{number}. ")
+                    lead = indent(len(lists) - 1) + ("- " if number is None else f"{number}. ")
                     lists[-1] = None if number is None else number + 1
                 elif not lists:
                     lead = ""
@@ -154,9 +157,11 @@ def _named(event: Any) -> tuple[str, Any]:
 def _html_block(html: str, line: int) -> Iterator[Block]:
     """Yield the blocks of HTML; a paragraph that begins with a tag which nothing ends is prose."""
     opened = _OPENED.search(html)
+    if not re.sub(r"<[^>]*>", "", html).strip():
+        return
     if opened and f"</{opened[1]}".lower() not in html.lower():
         yield Block(collapsed(html), line)
-    elif re.sub(r"<[^>]*>", "", html).strip():
+    else:
         for block in read_html(html, whole=False).blocks:
             yield block._replace(line=line + block.line - 1)
 

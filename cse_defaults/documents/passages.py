@@ -15,6 +15,7 @@ PASSAGE = 120
 """Words of a passage, at most, where a word is as :func:`cse_core.words.count_words` counts."""
 MAX_TITLE_LETTERS = 200
 """Letters of a title or heading; what is longer is a paragraph."""
+_MAX_INDENT = 9
 _WINDOW = 1500
 """Letters that are looked at for the ends of sentences; what is longer is longer than a passage."""
 _UNITS = re.compile(rf"\s*(?:[{UNSPACED}]|[^\s{UNSPACED}]{{1,{MAX_WORD_LETTERS}}})(?:\s+\Z)?")
@@ -47,6 +48,11 @@ class Passage:
     text: str
     headings: str
     line: int
+
+
+def indent(depth: int) -> str:
+    """Return the space before what stands in so many lists."""
+    return "  " * min(depth, _MAX_INDENT)
 
 
 def collapsed(text: str) -> str:
@@ -150,8 +156,8 @@ def sentences(text: str) -> Iterator[str]:
         parts = segment("en", window)
         if "".join(parts) != window:
             parts = [window]
-        if at + len(window) < len(text) and len(parts) > 1:
-            parts.pop()  # which goes on behind the window
+        if at + len(window) < len(text):  # where the last one goes on
+            parts = parts[:-1] or [window[: window.rfind(" ") + 1] or window]
         yield from parts
         at += sum(map(len, parts))
 
