@@ -68,7 +68,7 @@ def describe(corpus: Corpus, pairs: Corpus) -> dict[str, Any]:
                 "characters_mean": float(_characters(pairs, name).mean()),
             }
             for name in pairs.names
-            if name not in ("text", "document", "title")
+            if name not in ("text", "document", "title", "headings", "line")
         },
         "synthetic": bool(corpus.report.made_up),
         "fingerprint": corpus.fingerprint,

@@ -80,7 +80,7 @@ def read_document(path: Path) -> Document:
         title, body = front_matter(text)
         blocks = [*read_markdown(body, 1 + text.count("\n", 0, len(text) - len(body)))]
     elif ending.startswith("htm"):
-        page = read_html(text)
+        page = read_html(text, name)
         title, blocks, left = page.title, [*page.blocks], page.left_out
     else:
         blocks = [*_paragraphs(text)]

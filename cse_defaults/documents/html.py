@@ -66,8 +66,10 @@ class Page:
     left_out: int = 0
 
 
-def read_html(text: str, *, whole: bool = True) -> Page:
+def read_html(text: str, where: str | None = None, *, whole: bool = True) -> Page:
     """Read a page; of a piece (not ``whole``) only ``SILENT`` elements are left out.
+
+    ``where`` names it in errors.
 
     Raises:
         CseError: If elements stand too deep in each other.
@@ -86,7 +88,7 @@ def read_html(text: str, *, whole: bool = True) -> Page:
         return Page("", ())
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         what = "elements stand more than 2,000 deep in each other"
-        raise CseError(what, hint="save its text")
+        raise CseError(what, where=where, hint="save its text")
     left_out = sum(map(_length, root.iter(*SILENT)))
     etree.strip_elements(root, *SILENT, with_tail=False)
     first = next(root.iter("title"), None) if whole else None
@@ -170,6 +172,8 @@ class _Reader:
 
     def _close(self, level: int = 0) -> None:
         """End a block."""
+        if not self.words:
+            return
         said = "".join(self.words)
         self.words.clear()
         text = said.strip("\n").rstrip() if self.code else collapsed(said)

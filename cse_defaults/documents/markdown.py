@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+from cse_core.errors import CseError
 from cse_defaults.documents.html import SILENT, read_html
 from cse_defaults.documents.passages import Block, collapsed, indent
 
@@ -161,9 +162,13 @@ def _html_block(html: str, line: int) -> Iterator[Block]:
         return
     if opened and f"</{opened[1]}".lower() not in html.lower():
         yield Block(collapsed(html), line)
-    else:
-        for block in read_html(html, whole=False).blocks:
-            yield block._replace(line=line + block.line - 1)
+        return
+    try:
+        blocks = read_html(html, whole=False).blocks
+    except CseError:  # too deep
+        blocks = (Block(collapsed(html), 1),)
+    for block in blocks:
+        yield block._replace(line=line + block.line - 1)
 
 
 def _guarded(text: str) -> str:

@@ -119,7 +119,8 @@ class Walk:
         from pathspec import GitIgnoreSpec
 
         try:
-            if not stat.S_ISREG(path.stat().st_mode) or path.stat().st_size > _MAX_IGNORE:
+            about = path.lstat()
+            if not stat.S_ISREG(about.st_mode) or about.st_size > _MAX_IGNORE:
                 self.wrong[path] = CseError("no file of patterns", where=str(path))
                 return ()
             lines = path.read_text("utf-8", "surrogateescape").splitlines()

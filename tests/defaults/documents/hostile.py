@@ -1,8 +1,15 @@
-"""Documents and folders that were made to hang, crash or fill the memory: what reads them may not."""
+"""Documents and folders that were made to hang, crash or fill the memory."""
 
 import os
+import resource
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from cse_core.errors import CseError
+from cse_core.texts import Wanted
+from cse_defaults.documents.source import Documents, has_documents
 
 _MARKDOWN = {
     "quotes": "> ", "quoted lines": "> > > > > > a\n", "bullets": "- ", "items": "- a\n",
@@ -18,7 +25,8 @@ _MARKDOWN = {
     "addresses": "<http://a", "hard breaks": "a  \n", "notes": "[^a]: b\n", "note marks": "[^a]",
     "one word": "x", "words": "word ", "script": "<script> a\n\n", "lists in HTML": "<li>a\n\n",
     "stars in rows": "* * ", "pluses": "+++\n", "nulls": "a\\0", "accents": "e\u0301", "猫": "猫",
-    "Thai": "ก็", "emoji": "👩‍👩‍👧", "right to left": "\u202eأ ", "brackets": "[[[]]](", "pipes": "||",
+    "Thai": "ก็", "emoji": "👩‍👩‍👧", "right to left": "\u202eأ ", "brackets": "[[[]]](",
+    "pipes": "||",
 }  # fmt: skip
 """What a Markdown file repeats."""
 _HTML = {
@@ -65,7 +73,17 @@ def documents(size: int) -> Iterator[tuple[str, bytes]]:
     for ending, kinds in ((".md", _MARKDOWN), (".html", _HTML)):
         for name, mark in kinds.items():
             yield name + ending, (mark * (size // len(mark))).encode()
-    for name in ("stars", "opened", "one word", "words", "spaces", "blank lines", "猫", "accents"):
+    for name in (
+        "stars",
+        "opened",
+        "one word",
+        "words",
+        "spaces",
+        "blank lines",
+        "猫",
+        "accents",
+        "tabs",
+    ):
         mark = _MARKDOWN[name]
         yield f"{name}.txt", (mark * (size // len(mark))).encode()
         yield f"{name} below.md", f"# Title\n\n{mark * (size // len(mark))}\n# End\n".encode()
@@ -172,3 +190,44 @@ def folders() -> dict[str, Callable[[Path], None]]:
             b"$HOME.md", b"a" * 250 + b".txt")},
     }  # fmt: skip
     return made
+
+
+def read(path: Path) -> str:
+    """Say in a line what reading a document or folder came to."""
+    source = Documents()
+    try:
+        count = sum(1 for _ in source.rows(str(path), Wanted()))
+    except CseError as error:
+        return f"refused: {error}"
+    return f"{count} passages; {'; '.join(source.seen.messages)}"
+
+
+def main(place: str, size: str) -> None:
+    """Read every document, of so many letters, and every folder; print a line for each.
+
+    That is its name, seconds of the process, the most MiB that the process has had, the outcome.
+    """
+
+    def report(name: str, path: Path) -> None:
+        start = time.process_time()
+        outcome = read(path)
+        seconds = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(repr(name), f"{seconds:.2f}", peak, ascii(outcome), sep="\t", flush=True)
+
+    folder = Path(place)
+    for name, data in documents(int(size)):
+        (folder / name).write_bytes(data)
+        report(name, folder / name)
+        (folder / name).unlink()
+    for number, (name, make) in enumerate(folders().items()):
+        made = folder / str(number)
+        made.mkdir()
+        (made / "a.txt").write_text("A boat sails.")
+        make(made)
+        has_documents(str(made))
+        report(name, made)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
