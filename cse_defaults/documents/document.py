@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def read_document(path: Path) -> Document:
     """Read a document; the file's ending says how.
 
     Raises:
-        CseError: If it cannot be read, is no text, or has none.
+        CseError: If it cannot be read, or has no text.
     """
     name = str(path)
     try:
@@ -124,9 +124,9 @@ def _text(name: str, is_page: bool) -> str:
 
 def _paragraphs(text: str) -> Iterator[Block]:
     """Yield the paragraphs of a plain text, between blank lines."""
-    lines: Sequence[str] = text.split("\n")
-    begin, words = 1, []
-    for number, line in enumerate((*lines, ""), 1):
+    begin = 1
+    words: list[str] = []
+    for number, line in enumerate((*text.split("\n"), ""), 1):
         if line.strip():
             begin = begin if words else number
             words.append(line)

@@ -144,7 +144,7 @@ class _Reader:
         return Page(title, tuple(self.blocks), left_out + self.left_out)
 
     def _is_beside(self, element: _Element, tag: str) -> bool:
-        """Tell whether an element is no part of the text; one with half of the page is."""
+        """Tell whether an element is not part of the text; one with half of the page is."""
         if tag in ("body", "main", "article"):
             return False
         get = element.get

@@ -61,7 +61,7 @@ def front_matter(text: str) -> tuple[str, str]:
 
 
 def _yaml_title(text: str) -> str | None:
-    """Return the value of ``title``, empty without one; None where there is no mapping.
+    """Return the value of ``title``, empty without one; None of what is not a mapping.
 
     Events are read one by one: a tree of them could be too deep for Python, or for C.
     """

@@ -142,8 +142,8 @@ def _parts(text: str, by: str) -> Iterator[tuple[int, tuple[str, float]]]:
         for sentence in sentences(text):
             yield from _parts(sentence, "words")
     else:
-        for part in _by_words(text, words):
-            yield 0, (part, count_words(part))
+        for stretch in _by_words(text, words):
+            yield 0, (stretch, count_words(stretch))
 
 
 def sentences(text: str) -> Iterator[str]:

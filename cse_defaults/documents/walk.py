@@ -41,7 +41,7 @@ class Walk:
     Attributes:
         folder: Where it begins; its own name and what stands above it hide nothing.
         others: Files of other kinds, by ending.
-        passed_over: What is no text of the user, by why: hidden, of a virtual environment, …
+        passed_over: What is not a text of the user, by why: hidden, of a virtual environment, …
         wrong: What cannot be read, with why.
     """
 
@@ -89,7 +89,7 @@ class Walk:
     def _passes_over(
         self, place: str, name: str, ignores: _Ignores, counted: bool, end: str = ""
     ) -> bool:
-        """Tell whether a name is no text of the user, and count it."""
+        """Tell whether a name is not a text of the user, and count it."""
         why = ""
         if name.startswith("."):
             why = "hidden"

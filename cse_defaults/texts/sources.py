@@ -5,6 +5,7 @@ Tables of a large file lie in a file that is mapped into memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -146,7 +147,10 @@ def _no_file(name: str, path: Path, registry: Registry) -> CseError:
     """Describe why a path has no text."""
     if path.is_dir():
         names = ", ".join(loadable_names(path, registry)[:6])
-        hint = f"name a file in it: {names}" if names else "no file in it can be read"
+        kinds = Counter(file.suffix.lower() or "without an ending" for file in path.iterdir())
+        others = ", ".join(f"{count:,} {ending}" for ending, count in kinds.most_common(5))
+        hint = f"no file in it can be read ({others or 'it is empty'})"
+        hint = f"name a file in it: {names}" if names else hint
         return CseError("is a folder, not a file", where=name, hint=hint)
     if path.is_file():
         sources = registry.all(SourceSpec)

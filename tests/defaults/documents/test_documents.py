@@ -37,7 +37,7 @@ def test_a_folder_becomes_rows(tmp_path: Path) -> None:
     boat = "A boat sails on the sea.\n- one\n- two\na | b\nc | d"
     assert [tuple(row.values()) for row in rows] == [
         (boat, "left out", "a.md", "Boats", "6"),
-        ("The judge spoke.\nNobody heard.", "c", "c.txt", "", "1"),
+        ("The judge spoke. Nobody heard.", "c", "c.txt", "", "1"),
         ("A lamp in the garden.\nSecond & last", "no", os.path.join("sub", "b.HTML"), "Lamps", "2"),
     ]
     assert list(rows[0]) == ["text", "title", "document", "headings", "line"]

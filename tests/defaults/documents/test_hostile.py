@@ -1,6 +1,7 @@
 """200 hostile documents and 100 hostile folders: read or refused in a line, in bounded time."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,13 @@ SIZES = [
 """Letters of a document, seconds that it may take, MiB that the process may have."""
 
 
+REASONS = re.compile(
+    "contains no text|stand more than 2,000 deep|: not [A-Z0-9-]+;|the file is empty"
+    "|file is cut short or damaged|no document is in this folder"
+)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory as Linux has it")
 @pytest.mark.parametrize(("size", "seconds", "memory"), SIZES)
 def test_hostile_documents_and_folders(
     tmp_path: Path, size: int, seconds: float, memory: int
@@ -30,5 +38,5 @@ def test_hostile_documents_and_folders(
     slow = {name: float(took) for name, took, _, _ in rows if float(took) > seconds}
     large = {name: int(peak) for name, _, peak, _ in rows if int(peak) > memory}
     assert (slow, large) == ({}, {})
-    refused = [name for name, said in outcomes.items() if said.startswith("refused")]
-    assert len(refused) < 60
+    refused = {name: said for name, said in outcomes.items() if said.startswith("refused")}
+    assert not {name: said for name, said in refused.items() if not REASONS.search(said)}
