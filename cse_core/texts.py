@@ -28,6 +28,9 @@ class DataOptions(Options):
     """Text before every training text of each data.path."""
     unit: Unit = "sentence"
     """What a row is if the data has documents."""
+    titles: Literal["before", "none"] = "before"
+    """Titles of passages in lists (``positive_passages``): before their texts, as tevatron trains,
+    or left out. A column of titles stays one."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
     row's file in data.path, from 0."""
@@ -74,12 +77,14 @@ class Wanted:
         unit: What a row of a document is.
         split: ``train``, ``dev`` or ``test``, of a source with splits whose name says none.
         options: What stands behind ``?`` in the name: ``{"table": "notes"}``.
+        titles: Whether titles of passages in lists stand before their texts.
     """
 
     limit: int | None = None
     unit: Unit = "sentence"
     split: Literal["train", "dev", "test"] = "train"
     options: Mapping[str, str] = field(default_factory=dict)
+    titles: bool = True
 
 
 @dataclass

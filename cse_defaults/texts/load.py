@@ -203,7 +203,8 @@ def _read(
     import pyarrow as pa
 
     where = source.name
-    wanted = Wanted(limit, options.unit, options=source.place.options)
+    titles = options.titles == "before"
+    wanted = Wanted(limit, options.unit, options=source.place.options, titles=titles)
     raw = join_tables(source.tables(wanted))
     seen = source.seen
     raw = raw.select([name for name in raw.column_names if name not in seen.left_out])

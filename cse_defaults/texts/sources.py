@@ -84,7 +84,7 @@ class TextSource:
         name, reader, rows = self.place.name, self.reader, 0
         texts: Iterator[pa.Table]
         if tables := getattr(reader, "tables", None):
-            texts = (arrow_text(table, self.seen) for table in tables(name, wanted))
+            texts = (arrow_text(table, self.seen, wanted.titles) for table in tables(name, wanted))
         else:
             texts = record_tables(reader.rows(name, wanted), wanted, self.seen)
         for table in texts:
