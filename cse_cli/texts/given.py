@@ -110,26 +110,23 @@ def read_places(
 
     places: Places = {}
     notes: list[str] = []
-    tables = False
-
-    def add(text: str, name: str, place: int) -> None:
-        if text.strip():
-            places.setdefault(text, []).append((name, place))
+    # Only documents know before they are read that they are some.
+    documents = [f for f in files if find_source(f, registry, "FILE").seen.articles]
 
     for file in files:
-        if not find_source(file, registry, "FILE").seen.articles:  # which only documents know yet
-            tables = True
+        if file not in documents:
             for row, text in enumerate(rows_of(file, registry, columns), 1):
-                add(text, file, row)
+                places.setdefault(text, []).append((file, row))
             continue
         table, said = _table(file, registry, {})
         notes += said
         folder, numbers = Path(file).expanduser(), Counter[str]()
         for row in table.select(["text", "document"]).to_pylist():
-            numbers[row["document"]] += 1
             name = str(folder / row["document"]) if folder.is_dir() else file
-            add(row["text"], name, numbers[row["document"]])
-    if not tables:
+            numbers[name] += 1
+            places.setdefault(row["text"], []).append((name, numbers[name]))
+    places.pop("", None)
+    if len(documents) == len(files):
         check_lines(columns)
     if not places:
         raise CseError("no text is in these files", where=files[0])

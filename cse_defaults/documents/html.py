@@ -89,8 +89,9 @@ def read_html(text: str, where: str | None = None, *, whole: bool = True) -> Pag
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         what = "elements stand more than 2,000 deep in each other"
         raise CseError(what, where=where, hint="save its text")
-    left_out = sum(map(_length, root.iter(*SILENT)))
+    letters = _length(root)
     etree.strip_elements(root, *SILENT, with_tail=False)
+    left_out = letters - _length(root)
     first = next(root.iter("title"), None) if whole else None
     title = "" if first is None else collapsed("".join(first.itertext()))
     if whole:

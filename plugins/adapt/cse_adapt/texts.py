@@ -31,7 +31,7 @@ def without_title(title: str, text: str) -> str:
     return text
 
 
-def asking_titles(titles: Sequence[str], documents: Sequence[str]) -> list[str]:
+def asking(titles: Sequence[str], documents: Sequence[str]) -> list[str]:
     """Return titles, empty ones for those that are their file's name alone: these ask for nothing.
 
     Args:
@@ -39,7 +39,9 @@ def asking_titles(titles: Sequence[str], documents: Sequence[str]) -> list[str]:
         documents: The file of each text, or what else stands for its document; may be empty.
     """
     pairs = zip(titles, documents, strict=True)
-    return ["" if title and title == PurePath(name).stem else title for title, name in pairs]
+    return [
+        "" if title != name and title == PurePath(name).stem else title for title, name in pairs
+    ]
 
 
 def sentences(text: str) -> list[str]:
