@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cse_core.errors import CseError
 from cse_core.files import atomic_folder
-from cse_defaults.texts.columns import lacks_word_spaces
+from cse_core.words import lacks_word_spaces
 
 if TYPE_CHECKING:
     import numpy as np

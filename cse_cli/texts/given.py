@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -14,6 +15,8 @@ from cse_cli.terminal.console import echo_err
 from cse_core.errors import CseError, truncate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from cse_core.registry.registry import Registry
 
 STDIN = "-"
@@ -76,20 +79,19 @@ def rows_of(
 ) -> list[str]:
     """Return the text of each row of a file, blank ones too, and report what reading noticed.
 
-    With ``titled``, as texts are searched, a row's title stands before its text.
+    With ``titled``, as texts are searched, a row's title and headings stand before its text.
     """
-    from cse_core.texts import DataOptions
-    from cse_defaults.texts import read_data
+    from cse_core.texts import in_context
 
-    options = DataOptions(path=(file,), columns=columns or {})
-    data = read_data(options, registry)
-    for message in data.messages:
+    table, messages = _table(file, registry, columns or {})
+    for message in messages:
         echo_err(message)
-    table = data.sources[0].table
     texts: list[str] = table.column("text").to_pylist()
     if not titled or "title" not in table.column_names:
         return texts
-    titles = (title if isinstance(title, str) else "" for title in table["title"].to_pylist())
+    titles = [title if isinstance(title, str) else "" for title in table["title"].to_pylist()]
+    if "headings" in table.column_names and "line" in table.column_names:
+        return [*map(in_context, texts, titles, table["headings"].to_pylist())]
     both = zip(titles, texts, strict=True)
     return [text if text.startswith(title) else f"{title} {text}".strip() for title, text in both]
 
@@ -101,38 +103,40 @@ def read_places(
 
     They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
     """
-    from cse_defaults.texts.documents import MARKED, read_document, read_documents
-    from cse_defaults.texts.files import is_saved
+    from cse_defaults.texts.sources import find_source
 
     places: Places = {}
     notes: list[str] = []
-    tables = False
-
-    def add(text: str, name: str, place: int) -> None:
-        if text.strip():
-            places.setdefault(text, []).append((name, place))
+    # Only documents know before they are read that they are some.
+    documents = [f for f in files if find_source(f, registry, "FILE").seen.articles]
 
     for file in files:
-        folder = Path(file).expanduser()
-        if folder.is_file() and folder.suffix.lower() in MARKED:
-            for number, text in enumerate(read_document(folder).passages, 1):
-                add(text, file, number)
-            continue
-        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
-            tables = True
+        if file not in documents:
             for row, text in enumerate(rows_of(file, registry, columns), 1):
-                add(text, file, row)
+                places.setdefault(text, []).append((file, row))
             continue
-        documents, said = read_documents(folder, file)
+        table, said = _table(file, registry, {})
         notes += said
-        for document in documents:
-            for number, text in enumerate(document.passages, 1):
-                add(text, str(document.path), number)
-    if not tables:
+        folder, numbers = Path(file).expanduser(), Counter[str]()
+        for row in table.select(["text", "document"]).to_pylist():
+            name = str(folder / row["document"]) if folder.is_dir() else file
+            numbers[name] += 1
+            places.setdefault(row["text"], []).append((name, numbers[name]))
+    places.pop("", None)
+    if len(documents) == len(files):
         check_lines(columns)
     if not places:
         raise CseError("no text is in these files", where=files[0])
     return places, notes
+
+
+def _table(file: str, registry: Registry, columns: dict[str, str]) -> tuple[pa.Table, list[str]]:
+    """Return the rows of a file by the core's names, and what reading noticed."""
+    from cse_core.texts import DataOptions
+    from cse_defaults.texts import read_data
+
+    data = read_data(DataOptions(path=(file,), columns=columns), registry)
+    return data.sources[0].table, data.messages
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -164,7 +168,8 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
 
 
 def _stdin() -> Iterator[str]:
-    from cse_defaults.texts.files import read_error, text_lines
+    from cse_core.files import read_error
+    from cse_defaults.texts.files import text_lines
 
     try:
         yield from text_lines(sys.stdin.buffer, "stdin")

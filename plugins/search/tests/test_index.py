@@ -39,8 +39,8 @@ def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
 
     words = ("search", "starter", "a garden light", "who rang?", "--top", "2", "--json")
     said = json.loads(cse(*words, "--index", str(index)).out)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("".join(f"{line['text']}\n" for line in lines))
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": line["text"]}) + "\n" for line in lines))
     plain = json.loads(cse(*words, "--data", str(texts)).out)
     assert said["texts"] == 4
     found = api.load("starter").search(["a garden light", "who rang?"], index, top=2)
@@ -158,7 +158,7 @@ def test_what_an_index_refuses(cse: Cse, tmp_path: Path) -> None:
     empty.mkdir()
     (empty / "a.pdf").write_bytes(b"x")
     out = ("--out", str(tmp_path / "index"))
-    refused(cse("index", "starter", str(empty), *out), "no document is in this folder (1 .pdf)")
+    refused(cse("index", "starter", str(empty), *out), "no file in it can be read (1 .pdf)")
     refused(cse("index", "starter", *out), "no texts are named")
     (empty / "a.md").write_text("A text.")
     named = ("--set", "data.columns.text=c")
