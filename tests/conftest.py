@@ -1,23 +1,32 @@
 """What tests of the engine and of the default plugins share."""
 
+from __future__ import annotations
+
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from cse_defaults.transformers.tokenizer import TextTokenizer
-from tests.fixtures.tiny import Bench, Build, make_encoder
+if TYPE_CHECKING:  # torch is imported by who runs tests alone, not by who hands them out
+    from cse_defaults.transformers.tokenizer import TextTokenizer
+    from tests.fixtures.tiny import Build
 
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    import torch
+
+    from tests.fixtures.tiny import make_encoder
+
     torch.set_num_threads(1)
     return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="session")
 def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    from tests.fixtures.tiny import make_encoder
+
     return make_encoder(tmp_path_factory.mktemp("other"), hidden=16, seed=2, words=40)
 
 
@@ -29,11 +38,15 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def build(encoder: str, tmp_path: Path) -> Build:
     """Return what makes a bench of the tiny encoder."""
+    from tests.fixtures.tiny import Bench
+
     return partial(Bench, encoder, tmp_path)
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    from cse_defaults.transformers.tokenizer import TextTokenizer
+
     calls: list[list[str]] = []
     plain = TextTokenizer._encodings
 
