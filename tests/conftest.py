@@ -1,16 +1,12 @@
 """What tests of the engine and of the default plugins share."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:  # torch is imported by who runs tests alone, not by who hands them out
-    from cse_defaults.transformers.tokenizer import TextTokenizer
-    from tests.fixtures.tiny import Build
+# What imports torch is imported inside: who only hands tests out does without.
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def build(encoder: str, tmp_path: Path) -> Build:
+def build(encoder: str, tmp_path: Path) -> Any:
     """Return what makes a bench of the tiny encoder."""
     from tests.fixtures.tiny import Bench
 
@@ -50,7 +46,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     calls: list[list[str]] = []
     plain = TextTokenizer._encodings
 
-    def encodings(self: TextTokenizer, texts: list[str], longest: int | None) -> object:
+    def encodings(self: Any, texts: list[str], longest: int | None) -> object:
         calls.append(list(texts))
         return plain(self, texts, longest)
 
