@@ -65,7 +65,8 @@ class TextColumn(Sequence[str]):
             # Arrow joins all chunks of the column before it takes a single row.
             return [self._texts[int(row)].as_py() for row in rows]
 
-        index = pa.array(np.asarray(rows, np.int64))  # of a list it asks pandas, and imports it
+        numbers = pa.py_buffer(np.ascontiguousarray(rows, np.int64))  # pa.array imports pandas
+        index = pa.Array.from_buffers(pa.int64(), len(rows), [None, numbers])
         texts: list[str] = self._texts.take(index).to_pylist()
         return texts
 
