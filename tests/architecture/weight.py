@@ -7,12 +7,12 @@ is bounded from below: ``tests/architecture/test_docstrings.py``.
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from docs.packages import ROOT, statements
+
 _TEXT = re.compile(
     r"""#[^\n]*|("{3}|'{3})(?:\\.|.)*?\1|"(?:\\.|[^"\n\\])*"|'(?:\\.|[^'\n\\])*'""", re.DOTALL
 )
@@ -51,7 +51,7 @@ def code_lines(path: Path) -> frozenset[int]:
     text = path.read_text(encoding="utf-8")
     plain = _TEXT.sub(lambda match: "\n".join("x" * _lines_of(match[0])), text)
     lines = {number for number, line in enumerate(plain.split("\n"), 1) if line.strip()}
-    for node in _statements(ast.parse(text).body):
+    for node in statements(ast.parse(text).body):
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 lines.difference_update(range(node.lineno, (node.end_lineno or 0) + 1))
@@ -60,13 +60,6 @@ def code_lines(path: Path) -> frozenset[int]:
 
 def _lines_of(text: str) -> int:
     return 0 if text.startswith("#") else text.count("\n") + 1
-
-
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    for node in body:
-        yield node
-        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
-            yield from _statements(getattr(node, inside, ()))
 
 
 BOUNDS = (
