@@ -207,7 +207,7 @@ def test_titles_of_several_documents_and_repeated_ones() -> None:
     assert {document for document, _ in found.chooses.asked} == {0}
     assert all(question in " ".join(texts) for _, question in found.chooses.asked)
     assert "Red lamp" not in {question for _, question in found.chooses.asked}
-    heads = ["One", "two", "Two", "three", "four", "five"]
+    heads = ["One", "two", "Two", "three", "four", "Five"]
     held = corpus_of(pieces(6), title=heads, document=[*"abcdef"])
     found = HeldOutSet.of(held, corpus_of(pieces(1, 5), title=["FIVE"]))
     assert [question for _, question in found.judges.asked] == ["four"], "by only one document"
@@ -219,8 +219,8 @@ def test_trained_texts_stand_beside_those_held_out() -> None:
     assert found.size == 3 + CANDIDATES and found.chooses.texts[3:] == (*many[::3],)
     assert found.chooses.owners == (0, 3, 6, *[-1] * CANDIDATES)
     assert len(found.judges.texts) == 9 + len(many) and not found.judges.asked
-    held = corpus_of(pieces(4), document=["a", "", "", "a"])
-    assert HeldOutSet.of(held, corpus_of(["d"])).chooses.owners == (0, 0, -1)
+    held = corpus_of(pieces(6), document=["a", "", "", "a", "", "b"])
+    assert HeldOutSet.of(held, corpus_of(["d"])).chooses.owners == (0, 0, 3, -1)
     with pytest.raises(CseError, match="no text has a title"):
         HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
 
