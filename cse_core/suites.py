@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,11 +48,12 @@ class Verdict:
 
     Attributes:
         text: One plain sentence.
-        better: Whether the end is better than the start beyond chance.
+        better: Whether the end is better than the start beyond chance; None if the set cannot
+            tell.
     """
 
     text: str
-    better: bool
+    better: bool | None
 
 
 class NoDevSet(CseError):
@@ -133,14 +134,23 @@ class DevSet:
         """
 
     def answers(self, encode: Encode) -> NDArray[np.float64] | None:
-        """Return a number for each question that never chose a checkpoint; None without any.
+        """Return ``[Q, …]`` numbers for questions that never chose a checkpoint; None without any.
 
-        Those of the start and of the end of a run are compared by :meth:`verdict`.
+        It is asked at the end of a run, by the start's weights and by those that were chosen;
+        :meth:`verdict` compares both.
         """
         return None
 
     def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
-        """Compare the answers at the start and at the end, both ``[Q]``."""
+        """Compare the answers at the start and at the end, both ``[Q, …]``."""
+
+    def note(self) -> str:
+        """Say in a line of the plan what the set can show; nothing by default."""
+        return ""
+
+    def scored_texts(self) -> Iterable[str]:
+        """List the texts that no run should train on; a run says how many of them it does."""
+        return ()
 
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return its scores, and ``METRIC.NUMBER`` of metrics where it has what they take."""

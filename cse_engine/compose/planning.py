@@ -61,9 +61,10 @@ def _column(run: Run, name: str) -> str:
     if options is not None and options.column is not None:
         return options.column
     column = name if view is None else view.column
-    known = run.facts.columns is not None or column in run.mined_columns
-    optional = view is not None and view.optional
-    return "text" if optional and not (known and run.may_have_column(column)) else column
+    graded = run.read is not None and column in run.read.graded
+    known = run.facts.columns is not None and not graded and run.may_have_column(column)
+    there = known or column in run.mined_columns or view is None or not view.optional
+    return column if there else "text"
 
 
 def _needed(run: Run, problems: list[Problem]) -> list[str]:

@@ -13,7 +13,7 @@ from cse_core.records import SuiteSpec
 from cse_core.registry.names import source_of
 from cse_core.registry.registry import Registry
 from cse_core.suites import DevSet, NoDevSet, Suite
-from cse_core.texts import Wanted
+from cse_core.texts import FILLED, Wanted
 from cse_engine.compose.settings import TrainOptions
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def dev_sets(
             for dataset in names:
                 pairs = load_factory(installed[dataset].spec.factory)().pairs("dev")
                 sets.append(of_pairs[0].dev_of_pairs(f"{dataset}.dev", pairs))
+    if corpus is not None:
+        _say_trained(sets, corpus, warn)
     if corpus is not None and corpus.held_out is not None:
         of_rows = suites("rows")
         if not of_rows:
@@ -102,6 +104,15 @@ def dev_sets(
             raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
         sets += [suite.dev_of_rows(corpus.held_out, corpus) for suite in of_rows]
     return sets
+
+
+def _say_trained(sets: Sequence[DevSet], corpus: Corpus, warn: Callable[[str], None]) -> None:
+    """Warn of texts of dev sets that stand in the training data too."""
+    for name, scored in ((dev.name, {*dev.scored_texts()}) for dev in sets):
+        columns = [column for column in corpus.names if scored and column not in FILLED]
+        if both := {text for column in columns for text in corpus.column(column) if text in scored}:
+            share = f"{len(both):,} of its {len(scored):,} texts"
+            warn(f"dev set {name}: {share} stand in the training data too, so it may score memory")
 
 
 def _rows(
