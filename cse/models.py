@@ -144,6 +144,7 @@ def load(
     pooling: str | None = None,
     max_length: int | None = None,
     prompt: str | None = None,
+    truncate_dim: int | None = None,
     device: str = "auto",
     precision: str = "fp32",
     plugins: Installed | None = None,
@@ -156,6 +157,7 @@ def load(
         max_length: Longest text in tokens instead of what the model says.
         prompt: What stands before every text, by the name of one of the model's prompts or as a
             text, instead of what the model says.
+        truncate_dim: Numbers of each vector that are kept, its first ones.
         device: ``cuda``, ``mps``, ``cpu``, or ``auto`` for the best one present.
         precision: ``fp32``, ``bf16`` or ``auto``.
         plugins: The installed plugins; by default they are loaded.
@@ -167,7 +169,12 @@ def load(
 
     plugins = plugins or Installed()
     loading = Loading(
-        pooling=pooling, max_length=max_length, prompt=prompt, device=device, precision=precision
+        pooling=pooling,
+        max_length=max_length,
+        prompt=prompt,
+        truncate_dim=truncate_dim,
+        device=device,
+        precision=precision,
     )
     return Model(loading.load(fspath(model), plugins.registry), plugins)
 

@@ -129,8 +129,9 @@ class LoadReport:
 
 
 def in_context(text: str, title: str = "", headings: str = "") -> str:
-    """Put title and headings before a passage, a line for each; a first heading that repeats the
-    title stands once.
+    """Put title and headings before a passage, a line for each.
+
+    A first heading that repeats the title stands once.
 
     Args:
         text: The passage.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
 
-_FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
+_FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision",
+          "inference.truncate_dim": "--truncate-dim"}  # fmt: skip
 
 ModelArgument = Annotated[
     str,
@@ -47,6 +48,14 @@ class Loading:
             metavar="NAME|TEXT",
             help="Text before every text, or the name of one of the model's prompts "
             "(default: the model's own).",
+        ),
+    ] = None
+    truncate_dim: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Keep the first N numbers of each vector (default: the model's).",
         ),
     ] = None
     device: Annotated[

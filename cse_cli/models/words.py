@@ -81,7 +81,7 @@ def units_of(texts: Iterable[str]) -> tuple[Units, str]:
     return words, "words"
 
 
-def languages() -> dict[str, list[str]]:
+def stem_languages() -> dict[str, list[str]]:
     """Return the languages whose words can be stemmed, with frequent words of each."""
     path = Path(__file__).with_suffix(".toml")
     return {name: said.split() for name, said in tomllib.loads(path.read_text("utf-8")).items()}
@@ -219,7 +219,7 @@ def _languages_of(
     """
     import numpy as np
 
-    every = languages()
+    every = stem_languages()
     names = [*(every if stems is None else stems)]
     if len(names) < 2:
         return tuple(names), np.zeros(count, np.intp)
