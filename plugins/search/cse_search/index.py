@@ -34,7 +34,6 @@ from cse_core.files import (
     RUN_FILE,
     atomic_write,
     disk_errors,
-    file_text,
     lock_folder,
     remove_stale_files,
     writable_folder,
@@ -58,6 +57,8 @@ _FORMAT = 2
 _BLOCK = 512
 """Texts that are encoded together."""
 _READ = 2**20
+_LONGEST = 2**26
+"""Bytes of ``index.json`` that are read at most."""
 _TRIES = 5
 OF_MODEL = ("pooling", "max_length", "prompt", "truncate_dim")
 """Flags of the model that an index keeps."""
@@ -173,12 +174,13 @@ def _damaged(path: Path, why: str) -> CseError:
 
 def _read_about(path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(file_text(path / _ABOUT))
+        with _open_file(path / _ABOUT) as file:
+            said = json.loads(file.read(_LONGEST))
         about: dict[str, Any] = said["index"]
         if said["checksum"] == _sum_of(about) and about["format"] == _FORMAT:
             return about
     except OSError as error:
-        raise _damaged(path, f"{_ABOUT}: {error.strerror or error}") from None
+        raise _damaged(path, f"{_ABOUT}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise _damaged(path, f"{_ABOUT} is not what was written, or another version of cse wrote it")
@@ -210,7 +212,8 @@ def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
     if words:
         with _open_file(content / _WORDS) as file:
             counted = Bm25.load(file)
-    files = json.loads(file_text(content / _FILES))
+    with _open_file(content / _FILES) as file:
+        files = json.load(file)
     return Index(path, about, Vectors(kept, scales), files, counted, lines)
 
 

@@ -132,7 +132,7 @@ def index(
         else:
             gone = [name for name in before if os.path.isabs(name) and not os.path.exists(name)]
             kept = [name for name in before if name not in gone]
-            if gone:
+            if gone and (kept or named):
                 warn(f"{_listed(gone)}: no longer there, so {folder} drops their texts")
             if set(named).difference(kept) and kept:
                 echo_err(f"{folder} keeps {_listed(kept)}; --replace leaves them out")
