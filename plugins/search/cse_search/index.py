@@ -51,7 +51,7 @@ _ABOUT = "index.json"
 _PASSAGES, _VECTORS, _SCALES = "passages.jsonl", "vectors.npy", "scales.npy"
 _WORDS, _FILES = "words.npz", "files.json"
 _CONTENT = re.compile(r"content-[0-9a-f]{8}")
-_OURS = re.compile(rf"{_CONTENT.pattern}|{re.escape(LOCK)}|\.{re.escape(_ABOUT)}-[0-9a-f]{{8}}")
+_OURS = re.compile(rf"{_CONTENT.pattern}|{re.escape(LOCK)}|\.(index\.json|writable)-[0-9a-f]{{8}}")
 """What a process that was killed may leave in a folder without an index."""
 _FORMAT = 2
 _BLOCK = 512
