@@ -175,9 +175,9 @@ def _damaged(path: Path, why: str) -> CseError:
 def _read_about(path: Path) -> dict[str, Any]:
     try:
         with _open_file(path / _ABOUT) as file:
-            said = json.loads(file.read(_LONGEST))
-        about: dict[str, Any] = said["index"]
-        if said["checksum"] == _sum_of(about) and about["format"] == _FORMAT:
+            content = file.read(_LONGEST)
+        about: dict[str, Any] = json.loads(content)["index"]
+        if content == _as_written(about) and about["format"] == _FORMAT:
             return about
     except OSError as error:
         raise _damaged(path, f"{_ABOUT}: {error.strerror}") from None
@@ -186,8 +186,10 @@ def _read_about(path: Path) -> dict[str, Any]:
     raise _damaged(path, f"{_ABOUT} is not what was written, or another version of cse wrote it")
 
 
-def _sum_of(about: Mapping[str, Any]) -> str:
-    return xxh3_128(json.dumps(about, sort_keys=True).encode()).hexdigest()
+def _as_written(about: Mapping[str, Any]) -> bytes:
+    """Return the content of ``index.json``."""
+    checksum = xxh3_128(json.dumps(about).encode()).hexdigest()
+    return (json.dumps({"checksum": checksum, "index": about}, indent=1) + "\n").encode()
 
 
 def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
@@ -342,9 +344,7 @@ def write_index(
                 "languages": words.languages, "texts": len(places), "dimension": dimension,
                 "content": content.name, "sums": sums,
             }  # fmt: skip
-            facts = json.loads(json.dumps(facts))
-            said = {"checksum": _sum_of(facts), "index": facts}
-            atomic_write(path / _ABOUT, json.dumps(said, indent=1) + "\n")
+            atomic_write(path / _ABOUT, _as_written(facts).decode())
     except BaseException:
         shutil.rmtree(content, ignore_errors=True)
         raise

@@ -83,8 +83,6 @@ def _flip(name: str, place: float, bit: int, index: Path, _: Path) -> None:
     path = _path(index, name)
     kept = bytearray(path.read_bytes())
     at = int(place * len(kept))
-    while name == "index.json" and chr(kept[at]).isspace():
-        at += 1
     kept[at] ^= 1 << bit
     path.write_bytes(kept)
 
