@@ -84,7 +84,7 @@ def units_of(texts: Iterable[str]) -> tuple[Units, str]:
 def stem_languages() -> dict[str, list[str]]:
     """Return the languages whose words can be stemmed, with frequent words of each."""
     path = Path(__file__).with_suffix(".toml")
-    return {name: said.split() for name, said in tomllib.loads(path.read_text("utf-8")).items()}
+    return {name: terms(said) for name, said in tomllib.loads(path.read_text("utf-8")).items()}
 
 
 @dataclass(frozen=True)
