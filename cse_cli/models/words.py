@@ -129,7 +129,7 @@ class Bm25:
             ids.extend(row)
             lengths.append(len(row))
         size, term = (np.frombuffer(numbers, np.int32) for numbers in (lengths, ids))
-        count, owner = len(size), np.repeat(np.arange(len(size)), size)
+        count, owner = len(size), np.repeat(np.arange(len(size), dtype=np.int32), size)
         used, language = _languages_of(known, owner, term, count, stems)
         if used:
             every, known = list(known), {}
@@ -137,15 +137,18 @@ class Bm25:
                 [known.setdefault(stem, len(known)) for stem in _stemmed(name, every)]
                 for name in used
             ]
-            term = np.array(table)[language[owner], term]
-        cells, often = np.unique(term.astype(np.int64) * count + owner, return_counts=True)
-        term, text = cells // max(count, 1), (cells % max(count, 1)).astype(np.int32)
+            term = np.array(table, np.int32)[language[owner], term]
+        cells = term * np.int64(count) + owner
+        cells.sort()
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))  # in place, which np.unique is not
+        often = np.diff(starts, append=len(cells)).astype(np.int32)
+        term, of = (part.astype(np.int32) for part in np.divmod(cells[starts], max(count, 1)))
         having = np.bincount(term, minlength=len(known))
         rarity = np.log(1 + (count - having + 0.5) / (having + 0.5))
         k1, b = cls.ABOUT["k1"], cls.ABOUT["b"]
         weight = k1 * (1 - b + b * size / (size.mean() if len(ids) else 1))
-        scores = (rarity[term] * often / (often + weight[text])).astype(np.float32)
-        return cls(used, units, known, np.append(0, having.cumsum()), text, scores, count)
+        scores = (rarity[term] * often / (often + weight[of])).astype(np.float32)
+        return cls(used, units, known, np.append(0, having.cumsum()), of, scores, count)
 
     def save(self, file: IO[bytes]) -> None:
         """Write what ``terms`` and their stems gave to a file of numpy (npz)."""
@@ -197,7 +200,7 @@ def _stemmed(language: str, words: list[str]) -> list[str]:
 
 def _languages_of(
     known: dict[str, int],
-    owner: NDArray[np.int64],
+    owner: NDArray[np.int32],
     term: NDArray[np.int32],
     count: int,
     stems: Sequence[str] | None,

@@ -126,11 +126,8 @@ class Index:
     def _about(self, rows: set[int]) -> dict[int, dict[str, Any]]:
         """Return passages by their rows here, with the first place of each."""
         some = enumerate(islice(self.lines(), max(rows) + 1))
-        return {row: _first(json.loads(line)) for row, line in some if row in rows}
-
-
-def _first(line: Mapping[str, Any]) -> dict[str, Any]:
-    return {**line["places"][0], "text": line["text"]}
+        found = ((row, json.loads(line)) for row, line in some if row in rows)
+        return {row: {**line["places"][0], "text": line["text"]} for row, line in found}
 
 
 def index_folder(model: str, named: Path | None) -> Path | None:
@@ -157,17 +154,17 @@ def open_index(path: Path, *, words: bool = False) -> Index:
     for _ in range(_TRIES):
         try:
             return _open(path, about, words)
-        except FileNotFoundError as error:  # an update may have replaced it meanwhile
-            before, about = about, _read_about(path)
-            if about == before:
-                raise _damaged(path, f"{Path(error.filename).name} is missing") from None
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise _damaged(path, reason) from None
+            before, about = about, _read_about(path)
+            if about == before:  # else an update replaced it meanwhile
+                raise _damaged(path, error) from None
     raise CseError("is being updated again and again", where=str(path), hint="search later")
 
 
-def _damaged(path: Path, why: str) -> CseError:
+def _damaged(path: Path, error: OSError | ValueError) -> CseError:
+    why = str(error)
+    if isinstance(error, OSError):
+        why = f"{Path(error.filename or path).name}: {error.strerror or error}"
     hint = "delete the folder, and make it again: cse index MODEL FILE... --out DIR"
     return CseError(f"the index is damaged: {why}", where=str(path), hint=hint)
 
@@ -180,10 +177,11 @@ def _read_about(path: Path) -> dict[str, Any]:
         if content == _as_written(about) and about["format"] == _FORMAT:
             return about
     except OSError as error:
-        raise _damaged(path, f"{_ABOUT}: {error.strerror}") from None
+        raise _damaged(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise _damaged(path, f"{_ABOUT} is not what was written, or another version of cse wrote it")
+    why = f"{_ABOUT} is not what was written, or another version of cse wrote it"
+    raise _damaged(path, ValueError(why))
 
 
 def _as_written(about: Mapping[str, Any]) -> bytes:
@@ -311,37 +309,30 @@ def write_index(
     Returns:
         How many texts were ``encoded`` and ``kept``, and how many of the old ones are ``gone``.
     """
-    titles = about["settings"]["titles"]
-    places = once(passages, titles)
-    before = {}
-    for row, kept in enumerate(() if old is None else old.lines()):
-        said = json.loads(kept)
-        key = Passage(said["text"], **said["places"][0]).embedded(titles)
-        if key in places:
-            before[key] = row
-    content = path / f"content-{secrets.token_hex(4)}"
+    settings = about["settings"]
+    places = once(passages, settings["titles"])
+    texts, content = list(places), path / f"content-{secrets.token_hex(4)}"
+    before = _rows_before(texts, old, settings["titles"])
     try:
         with disk_errors(content):
             content.mkdir()
-            dimension = _write_vectors(
-                content, encode, list(places), about["settings"]["vectors"], old, before, progress
-            )
             with (content / _PASSAGES).open("w", encoding="utf-8") as lines:
                 for same in places.values():
                     line = {"text": same[0].text, "places": [passage.place for passage in same]}
                     lines.write(json.dumps(line, ensure_ascii=False) + "\n")
-            words = Bm25.of(places, stems=about["stems"])
-            with (content / _WORDS).open("wb") as file:
-                words.save(file)
             state = state_of((passage.file for passage in passages), about["files"])
             (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
+            languages = _write_words(content / _WORDS, texts, about["stems"])
+            size = _write_vectors(
+                content, encode, texts, settings["vectors"], old, before, progress
+            )
             sums = {}
             for written in sorted(content.iterdir()):
                 with written.open("rb") as file:
                     sums[written.name] = _file_sum(file)
             facts = {
                 "format": _FORMAT, **about, "similarity": encode.similarity,
-                "languages": words.languages, "texts": len(places), "dimension": dimension,
+                "languages": languages, "texts": len(texts), "dimension": size,
                 "content": content.name, "sums": sums,
             }  # fmt: skip
             atomic_write(path / _ABOUT, _as_written(facts).decode())
@@ -349,8 +340,28 @@ def write_index(
         shutil.rmtree(content, ignore_errors=True)
         raise
     _clean(path, content.name)
-    gone = 0 if old is None else len(old) - len(before)
-    return {"encoded": len(places) - len(before), "kept": len(before), "gone": gone}
+    kept = sum(row >= 0 for row in before)
+    gone = 0 if old is None else len(old) - kept
+    return {"encoded": len(texts) - kept, "kept": kept, "gone": gone}
+
+
+def _rows_before(texts: Sequence[str], old: Index | None, titles: bool) -> list[int]:
+    """Return the row of each text in an index that encoded it; -1 for new ones."""
+    rows, before = {text: row for row, text in enumerate(texts)}, [-1] * len(texts)
+    for number, line in enumerate(() if old is None else old.lines()):
+        said = json.loads(line)
+        row = rows.get(Passage(said["text"], **said["places"][0]).embedded(titles))
+        if row is not None:
+            before[row] = number
+    return before
+
+
+def _write_words(path: Path, texts: Sequence[str], stems: Sequence[str] | None) -> tuple[str, ...]:
+    """Count the words of texts into a file; return the languages of their stems."""
+    words = Bm25.of(texts, stems=stems)
+    with path.open("wb") as file:
+        words.save(file)
+    return words.languages
 
 
 def _write_vectors(
@@ -359,18 +370,17 @@ def _write_vectors(
     texts: Sequence[str],
     kind: Kind,
     old: Index | None,
-    before: Mapping[str, int],
+    before: Sequence[int],
     progress: Callable[[int, int, str], None],
 ) -> int:
-    """Write the vectors of texts, those in ``before`` from their row there; return the dimension.
+    """Write the vectors of texts, copied from their rows ``before``; return the dimension.
 
     Raises:
         CseError: If the model gives vectors that are not finite.
     """
     import numpy as np
 
-    new = [row for row, text in enumerate(texts) if text not in before]
-    kept = [row for row, text in enumerate(texts) if text in before]
+    new = [row for row, number in enumerate(before) if number < 0]
     scales = np.ones(len(texts), np.float32)
     vectors: Any = None
 
@@ -388,14 +398,15 @@ def _write_vectors(
         vectors[some], scales[some] = shrunk(scaled, kind)
         done += len(chunk)
         progress(done, len(new), "texts")
-    if old is not None and kept:
+    if old is not None:
         vectors = opened(old.vectors.kept.shape[1]) if vectors is None else vectors
+        kept = np.setdiff1d(np.arange(len(texts)), new)
         for start in range(0, len(kept), ROWS):
-            some = kept[start : start + ROWS]
-            rows = [before[texts[row]] for row in some]
-            vectors[some] = old.vectors.kept[rows]
+            here = kept[start : start + ROWS]
+            there = np.take(before, here)
+            vectors[here] = old.vectors.kept[there]
             if old.vectors.scales is not None:
-                scales[some] = old.vectors.scales[rows]
+                scales[here] = old.vectors.scales[there]
     vectors.flush()
     if kind == "int8":
         np.save(content / _SCALES, scales)
