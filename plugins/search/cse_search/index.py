@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import IO, TYPE_CHECKING, Any
 
 from xxhash import xxh3_128
@@ -94,10 +95,17 @@ class Index:
         return len(self.vectors)
 
     @property
+    def outdated(self) -> str:
+        """Count files that are not as they were when the index was made; empty without any."""
+        return ", ".join(f"{count:,} {kind}" for kind, count in changes(self.files).items())
+
+    @property
     def note(self) -> str:
-        """Name the files that are not as they were when the index was made; empty without any."""
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in changes(self.files).items())
-        update = f"cse index {self.about['model']} --out {self.path}"
+        """Say what is outdated, and how to update it; empty where nothing is."""
+        counts, update = (
+            self.outdated,
+            f"cse index {self.about['model']} --out {quote(str(self.path))}",
+        )
         return counts and f"files have changed since this index was made ({counts}): {update}"
 
     def lines(self) -> Iterator[bytes]:

@@ -84,7 +84,10 @@ def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
     assert found.code == 0 and changed in found.err
     with pytest.warns(UserWarning, match="1 changed, 1 gone, 1 new"):
         model.search("x", index)
-    assert made() == {"index": str(index), "texts": 5, "encoded": 2, "kept": 3, "gone": 1}
+    update = cse("index", "starter", "--out", str(index), "--json")
+    assert "files since the last update: 1 changed, 1 gone, 1 new" in update.err
+    now = {"index": str(index), "texts": 5, "encoded": 2, "kept": 3, "gone": 1}
+    assert json.loads(update.out) == now
     assert "have changed" not in cse(*words, "--index", str(index)).err
     after = by_text()
     for text in before.keys() & after.keys():
@@ -112,12 +115,12 @@ def test_files_are_added_and_replaced(cse: Cse, tmp_path: Path) -> None:
     assert f"keeps {one}; --replace leaves them out" in said.err
     assert json.loads(said.out)["texts"] == 3 and json.loads(said.out)["encoded"] == 1
     said = cse(*words, str(two), "--replace")
-    assert f"no longer has {one}" in said.err and json.loads(said.out)["texts"] == 2
+    assert f"loses {one}" in said.err and json.loads(said.out)["texts"] == 2
     assert json.loads(said.out)["encoded"] == 0 and about(index)["files"] == [str(two)]
     assert cse(*words, str(one)).code == 0
     two.unlink()
     said = cse(*words)
-    assert f"{two}: no longer there, so {index} drops their texts" in said.err
+    assert f"{two}: no longer there, so {index} loses their texts" in said.err
     assert about(index)["files"] == [str(one)]
     one.unlink()
     refused(cse(*words), "none of its files is there any more")
@@ -205,6 +208,8 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
     assert cse(*update, "--language", "none").code == 0 and about(index)["languages"] == []
     hits = json.loads(cse(*words, *by_index, "--bm25", "1").out)["queries"][0]["results"]
     assert [hit["text"] for hit in hits][0] == "the bell rang", "no word of it is in another"
+    assert cse(*update, "--language", "auto").code == 0
+    assert about(index)["languages"] == ["english"]
     refused(cse(*update, "--language", "klingon"), "--language: has no stemmer")
     refused(cse(*words, *by_data, "--bm25", "1.5"), "--bm25", "from 0 to 1")
     wrong = "--truncate-dim: the model's vectors have 32 numbers (got 257)"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as replaced
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +25,7 @@ from cse_cli.api import (
     progress,
     say_json,
     shared,
+    source_of,
     warn,
 )
 from cse_core.errors import CseError, did_you_mean
@@ -86,7 +87,8 @@ def index(
             "--language",
             metavar="NAME",
             help="Language of the texts, by whose stems --bm25 compares; may be repeated; none: "
-            "words as they are (default: found by their frequent words).",
+            "words as they are; auto: guessed for each text (default: as the index was made, "
+            "first auto).",
             show_default=False,
         ),
     ] = None,
@@ -111,7 +113,7 @@ def index(
         hint = "name the folder of the index: --out DIR"
         raise CseError("is not a run: its index needs a folder", where="MODEL", value=model,
                        hint=hint)  # fmt: skip
-    known = ["none", *stem_languages()]
+    known = ["auto", "none", *stem_languages()]
     for name in {*(language or ())}.difference(known):
         hint = did_you_mean(name, known)
         raise CseError("has no stemmer", where="--language", value=name, hint=hint)
@@ -119,55 +121,63 @@ def index(
         raise CseError("no files are named", where="--replace", hint="name a folder or files")
     check_out_folder(folder)
     with updating(folder, "--out") as old:
-        about = {} if old is None else old.about
-        named, columns = _absolute(files or (), plugins), named_columns(sets)
-        before = list(about.get("files", ()))
-        if not named and not before:
-            hint = "name a folder or files of texts"
-            raise CseError("no texts are named", where="FILE", hint=hint)
-        if replace:
-            lost = [name for name in before if name not in named]
+        was: Mapping[str, Any] = {} if old is None or replace else old.about
+        named = _absolute(files or (), plugins)
+        columns = {**was.get("columns", {}), **named_columns(sets)}
+        if replace and old is not None:
+            lost = [name for name in old.about["files"] if name not in named]
             if lost:
-                warn(f"{folder} no longer has {_listed(lost)}")
+                warn(f"{folder} loses {_listed(lost)}")
         else:
-            gone = [name for name in before if os.path.isabs(name) and not os.path.exists(name)]
-            kept = [name for name in before if name not in gone]
-            if gone and (kept or named):
-                warn(f"{_listed(gone)}: no longer there, so {folder} drops their texts")
-            if set(named).difference(kept) and kept:
-                echo_err(f"{folder} keeps {_listed(kept)}; --replace leaves them out")
-            named = list(dict.fromkeys((*kept, *named)))
-            columns = dict(about.get("columns", {})) | columns
-        if not named:
-            raise CseError("none of its files is there any more", where=str(folder))
+            named = _added(named, was.get("files", ()), folder, plugins)
+        if old is not None and (counts := old.outdated):
+            echo_err(f"files since the last update: {counts}")
         passages = read_passages(named, plugins.registry, columns)
-        was = {} if replace else about.get("settings", {})
+        settings = {"titles": True, "vectors": "float32", **was.get("settings", {}),
+                    "model": model_sum(model, plugins.registry)}  # fmt: skip
         given = {name: getattr(loading, name) for name in OF_MODEL}
         given |= {"titles": titles, "vectors": vectors}
-        settings = {"titles": True, "vectors": "float32", **was,
-                    "model": model_sum(model, plugins.registry)}  # fmt: skip
         settings |= {k: v for k, v in given.items() if v is not None or k not in settings}
-        why = None if old is None else changed(old, settings)
-        if why is not None:
+        if why := old and changed(old, settings):
             warn(f"{why} since the index in {folder} was made: all texts are encoded again")
-        loading = dataclasses.replace(loading, **{name: settings[name] for name in OF_MODEL})
+        loading = replaced(loading, **{name: settings[name] for name in OF_MODEL})
         encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
-        stems = language or (None if replace else about.get("stems"))
-        stems = None if stems is None else [name for name in stems if name != "none"]
+        stems = was.get("stems") if language is None else [n for n in language if n != "none"]
         about = {"model": model, "settings": settings, "files": named, "columns": columns,
-                 "stems": stems}  # fmt: skip
+                 "stems": None if "auto" in (stems or ()) else stems}  # fmt: skip
         with progress(json=json) as reporter:
-            counts = write_index(
+            counted = write_index(
                 folder, encode, passages, about, None if why else old, progress=reporter.progress
             )
     if encode.note:
         warn(encode.note)
-    many = counts["encoded"] + counts["kept"]
+    many = counted["encoded"] + counted["kept"]
     if json:
-        say_json({"index": str(folder), "texts": many, **counts})
+        say_json({"index": str(folder), "texts": many, **counted})
         return
-    said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    said = ", ".join(f"{count:,} {name}" for name, count in counted.items())
     echo_err(f"{many:,} texts are in {folder}: {said}")
+
+
+def _added(named: list[str], before: Iterable[str], folder: Path, plugins: Installed) -> list[str]:
+    """Return the files that an index has and that are still there, and those that are named."""
+
+    def is_there(name: str) -> bool:
+        place = source_of(name, plugins.registry)
+        return not os.path.isabs(name) or os.path.exists(place.name if place else name)
+
+    kept = [name for name in before if is_there(name)]
+    gone = [name for name in before if name not in kept]
+    every = list(dict.fromkeys((*kept, *named)))
+    if gone and not every:
+        raise CseError("none of its files is there any more", where=str(folder), hint="name others")
+    if not every:
+        raise CseError("no texts are named", where="FILE", hint="name a folder or files of texts")
+    if gone:
+        warn(f"{_listed(gone)}: no longer there, so {folder} loses their texts")
+    if kept and len(every) > len(kept):
+        echo_err(f"{folder} keeps {_listed(kept)}; --replace leaves them out")
+    return every
 
 
 def _absolute(files: Iterable[str], plugins: Installed) -> list[str]:
