@@ -299,6 +299,10 @@ class Data(Protocol):
     def texts(self) -> set[str]:
         """Names of the columns of files that hold texts of more than a word."""
 
+    @property
+    def graded(self) -> set[str]:
+        """Names of the columns whose texts another grades; only views that name them read them."""
+
     def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
         """Give the rows that have a text in ``text`` and in every column that a run needs.
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -141,6 +141,10 @@ class DevSet:
 
     def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
         """Compare the answers at the start and at the end, both ``[Q]``."""
+
+    def scored_texts(self) -> Iterable[str]:
+        """List the texts that no run should train on; a run says how many of them it does."""
+        return ()
 
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return its scores, and ``METRIC.NUMBER`` of metrics where it has what they take."""

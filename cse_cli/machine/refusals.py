@@ -24,7 +24,7 @@ _REFUSALS = (
     errno.ETXTBSY, errno.EAGAIN,
 )  # fmt: skip
 """What ``OSError`` says of the machine and of names; any other one is a bug."""
-_MEMORY = re.compile(r"out of memory|(can't|cannot) allocate memory|bad_alloc", re.IGNORECASE)
+_MEMORY = re.compile("out of memory|can(no|')t allocate memory|bad_alloc|failed to map", re.I)
 _THREADS = re.compile(r"can't start new thread|Resource temporarily unavailable", re.IGNORECASE)
 _ENDED = re.compile(r"gloo/transport|closed by peer|reset by peer|ncclRemoteError|DistBackend")
 
@@ -36,9 +36,8 @@ def check_typed(words: Sequence[str]) -> None:
     try:
         os.getcwd()
     except OSError:
-        raise CseError(
-            "the working folder no longer exists", hint="change to an existing folder"
-        ) from None
+        hint = "change to an existing folder"
+        raise CseError("the working folder no longer exists", hint=hint) from None
 
 
 def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
@@ -47,15 +46,14 @@ def refusal(error: BaseException, words: Sequence[str]) -> CseError | None:
     if isinstance(error, MemoryError) or "OutOfMemory" in text or _MEMORY.search(text):
         hint = "lower --batch-tokens, or take a smaller model or fewer texts"
         if words[:1] == ["train"]:
-            hint = (
-                "set train.chunk_size or model.gradient_checkpointing, "
-                "or lower train.batch_size or model.max_length"
-            )
+            hint = "set train.chunk_size or model.gradient_checkpointing, or lower "
+            hint += "train.batch_size or model.max_length"
+        if "failed to map" in text:  # of a library: the address space has no room for it
+            hint = "allow the process more address space: ulimit -v"
         return CseError("out of memory", where=" ".join(["cse", *words[:1]]), hint=hint)
     if isinstance(error, RuntimeError) and _THREADS.search(text):
-        return CseError(
-            "the system refuses to start more threads", hint="lower train.threads, or ulimit"
-        )
+        hint = "lower train.threads, or ulimit"
+        return CseError("the system refuses to start more threads", hint=hint)
     if isinstance(error, RuntimeError) and _ENDED.search(text):
         return CseError(
             "another process of this run has ended",

@@ -167,13 +167,14 @@ def plan_lines(composition: Composition, run: Sequence[str] = ()) -> list[str]:
     train, facts = composition.train, composition.facts
     rows = "" if facts.rows is None else f"; {facts.rows:,} rows"
     columns = "" if facts.columns is None else f"; columns {', '.join(facts.columns)}"
+    unread = [name for name in facts.columns or () if name not in composition.columns_read]
+    columns += f" (not read: {', '.join(unread)})" if unread else ""
     lines = [
         f"recipe: {composition.recipe or 'default'}",
         f"model: {composition.model.name}{_known(facts)}",
         f"data: {', '.join(composition.data.path)}{rows}{columns}",
         f"train: batches of {train.batch_size}, learning rate {format_value(train.lr)}"
-        f"{format_steps(composition)}, "
-        f"seed {train.seed}, precision {train.precision}",
+        f"{format_steps(composition)}, seed {train.seed}, precision {train.precision}",
         *run,
     ]
     if composition.params:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 _NUMBER = (int, float, type(None))
-_LINE = {...: _NUMBER}
-_RESULT = {"steps": int, "step": int, "chosen_by": (str, type(None)), "score": _NUMBER,
+_LINE = {...: _NUMBER, "step": (int, type(None))}
+RESULT_SHAPE = {"steps": int, "step": int, "chosen_by": (str, type(None)), "score": _NUMBER,
            "start": _NUMBER, "scores": {...: _NUMBER}, "seconds": _NUMBER}  # fmt: skip
-_EVALUATION = {"encoder": str,
+EVALUATION_SHAPE = {"encoder": str,
                "results": {...: {"setting": str, "fingerprint": str, "sets": [str]}}}  # fmt: skip
 _SETTINGS = {"name": str, "model": {"name": str}, "data": {"path": [str]}, "train": dict,
              "run": {"data": {"fingerprint": str, "dev": [str]}}}  # fmt: skip
@@ -104,7 +104,7 @@ class StoredRun:
     def result(self) -> dict[str, Any] | None:
         """What came of it, as ``result.json`` has it: the chosen step and its scores."""
         hint = f"this writes it again: cse train --resume {self.path}"
-        result: dict[str, Any] | None = read_json(self.path / RESULT, _RESULT, hint)
+        result: dict[str, Any] | None = read_json(self.path / RESULT, RESULT_SHAPE, hint)
         return result
 
     @cached_property
@@ -112,7 +112,7 @@ class StoredRun:
         """What ``cse eval`` kept of it, the newest last; none before the first evaluation."""
         hint = "remove this line, or the file: cse eval scores the run again"
         path = self.path / EVALUATIONS
-        lines: list[dict[str, Any]] = read_json(path, _EVALUATION, hint, lines=True)
+        lines: list[dict[str, Any]] = read_json(path, EVALUATION_SHAPE, hint, lines=True)
         return [line for line in lines if "results" in line]
 
     @cached_property

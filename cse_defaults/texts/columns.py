@@ -141,15 +141,16 @@ def match_columns(
         for target in ("label", "score"):
             yield target, called(KNOWN_COLUMNS[target])
         if not asked and "positive" not in columns:
+            graded = [name for name in ("label", "score") if name in columns]
             beside = partners(text)
-            graded = [columns[name] for name in ("label", "score") if name in columns]
             if beside and graded and "negative" not in columns:
+                seen.grades = graded[0]
                 seen.messages.append(
-                    f"{beside[0]} is not used as positive, since {graded[0]} grades the pairs "
-                    f"(otherwise: --set data.columns.positive={beside[0]})"
+                    f"{columns[graded[0]]} grades the pairs, so only a loss that reads it takes "
+                    f"{beside[0]}; --set data.columns.positive={beside[0]} takes every pair as a "
+                    "positive"
                 )
-            else:
-                yield "positive", beside
+            yield "positive", beside
         lowered = {name.strip().lower(): name for name in reversed(names)}
         for view in views if not asked else ():
             if view.find and (column := view.find([*lowered], text.lower())):
@@ -160,6 +161,10 @@ def match_columns(
     for target, candidates in rules():  # which look at what is matched so far
         if candidates and target not in columns:
             columns[target] = candidates[0]
+    beside = map(by_plain.get, map(plain, _PARTNERS.get(plain(columns.get("text", "")), ())))
+    if "positive" not in columns and not asked and (pair := next(filter(None, beside), None)):
+        hint = f"otherwise: --set data.columns.positive={pair}"
+        seen.messages.append(f"{pair} is not the positive: it holds {kind(pair)} ({hint})")
     if text := columns.get("text"):
         named = text in ("text", asked.get("text"))
         if kind(text) in (("lists",) if named else ("lists", "numbers", "ids")):

@@ -193,9 +193,12 @@ def hold_out(corpus: Corpus, count: int) -> Corpus:
     """Return a corpus without the rows of some documents, which are its ``held_out``.
 
     The hash of a document's first text decides, so that the same ones are held out whatever their
-    order and number; rows of no document are one each. At most a fifth is held out.
+    order and number; rows of no document are one each. At most a fifth is held out. Near-copies of
+    these documents are neither trained on nor held out.
     """
     import numpy as np
+
+    from cse_defaults.texts.copies import near_copies
 
     if not count:
         return corpus
@@ -205,16 +208,29 @@ def hold_out(corpus: Corpus, count: int) -> Corpus:
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     texts = corpus.column("text").take(first)
     order = np.argsort([hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts])
-    drawn = np.isin(which, order[: min(count, len(first) // 5)])
-    if not drawn.any():
-        hint = "name more data, or --data.held_out 0"
+    some = order[: min(count, len(first) // 5)]
+    hint = "name more data, or --data.held_out 0"
+    if not len(some):
         raise CseError(f"{len(first)} texts are too few to hold some out", where="data", hint=hint)
+    copies = near_copies(corpus.table.column("text"), which, some.tolist())
+    drawn = np.isin(which, some) & ~copies[which]
+    trained = ~drawn & ~copies[which]
+    if not trained.any():
+        what = f"{len(some)} documents are held out, and all others are near-copies of them"
+        raise CseError(what, where="data", hint=hint)
+    report = corpus.report
+    if number := int(copies.sum()):
+        copies_are = (
+            "a near-copy, which is" if number == 1 else f"{number:,} near-copies, which are"
+        )
+        line = f"held-out documents have {copies_are} not trained on either"
+        report = replace(report, messages=(*report.messages, line))
 
     def part(rows: NDArray[np.bool_]) -> Corpus:
         documents = None if corpus.documents is None else corpus.documents[rows]
-        return Corpus(filtered(corpus.table, rows), documents, corpus.report)
+        return Corpus(filtered(corpus.table, rows), documents, report)
 
-    return replace(part(~drawn), held_out=part(drawn))
+    return replace(part(trained), held_out=part(drawn))
 
 
 def document_numbers(tables: Iterable[pa.Table]) -> NDArray[np.int64]:

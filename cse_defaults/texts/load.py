@@ -81,6 +81,11 @@ class Data:
         """Return the columns of files that hold texts of more than a word."""
         return {name for source in self.sources for name in source.texts}
 
+    @property
+    def graded(self) -> set[str]:
+        """Return the columns whose texts another column grades."""
+        return {"positive" for part in self.sources if part.source.seen.grades}
+
     def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
         """Return the rows that have a text in ``text`` and in every column that a run needs.
 
@@ -276,6 +281,15 @@ def _usable(
     name, names = part.source.name, part.table.column_names
     may_lack = {*FILLED, *(needed.partial - {*names})} - {*needed.encoded}
     filled = [item for item in needed.required if item not in may_lack]
+    grades = part.source.seen.grades
+    if grades and grades not in needed.types and "positive" in filled:
+        text, pair, by = (part.columns[column] for column in ("text", "positive", grades))
+        raise CseError(
+            f"{by} grades the pairs of {text} and {pair}, and this run takes all as positives",
+            where=name,
+            hint=f"choose a loss that reads {grades}, or take every pair as a positive: "
+            f"--set data.columns.positive={pair}",
+        )
     for column in filled:
         if column not in names:
             hint = f"its columns: {listed(names)}; say which one it is with --set data.columns."

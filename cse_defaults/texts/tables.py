@@ -57,6 +57,8 @@ class Seen:
         articles: Whether it held articles, whose rows depend on the unit.
         left_out: Columns that hold no plain values -> what they hold.
         from_header: Whether the columns' names are the first line of a text file.
+        grades: The column, by the core's name, that says how similar text and positive are; empty
+            where pairs are positives.
         unnamed: Whether its one column has no name that a user could say.
         messages: What a user should know, a line each, without the name of the source.
     """
@@ -64,6 +66,7 @@ class Seen:
     articles: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     from_header: bool = False
+    grades: str = ""
     unnamed: bool = False
     messages: list[str] = field(default_factory=list)
 

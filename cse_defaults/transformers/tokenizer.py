@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,15 @@ from cse_core.types import TokenBatch, offsets_of, positions_of, ragged_index
 
 _PROMPT = -2
 """Word of a token that belongs to the prompt of the tokenizer."""
+_SPACE = re.compile(r"\s")
+_CHARACTERS = 10
+"""Of a token that is kept, about twice as many as it has in most texts."""
+
+
+def _start(text: str, tokens: int) -> str:
+    """Return as much of a text as so many tokens need, as far as a word's end."""
+    end = _SPACE.search(text, _CHARACTERS * tokens)
+    return text if end is None else text[: end.start()]
 
 
 class TextTokenizer:
@@ -158,7 +168,21 @@ class TextTokenizer:
         else:
             backend.enable_truncation(longest, direction=self.hf.truncation_side)
         backend.encode_special_tokens = self.hf.split_special_tokens
-        return cast(list[Any], backend.encode_batch(texts, add_special_tokens=False))
+        starts = texts
+        if longest is not None and self.hf.truncation_side == "right":
+            starts = [_start(text, longest) for text in texts]
+        rows = cast(list[Any], backend.encode_batch(starts, add_special_tokens=False))
+        # The last word of a start may have other tokens than it has in the text.
+        unsure = [
+            place
+            for place, (start, row) in enumerate(zip(starts, rows, strict=True))
+            if len(start) < len(texts[place])
+            and (len(row) != longest or row.offsets[-1][1] > start.rfind(" "))
+        ]
+        again = backend.encode_batch([texts[place] for place in unsure], add_special_tokens=False)
+        for place, row in zip(unsure, again, strict=True):
+            rows[place] = row
+        return rows
 
     def wrap(
         self, content: TokenBatch, prompt: tuple[str, str] = ("", ""), longest: int | None = None

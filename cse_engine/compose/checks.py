@@ -14,7 +14,6 @@ from cse_core.options import LossOptions, MinerOptions, StoreOptions
 from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
-from cse_core.texts import FILLED
 from cse_engine.compose.composition import Composition, PlannedPart, Problem
 from cse_engine.compose.models import Models
 
@@ -234,8 +233,7 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
         what = f"the data has no column {view.column!r}; it has {', '.join(columns)}"
         yield CseError(what, where=where, hint=hint)
     # Texts that nothing reads, of installed data those of positives and negatives.
-    read = {"text", *FILLED, *run.read_columns()}
-    read.update(name for part in run.parts for name in part.needs("column"))
+    read = run.columns_read | (run.read.graded if run.read else set())
     views = {view.column: view.name for view in run.declared.values() if view.role != "aux"}
     pairs = all(view.column != "text" for view in run.views if view.role == "positive")
     free = "negative" if pairs else "positive"

@@ -29,7 +29,7 @@ from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registered
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
-from cse_core.texts import DataOptions, NeededColumns
+from cse_core.texts import FILLED, DataOptions, NeededColumns
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 Problem = CseError | str
@@ -326,6 +326,12 @@ class Composition(Run):
         views = [view for view in self.views if not roles or view.role in roles]
         made = (self.view_makers[view.name].needs("column") for view in views if view.made_by)
         return {*chain.from_iterable(made), *(view.column for view in views)}
+
+    @property
+    def columns_read(self) -> set[str | None]:
+        """Return the columns that views and parts read, with those that any part may."""
+        needs = (part.needs("column") for part in self.parts)
+        return {"text", *FILLED, *self.read_columns(), *chain.from_iterable(needs)}
 
     def has_pairs(self, part: PlannedPart) -> bool:
         """Check whether the target of a loss, or the positive, has its own column."""

@@ -13,7 +13,7 @@ from cse_core.records import SuiteSpec
 from cse_core.registry.names import source_of
 from cse_core.registry.registry import Registry
 from cse_core.suites import DevSet, NoDevSet, Suite
-from cse_core.texts import Wanted
+from cse_core.texts import FILLED, Wanted
 from cse_engine.compose.settings import TrainOptions
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ def dev_sets(
             for dataset in names:
                 pairs = load_factory(installed[dataset].spec.factory)().pairs("dev")
                 sets.append(of_pairs[0].dev_of_pairs(f"{dataset}.dev", pairs))
+    if corpus is not None:
+        for dev in sets:
+            _say_trained(dev, corpus, warn)
     if corpus is not None and corpus.held_out is not None:
         of_rows = suites("rows")
         if not of_rows:
@@ -102,6 +105,15 @@ def dev_sets(
             raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
         sets += [suite.dev_of_rows(corpus.held_out, corpus) for suite in of_rows]
     return sets
+
+
+def _say_trained(dev: DevSet, corpus: Corpus, warn: Callable[[str], None]) -> None:
+    """Warn of texts of a dev set that stand in the training data too."""
+    scored = {*dev.scored_texts()}
+    columns = [name for name in corpus.names if scored and name not in FILLED]
+    if trained := {text for name in columns for text in corpus.column(name) if text in scored}:
+        share = f"{len(trained):,} of its {len(scored):,} texts"
+        warn(f"dev set {dev.name}: {share} stand in the training data too, so it may score memory")
 
 
 def _rows(

@@ -20,7 +20,6 @@ OF_MEMORY = (
     RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
     type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory. Tried to allocate 2 GiB"),
     OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
-    ImportError("failed to map segment from shared object: Cannot allocate memory"),
 )
 BUGS = (FileNotFoundError(errno.ENOENT, "x"), RuntimeError("shapes"), ValueError(), KeyError())
 
@@ -32,6 +31,10 @@ def test_what_the_machine_refuses(tmp_path: Path) -> None:
         assert "train.chunk_size" in said.line()
         said = refusal(error, ["encode", "model"])
         assert said is not None and "--batch-tokens" in said.line()
+    for rest in ("", ": Cannot allocate memory"):
+        no_room = ImportError(f"libtorch_cpu.so: failed to map segment from shared object{rest}")
+        said = refusal(no_room, ["train"])
+        assert said is not None and "out of memory; allow the process more address" in said.line()
     said = refusal(OSError(errno.ENOSPC, "No space left on device", "a/file"), ["train"])
     assert said is not None and said.line() == "a/file: No space left on device"
     assert [refusal(error, ["train"]) for error in BUGS] == [None] * len(BUGS)

@@ -1,6 +1,8 @@
 """Questions and answers of texts, their ranks beside an obvious loop, verdicts, and whole runs."""
 
 import json
+import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from cse import Bm25
 from cse_core.errors import CseError
 from cse_core.types import View
 from cse_defaults.texts import Corpus
+from cse_defaults.texts.copies import near_copies
 from cse_defaults.texts.corpus import hold_out
 from tests.fixtures.command_line import Cse
 from tests.fixtures.evaluation import HashEncoder
@@ -307,6 +310,55 @@ def test_held_out_documents_are_whole_and_the_same_in_any_order() -> None:
     assert found.fingerprint != hold_out(corpus, 2).fingerprint
     with pytest.raises(CseError, match="too few"):
         hold_out(corpus_of(["a", "b"]), 1)
+
+
+def test_near_copies_of_held_out_documents_are_not_trained_on() -> None:
+    """Beside an obvious loop; of two releases of each page, no half of a page is on both sides."""
+    draws = random.Random(0)
+    pages = [[" ".join(draws.choices(WORDS, k=30)) for _ in range(3)] for _ in range(20)]
+    texts, named = [], []
+    for release in ("one", "two"):
+        for number, page in enumerate(pages):
+            changed = [part.upper() if release == "two" else f"{part}." for part in page]
+            texts += [f"Release {release}, page {number}", *changed]
+            named += [f"{release}{number}"] * 4
+    corpus = corpus_of([*texts, "a", "b c"], document=[*named, "", ""])
+    trained = hold_out(corpus, 8)
+    held = trained.held_out
+    assert held is not None
+    sides = [{name[3:] for name in part.column("document") if name} for part in (trained, held)]
+    assert sides[0].isdisjoint(sides[1]) and len(sides[1]) >= 4
+    copies = (len(texts) + 2 - len(trained) - len(held)) // 4
+    assert f"{copies} near-copies" in trained.report.lines[-1]
+    with pytest.raises(CseError, match="all others are near-copies"):
+        hold_out(corpus_of([f"{TEXT} {number}" for number in range(10)]), 2)
+
+    rows = [
+        *pages[0],
+        " ".join(pages[0][0].split()[:16]),
+        pages[1][0],
+        "a",
+        "A!",
+        "a b",
+        "鸟在天上飞翔",
+    ]
+    rows += ["鸟在天上飞翔。", "!!!", "???"]
+
+    def runs(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"[\u4e00-\u9fff]|[a-z]+", text.lower())
+        return {tuple(words[at : at + 5]) for at in range(max(1, len(words) - 4))} - {()}
+
+    some = [0, 3, 5, 8]
+
+    def are_near(row: int, other: int) -> bool:
+        one, two = runs(rows[row]), runs(rows[other])
+        before = row not in some or row > other
+        return before and bool(one) and 2 * len(one & two) >= min(len(one), len(two))
+
+    loop = [any(are_near(row, other) for other in some if row != other) for row in range(len(rows))]
+    table = corpus_of(rows).table.column("text")
+    assert near_copies(table, np.arange(len(rows)), some).tolist() == loop
+    assert sum(loop) == 3
 
 
 def test_the_order_of_rows_changes_nothing_held_out() -> None:

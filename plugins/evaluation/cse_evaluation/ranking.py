@@ -7,7 +7,7 @@ and log2(rank + 1) as discount, recall, average precision and the reciprocal ran
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,6 +192,10 @@ class CollectionDevSet(DevSet):
     def of(cls, collection: Collection) -> CollectionDevSet:
         """Return the dev set of a collection; ``ndcg@10`` is its usual score."""
         return cls(collection.name, MEASURES, len(collection.documents), collection)
+
+    def scored_texts(self) -> Iterable[str]:
+        """List the queries; unsupervised training on the documents sees none of their answers."""
+        return self.collection.queries.values()
 
     def score(self, encode: Encode) -> dict[str, float]:
         """Return ``MEASURES`` (x100), ``mean_cosine`` and ``effective_rank`` of some documents."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,10 @@ class DocumentDevSet(DevSet):
         """Return the dev set of a file of documents."""
         choices = tuple(f"recall@{k}" for k in CUTS)
         return cls(documents.name, choices, len(documents), documents)
+
+    def scored_texts(self) -> Iterable[str]:
+        """List the sentences of the documents."""
+        return self.documents.sentences
 
     def score(self, encode: Encode) -> dict[str, float]:
         """Score an encoder.

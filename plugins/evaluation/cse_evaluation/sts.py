@@ -10,7 +10,7 @@ As a dev set, graded pairs are what training is scored on, to log and to choose 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +130,10 @@ class PairDevSet(DevSet):
         """Return the dev set of a file of pairs."""
         choices = ("spearman", "average_precision") if is_binary(pairs.gold) else ("spearman",)
         return cls(pairs.name, choices, len(pairs.texts), pairs)
+
+    def scored_texts(self) -> Iterable[str]:
+        """List the sentences."""
+        return self.pairs.texts
 
     def measure(self, encode: Encode, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """Return its scores and the numbers of the metrics; each text is encoded once."""

@@ -98,7 +98,8 @@ def _show(value: dict[str, Any]) -> None:
             slot = f" slot {row['slot']}" if row["slot"] else ""
             echo(f"    {row['row']}{slot}: {row['read']}")
     for name, loss in value["losses"].items():
-        echo(f"loss.{name}: {loss['value']}, weight {loss['weight']:g}, level {loss['level']}")
+        came = loss["value"] if "why" not in loss else f"not computed, because {loss['why']}"
+        echo(f"loss.{name}: {came}, weight {loss['weight']:g}, level {loss['level']}")
         for place, direction in enumerate(loss["directions"]):
             _show_direction(direction, f"{loss['target']} to anchor" if place else "")
 
@@ -111,9 +112,11 @@ def _show_direction(direction: dict[str, Any], turned: str) -> None:
         seen = f"{block['seen_by_an_anchor']:g} of {block['columns']}"
         echo(f"  negatives from {block['source']}: an anchor sees {seen}{age}")
     for anchor in direction["shown"]:
-        echo(f"  anchor {anchor['batch_row']}, row {anchor['row']}: {anchor['text']}")
+        slot = f" slot {anchor['slot']}" if anchor["slot"] else ""
+        echo(f"  anchor {anchor['batch_row']}{slot}, row {anchor['row']}: {anchor['text']}")
         for positive in anchor["positives"]:
-            echo(f"    positive: {_numbers(positive)}")
+            text = f": {positive['text']}" if positive.get("text") else ""
+            echo(f"    positive: {_numbers(positive)}{text}")
         for kind in ("negatives", "masked"):
             word = "negative" if kind == "negatives" else "masked"
             for item in anchor[kind]:

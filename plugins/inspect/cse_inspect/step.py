@@ -43,6 +43,7 @@ class WatchedStep:
         for _ in range(after):
             session.step()
         self.step = session.done
+        self.index = session.batch(self.step)
         calls: dict[str, list[Given]] = {}
 
         def look(part: Part, method: str, given: tuple[Any, ...], came: Any) -> None:
@@ -101,6 +102,7 @@ class WatchedStep:
                 "level": options.level,
                 "target": options.target,
                 "value": round(sum(c.value for c in calls) / len(calls), 6) if calls else None,
+                **({} if calls else {"why": self._why_not(options)}),
                 "directions": [
                     _Direction(self, given, options, turned).to_json(rows, columns)
                     for given, turned in zip(calls, (False, True), strict=False)
@@ -118,6 +120,14 @@ class WatchedStep:
             "losses": losses,
             "metrics": self.metrics,
         }
+
+    def _why_not(self, options: LossOptions) -> str:
+        """Explain why a loss was not called in this step."""
+        if options.weight.at(self.step, self.session.total) == 0:
+            return "its weight is 0"
+        if options.target in self.views:
+            return "no text of this batch takes part in it"
+        return f"positive {options.target!r} does not exist yet in this step"
 
     def _view(self, name: str, view: PreparedView, rows: int) -> dict[str, Any]:
         tokens = view.tokens
@@ -140,15 +150,36 @@ class WatchedStep:
             ],
         }
 
-    def read(self, view: PreparedView, row: int) -> str | None:
-        """Decode the text that the encoder reads in a row of a view."""
+    def read(self, view: PreparedView, row: int, *, whole: bool = True) -> str:
+        """Decode the text that the encoder reads in a row of a view; not whole, its content."""
         start, stop = view.tokens.offsets[row : row + 2].tolist()
         tokenizer = self.session.tokenizer(view.view.branch).hf
-        return _cut(tokenizer.decode(view.tokens.ids[start:stop].tolist()))
+        ids = view.tokens.ids[start:stop].tolist()
+        return _cut(tokenizer.decode(ids, skip_special_tokens=not whole))
+
+    def place(self, view: PreparedView, owner: int, slot: int) -> int | None:
+        """Find the row of a view with a text of the batch, or a segment of it."""
+        same = (view.tokens.owner == owner) & (view.tokens.slot == slot)
+        places = same.nonzero().squeeze(1).tolist()
+        return places[0] if places else None
+
+    def of_batch(self, name: str, owner: int, slot: int, level: str) -> str | None:
+        """Return the text of this batch that a view's vector is of, or its segment."""
+        view, column = self.views[name], self.columns.get(name)
+        if column is not None and level == "sentence":
+            return _cut(self.rows.texts(column, self.index[owner : owner + 1])[0])
+        place = self.place(view, owner, slot)
+        return None if place is None else self.read(view, place, whole=column is None)
 
     def text(self, column: str, row: int) -> str | None:
-        """Return the text of a corpus row in a column; None of a row that is not of this round."""
+        """Return the text of a corpus row in a column; None of a row that is not of this round.
+
+        A positive that a miner chose is not a column of the corpus: its row does not tell it.
+        """
         rows, corpus = self.rows, self.session.corpus
+        mined = rows.pairs is not None and isinstance(rows.pairs["text"], np.ndarray)
+        if mined and column != "text" and column not in corpus.names:
+            return None
         if rows.pairs is not None and not isinstance(rows.pairs["text"], np.ndarray):
             place, texts = row - rows.keys.first, rows.pairs.get(column, rows.pairs["text"])
             return _cut(str(texts[place])) if 0 <= place < len(texts) else None
@@ -193,13 +224,17 @@ class _Direction:
         weights = [1.0] * len(positives)
         if targets.weights is not None:
             weights = [round(float(weight), 6) for weight in targets.weights[anchor]]
+        owner, slot = int(batch.owner[anchor]), int(batch.slot[anchor])
+        sides = ("anchor", self.options.target)
+        asks, answers = sides[::-1] if self.turned else sides
+        said = {"text": self._of_batch(answers, owner, slot)} if answers in self.step.views else {}
         return {
             "row": row,
-            "batch_row": int(batch.owner[anchor]),
-            "slot": int(batch.slot[anchor]),
-            "text": self.step.text(self._column(""), row),
+            "batch_row": owner,
+            "slot": slot,
+            "text": self._of_batch(asks, owner, slot),
             "positives": [
-                {kind: round(float(score), 4), "weight": weight}
+                {kind: round(float(score), 4), "weight": weight, **said}
                 for score, weight in zip(positives, weights, strict=False)
             ],
             "negatives": [
@@ -215,12 +250,14 @@ class _Direction:
     def _negative(self, anchor: int, place: int) -> dict[str, Any]:
         step, negatives = self.step, self.given.negatives
         row, (source, number) = int(negatives.row[place]), self.sources[place]
-        made = step.views.get(source) if source not in step.columns else None
-        if made is None:
-            text = step.text(self._column(source), row)
-        else:  # texts that a part found or made: what the encoder reads of them
-            whole = made.tokens.rows == dict(negatives.blocks)[source]
-            text = step.read(made, number) if whole else None
+        view = step.views.get(negatives.views.get(source, source))
+        if view is None or source in self.given.batch.stored:
+            text = step.text(step.columns.get(source, "text"), row)
+        else:
+            tokens, size = view.tokens, dict(negatives.blocks)[source]
+            owners = tokens.owner if size == tokens.rows else torch.unique(tokens.owner)
+            slot = int(tokens.slot[number]) if size == tokens.rows else 0
+            text = self._of_batch(view.view.name, int(owners[number]), slot)
         score = round(float(self.scores[anchor, place]), 4)
         value = {"source": source, "row": row, "text": text, self.options.similarity: score}
         if source in self.given.batch.stored:
@@ -229,13 +266,8 @@ class _Direction:
             value["log_weight"] = round(log_weight, 4) if log_weight > -torch.inf else "-inf"
         return value
 
-    def _column(self, source: str) -> str:
-        """Return the column whose text a block's vectors are of; of no source, the anchors'."""
-        target = self.options.target
-        view = {"": "anchor", "anchors": "anchor", "in-batch": target}.get(source, source)
-        if self.turned and source in ("", "anchors", "in-batch"):
-            view = "anchor" if source == "in-batch" else target
-        return self.step.columns.get(view, "text")
+    def _of_batch(self, view: str, owner: int, slot: int) -> str | None:
+        return self.step.of_batch(view, owner, slot, self.options.level)
 
     def _why(self, anchor: int, place: int) -> str:
         """Explain why an anchor does not see a negative, as far as the core knows."""
@@ -254,5 +286,5 @@ class _Direction:
         return "masked or weighed to nothing by a part, or absent"
 
 
-def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

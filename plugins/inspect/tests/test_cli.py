@@ -167,3 +167,40 @@ def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
     anchor = direction["shown"][0]
     each = [e for e in [*anchor["negatives"], *anchor["masked"]] if e["source"] == view["name"]]
     assert {view["rows"][0]["read"], view["rows"][1]["read"]} <= {e["text"] for e in each}
+
+
+def test_a_mined_positive_and_a_segment_are_shown_by_their_own_texts(
+    cse: Cse, encoder: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "articles.jsonl"
+    texts = sentences(40)
+    with path.open("w") as out:
+        for n in range(4):
+            body = [["a", texts[10 * n : 10 * n + 10]]]
+            out.write(json.dumps({"id": n, "title": f"t{n}", "sections": body}) + "\n")
+    work = ("--model", encoder, "--data", str(path), *WORK)
+    mined = seen(cse, "--recipe", "infocse", *work, "--columns", "20")
+    (direction,) = mined["losses"]["infonce"]["directions"]
+    for anchor in direction["shown"]:
+        (positive,) = anchor["positives"]
+        assert positive["text"] in texts and positive["text"] != anchor["text"]
+        same = [(e["text"], e["cosine"]) for e in anchor["masked"]]
+        assert (positive["text"], positive["cosine"]) in same
+        assert all(text in texts for text, _ in same)
+    segments = ("--recipe", "hicl", *work, "--pool.segments.length", "4")
+    local = seen(cse, *segments, "--rows", "4", "--columns", "50")["losses"]["local"]
+    (direction,) = local["directions"]
+    anchors = direction["shown"]
+    assert {anchor["slot"] for anchor in anchors} >= {0, 1}
+    for anchor in anchors:
+        assert anchor["positives"][0]["text"] == anchor["text"]
+    shown = [e["text"] for e in [*anchors[0]["negatives"], *anchors[0]["masked"]]]
+    assert max(len(text.split()) for text in shown) <= 4, "a segment, not its sentence"
+
+
+def test_a_loss_that_was_not_computed_says_why(cse: Cse, encoder: str, data: Any) -> None:
+    words = ("--recipe", "is-cse", "--model", encoder, *data, *WORK)
+    found = seen(cse, *words)["losses"]
+    assert found["smoothed"]["value"] is None
+    assert found["smoothed"]["why"] == "positive 'knn-smoothing' does not exist yet in this step"
+    assert "loss.smoothed: not computed, because positive" in cse("inspect", *words).out

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from cse_study.execution import folder as runs
@@ -249,6 +250,34 @@ def test_what_stands_beside_a_page_names_no_folder() -> None:
         assert not re.search(r'"(folder|file|machine|model)":|"[^"]*\S/\S+/\S+"', text), file
 
 
+NO_NUMBERS: list[dict[str, Any]] = [
+    {"result": {"scores": {"dev.spearman": math.nan}}},
+    {"scores": {SCORING: {"results": {"stsb.test": {"spearman": math.inf}}}}},
+]
+OTHER_TYPES: dict[str, dict[str, Any]] = {
+    "result.steps is 'many'": {"result": {"steps": "many"}},
+    "result.step is 1.5": {"result": {"step": 1.5}},
+    "result.scores is [1.0]": {"result": {"scores": [1.0]}},
+    "result.scores.dev.spearman is '70'": {"result": {"scores": {"dev.spearman": "70"}}},
+    "facts.run is 'cpu'": {"facts": {"run": "cpu"}},
+    "facts.run.data is []": {"facts": {"run": {"data": []}}},
+    "facts.commit is 5": {"facts": {"commit": 5}},
+    f"scores.{SCORING}.results is 5": {"scores": {SCORING: {"results": 5}}},
+    f"scores.{SCORING}.results.stsb.test is 60.5": {
+        "scores": {SCORING: {"results": {"stsb.test": 60.5}}}
+    },
+}
+
+
+def test_packed_runs_of_other_types_are_not_taken(tmp_path: Path) -> None:
+    file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
+    for said, wrong in OTHER_TYPES.items():
+        line = {"key": TRAINED, "result": {}, "facts": {}, "scores": {}, **wrong}
+        file.write_bytes(gzip.compress(json.dumps(line).encode() + b"\n"))
+        assert f"is damaged: line 1.{said}; cse study NAME --pack" in refusal(unpack, there, file)
+        assert not there.path.exists()
+
+
 def test_a_file_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def packed(line: object) -> bytes:
         return gzip.compress(json.dumps(line).encode() + b"\n")
@@ -260,6 +289,10 @@ def test_a_file_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (packed({"key": "../../x", **empty}), "line 1 is not a run"),
         (packed({**empty, "key": TRAINED, "scores": {"../x": {}}}), "line 1 is not a run"),
         (packed({"key": TRAINED}), "line 1 is not a run"),
+        *(
+            (packed({"key": TRAINED, **empty, **wrong}), "line 1 is not a run")
+            for wrong in NO_NUMBERS
+        ),
         (b"plain", "cannot be read: it is not gzipped"),
         (packed({})[:-12], "was cut short"),
         (gzip.compress(b"x" * 2**16 + b"y"), "unpacks to more than 65,536 bytes"),

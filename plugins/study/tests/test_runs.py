@@ -1,9 +1,11 @@
 """Runs as their folders tell them: listed, sorted, compared, and grouped over seeds."""
 
+import errno
 import fcntl
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +143,7 @@ def test_a_damaged_run_is_one_line_and_hides_no_other(runs: Path, cse: Cse) -> N
         ("result.json", None, "is not a regular file"),
         ("metrics.jsonl", f"{deep}\n", "line 1: no JSON"),
         ("metrics.jsonl", '{"step": 1}\n{"step": "2"}\n', "2.step is '2'"),
+        ("metrics.jsonl", '{"step": Infinity}\n', "1.step is inf"),
         ("metrics.jsonl", None, "is not a regular file"),
         ("evaluations.jsonl", '{"results": {"a": {"sets": 5}}}\n', "1.results.a.sets is 5"),
         ("evaluations.jsonl", '{"results": 5}\n', "1.results is 5"),
@@ -164,6 +167,27 @@ def test_a_damaged_run_is_one_line_and_hides_no_other(runs: Path, cse: Cse) -> N
     os.mkfifo(runs / "a/.lock")
     append(runs / "a/metrics.jsonl", deep)
     assert len(Run(runs / "a").lines) == 2, "a killed process leaves half a line"
+
+
+def test_a_folder_without_permission_hides_no_run(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, read = [run.name for run in find_runs([runs], print)], Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path.name == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path)
+
+    (runs / "locked").mkdir()
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    errors: list[CseError] = []
+    assert [run.name for run in find_runs([runs], errors.append)] == names
+    assert [str(error) for error in errors] == [
+        f"{runs / 'locked'}: cannot be read: Permission denied"
+    ]
+    with pytest.raises(CseError, match="Permission denied"):
+        find_runs([runs / "locked"], print)
 
 
 def test_the_test_score_is_the_newest(runs: Path) -> None:

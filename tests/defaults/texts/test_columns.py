@@ -33,7 +33,7 @@ USUAL = {
     "Anchor,Positive,Negative": "text=Anchor positive=Positive negative=Negative",
     "query,pos,neg": "text=query positive=pos negative=neg",
     "title,query,document": "text=query positive=document title=title",
-    "Sentence 1,Sentence-2,Gold Label": "text=Sentence 1 label=Gold Label Sentence-2=Sentence-2",
+    "Sentence 1,Sentence-2,Gold Label": "text=Sentence 1 positive=Sentence-2 label=Gold Label",
 }
 GIVEN: tuple[tuple[str, dict[str, str], str], ...] = (
     ("a,b", {"text": "b"}, "text=b a=a"),
@@ -57,6 +57,8 @@ def test_usual_names_given_names_and_scripts() -> None:
     for names, expected in USUAL.items():
         seen = Seen()
         assert matched(names, {}, seen) == expected
+        graded = "positive=" in expected and "label=" in expected
+        assert seen.grades == ("label" if graded else ""), names
         pairs = [each.split("=") for each in expected.split() if "hypothesis=" not in each]
         assert bool(seen.messages) == any(one != other for one, other in pairs), names
     for names, mapping, expected in GIVEN:

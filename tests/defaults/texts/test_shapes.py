@@ -68,16 +68,18 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], str]] = {
     "SimCSE, supervised": ("a.csv", csv("sent0,sent1,hard_neg", A, B, C), TRIPLET, ""),
     "SimCSE, unsupervised": ("a.txt", f"{A}\n{B}\n", ALONE, ""),
     "NLI": ("a.tsv", f"premise\thypothesis\tlabel\n{A}\t{B}\tentailment\n", ALONE,
-            "views.positive.column=hypothesis"),
+            "data.columns.positive=hypothesis takes every pair"),
     "SNLI": ("a.jsonl", objects(annotator_labels=["neutral"], gold_label="neutral", pairID="1c",
                                 sentence1=A, sentence2=B), ALONE,
-             "views.positive.column=sentence2"),
+             "data.columns.positive=sentence2 takes every pair"),
     "Quora": ("a.csv", csv("id,qid1,qid2,question1,question2,is_duplicate",
-                           "0", "1", "2", A, B, "1"), ALONE, "views.positive.column=question2"),
+                           "0", "1", "2", A, B, "1"), ALONE,
+              "data.columns.positive=question2 takes every pair"),
     "STS": ("a.csv", csv("split,genre,score,sentence1,sentence2", "train", "news", "4.2", A, B),
-            ALONE, "views.positive.column=sentence2"),
+            ALONE, "data.columns.positive=sentence2 takes every pair"),
     "SICK": ("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-             f"1\t{A}\t{B}\t4.5\tNEUTRAL\n", ALONE, "views.positive.column=sentence_B"),
+             f"1\t{A}\t{B}\t4.5\tNEUTRAL\n", ALONE,
+             "data.columns.positive=sentence_B takes every pair"),
     "instructions": ("a.jsonl", objects(instruction=A, input="", output=B), PAIR, ""),
     "parallel texts": ("a.tsv", f"en\tde\n{A}\tEin Mann isst.\n", ALONE,
                        "views.positive.column=fraternal"),
@@ -162,6 +164,22 @@ def test_what_a_column_holds_never_overrides_its_name(tmp_path: Path) -> None:
         path.write_text("\n".join([header, *rows]))
         with pytest.raises(cse.CseError, match="no column text"):
             cse.plan(data=path, dev="none")
+
+
+def test_graded_pairs_are_for_losses_that_read_the_grades(tmp_path: Path) -> None:
+    for pair, grade in (("sentence1,sentence2", "score"), ("premise,hypothesis", "label")):
+        path = tmp_path / "graded.csv"
+        path.write_text("\n".join([f"{pair},{grade}", f"{A},{B},1", f"{B},{A},0"]))
+        with pytest.raises(cse.CseError, match=f"{grade} grades the pairs of .* takes all"):
+            cse.plan("pairs", data=path, dev="none")
+        every = {"data.columns.positive": pair.partition(",")[2]}
+        assert cse.plan("pairs", data=path, dev="none", options=every).composition.facts.rows == 2
+        for recipe in ("simcse", None):
+            views = cse.plan(recipe, data=path, dev="none").composition.views
+            assert [view.column for view in views] == ["text", "text"]
+        columns = {"loss.cosent.column": grade}
+        graded = cse.plan("cosent", data=path, dev="none", options=columns).composition
+        assert [view.column for view in graded.views] == ["text", "positive"]
 
 
 WRITTEN = ("['{}', 'b']", '["{}", "b"]', "['{}' 'b']", "('{}',)", "{'{}', 'b'}", "b'{}'",

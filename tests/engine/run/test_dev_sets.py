@@ -17,6 +17,7 @@ from cse_core.records import SourceSpec, SuiteSpec
 from cse_core.registry.plugin_info import KnownPart
 from cse_core.registry.registry import Registered, Registry
 from cse_core.suites import DevSet, Suite
+from cse_defaults.texts import Corpus
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.run.dev_sets import DEV, dev_sets
 from cse_engine.run.selection import Scorer
@@ -36,6 +37,9 @@ KNOWN = (KnownPart("suite", "words", "cse-words", (DEV,)),)
 class Words(DevSet):
     def score(self, encode: Any) -> dict[str, float]:
         return {"spread": float(encode(["a", "bb"]).std())}
+
+    def scored_texts(self) -> Sequence[str]:
+        return ["a", "bb", "ccc", "a"]
 
 
 class WordSuite(Suite):
@@ -82,6 +86,17 @@ def test_a_suite_is_asked_before_a_file_is_read_as_pairs(tmp_path: Path) -> None
     assert scores["sts.spearman"] == scores["sts-2.spearman"]
     assert Scorer(sets, "sts-2").select == "sts-2.spearman"
     assert Scorer(sets, "own").select == "own.spread"
+
+
+def test_texts_that_are_trained_on_too_are_counted(tmp_path: Path) -> None:
+    names, warned = (str(tmp_path / "own.words"), pairs(tmp_path)), list[str]()
+    trained = Corpus.from_columns({"text": ["bb", "bb", "x"], "positive": ["ccc", "b bc", "y"]})
+    for corpus, said in ((trained, ["own: 2 of its 3", "sts: 1 of its 6"]), (None, [])):
+        warned.clear()
+        dev_sets(TrainOptions(dev=names), (), registry(), warned.append, corpus=corpus)
+        assert [line.split(" texts stand in the training data too")[0] for line in warned] == [
+            f"dev set {part}" for part in said
+        ]
 
 
 def test_a_file_of_a_suite_that_is_not_there_says_what_brings_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import gzip
 import json
+import math
 import re
 import shutil
 import time
@@ -17,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-from pydantic import BaseModel, StringConstraints, ValidationError
+from pydantic import BaseModel, StringConstraints
 
-from cse_cli.api import read_json
+from cse_cli.api import EVALUATION_SHAPE, RESULT_SHAPE, check_shape, read_json
 from cse_core.errors import CseError
 from cse_core.files import RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
 
@@ -140,6 +141,14 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     atomic_write(path, json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
+_FACTS: dict[str, Any] = dict.fromkeys(("commit", "date", "machine", "system", "processor"), str)
+_RAN = {"device": str, "precision": str, "threads": (int, type(None)),
+        "processes": (int, type(None)), "data": {"fingerprint": str}}  # fmt: skip
+_SHAPE = {"result": RESULT_SHAPE, "facts": {**_FACTS, "run": _RAN, "versions": dict},
+          "scores": {...: EVALUATION_SHAPE}}  # fmt: skip
+"""What is read of the lines; anything else that they hold is kept as it is."""
+
+
 class _Packed(BaseModel):
     """A run in such a file; scores by the key of their setting."""
 
@@ -231,7 +240,17 @@ def _read(file: Path) -> Iterator[_Packed]:
         raise CseError(what, where="--unpack", value=str(file), hint="pack fewer runs to a file")
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            yield _Packed.model_validate_json(line)
-        except ValidationError:
+            read = json.loads(line, parse_constant=_finite, parse_float=_finite)
+            run = _Packed.model_validate(read)
+        except (ValueError, RecursionError):
             what = f"line {number} is not a run"
             raise CseError(what, where="--unpack", value=str(file), hint=hint) from None
+        check_shape(read, _SHAPE, file, hint, f"line {number}")
+        yield run
+
+
+def _finite(text: str) -> float:
+    """Read a number; NaN and infinities, which no score is, are no JSON either."""
+    if not math.isfinite(value := float(text)):
+        raise ValueError(text)
+    return value

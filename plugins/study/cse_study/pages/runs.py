@@ -211,12 +211,12 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
     are raised.
     """
     paths: dict[Path, Path] = {}
+    errors: list[CseError] = []
     for folder in folders:
         if not folder.is_dir():
             raise CseError("no such folder", where="run", value=str(folder))
-        paths |= {path.resolve(): path for path in _below(folder, MAX_DEPTH)}
+        paths |= {path.resolve(): path for path in _below(folder, MAX_DEPTH, errors)}
     runs: list[tuple[float, Run]] = []
-    errors: list[CseError] = []
     for path in paths.values():
         # One may be removed while the others are read.
         with suppress(FileNotFoundError), collect_errors(errors):
@@ -228,13 +228,18 @@ def find_runs(folders: Iterable[Path], failed: Callable[[CseError], object]) -> 
     return [run for _, run in sorted(runs, key=lambda pair: pair[0])]
 
 
-def _below(folder: Path, depth: int) -> Iterator[Path]:
-    if (folder / RUN_FILE).is_file():
+def _below(folder: Path, depth: int, errors: list[CseError]) -> Iterator[Path]:
+    try:
+        is_run = (folder / RUN_FILE).is_file()
+        inside = [] if is_run or not depth else sorted(folder.iterdir())
+    except OSError as error:
+        errors.append(CseError(f"cannot be read: {error.strerror}", where=str(folder)))
+        return
+    if is_run:
         yield folder
-    elif depth:
-        for path in sorted(folder.iterdir()):
-            if path.is_dir() and not path.is_symlink() and path.name not in FOLDERS:
-                yield from _below(path, depth - 1)
+    for path in inside:
+        if path.is_dir() and not path.is_symlink() and path.name not in FOLDERS:
+            yield from _below(path, depth - 1, errors)
 
 
 def _is_locked(path: Path) -> bool:

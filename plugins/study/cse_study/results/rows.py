@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import fnmatch
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from cse_cli.api import format_value
 from cse_core.files import RESULT, RUN_FILE, atomic_file
@@ -127,10 +128,16 @@ def numbers_of(output: Mapping[str, Any], values: Mapping[str, str]) -> dict[str
     """Return the numbers of an output: those at the paths of a study, else those at its top."""
     picked = {name: at(output, path) for name, path in values.items()} if values else dict(output)
     numbers = {name: float(value) for name, value in picked.items()
-               if isinstance(value, int | float) and not isinstance(value, bool)}  # fmt: skip
+               if _is_score(value)}  # fmt: skip
     if not values and isinstance(output.get("results"), Mapping):
         numbers |= flat_scores(output["results"])
     return numbers
+
+
+def _is_score(value: Any) -> TypeGuard[float]:
+    """Check for a finite number: one that is not could only be compared wrongly."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
 
 
 def at(output: Any, path: str) -> Any:
@@ -226,10 +233,10 @@ def scores_of(folder: StudyFolder, key: str, scoring: str | None) -> dict[str, f
     """Return every number of a run: its dev scores, and what ``cse eval`` said of it."""
     result = read_table(folder.run(key) / RESULT)
     scores = {name: float(value) for name, value in result.get("scores", {}).items()
-             if isinstance(value, int | float)}  # fmt: skip
+             if _is_score(value)}  # fmt: skip
     if isinstance(result.get("step"), int):
         scores["chosen_step"] = float(result["step"])
-    if isinstance(chosen := result.get("score"), int | float):
+    if _is_score(chosen := result.get("score")):
         scores.setdefault(str(result.get("chosen_by")), float(chosen))  # a mean over dev sets
     if scoring is not None:
         said = read_table(folder.scores(key, f"{scoring}.json"))
@@ -244,7 +251,7 @@ def flat_scores(results: Mapping[str, Any]) -> dict[str, float]:
         for number, value in content.items() if isinstance(content, Mapping) else ():
             if isinstance(value, Mapping):
                 value = value.get("value")
-            if isinstance(value, float):
+            if isinstance(value, float) and _is_score(value):
                 scores[f"{name}.{number}"] = value
     return scores
 
