@@ -91,32 +91,35 @@ def _table(file: str, registry: Registry, columns: dict[str, str] | None = None)
 
 
 def read_rows(
-    file: str, registry: Registry, columns: dict[str, str] | None = None
+    files: Sequence[str], registry: Registry, columns: dict[str, str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the rows to search of a file or a folder, blank ones too, each with the file it is in.
+    """Yield the rows of files to search, blank ones too, each with the file that it is in.
 
-    A row has ``text``, and ``title``, ``headings`` and ``line`` where its file has them. Read are
+    A row has ``text``, and ``title``, ``headings`` and ``line`` where they are known. Read are
     tables, txt files with a text a line, and Markdown and HTML documents or folders of documents.
     """
     from cse_defaults.texts.documents import MARKED, read_document, read_documents
     from cse_defaults.texts.files import is_saved
 
-    folder = Path(file).expanduser()
-    alone = folder.is_file() and folder.suffix.lower() in MARKED
-    if alone or (folder.is_dir() and not is_saved(folder) and file not in registry.datasets()):
-        check_lines(columns or {})
-        documents, notes = ([read_document(folder)], []) if alone else read_documents(folder, file)
-        for note in notes:
-            echo_err(note)
-        for document in documents:
-            for text in document.passages:
-                yield str(document.path), {"text": text, "title": document.title}
-        return
-    table = _table(file, registry, columns)
-    names = [name for name in ("text", "title", "headings") if name in table.column_names]
-    for part in table.select(names).to_batches():
-        for row in part.to_pylist():
-            yield file, row
+    tables = False
+    for file in files:
+        path = Path(file).expanduser()
+        alone = path.is_file() and path.suffix.lower() in MARKED
+        if alone or (path.is_dir() and not is_saved(path) and file not in registry.datasets()):
+            documents, notes = ([read_document(path)], []) if alone else read_documents(path, file)
+            for note in notes:
+                echo_err(note)
+            for document in documents:
+                for text in document.passages:
+                    yield str(document.path), {"text": text, "title": document.title}
+            continue
+        tables, table = True, _table(file, registry, columns)
+        names = [name for name in ("text", "title", "headings") if name in table.column_names]
+        for part in table.select(names).to_batches():
+            for row in part.to_pylist():
+                yield file, {name: cell for name, cell in row.items() if isinstance(cell, str)}
+    if not tables:
+        check_lines(columns)
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:

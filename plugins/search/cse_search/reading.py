@@ -58,15 +58,12 @@ def read_passages(
     """
     passages: list[Passage] = []
     rows = Counter[str]()
-    for name in files:
-        for file, row in read_rows(name, registry, dict(columns or {})):
-            rows[file] += 1
-            if row["text"].strip():
-                title, headings, line = (
-                    row.get(key) or "" for key in ("title", "headings", "line")
-                )
-                at = int(line) if str(line).isdecimal() else None
-                passages.append(Passage(row["text"], title, headings, file, rows[file], at))
+    for file, row in read_rows(files, registry, dict(columns or {})):
+        rows[file] += 1
+        if row["text"].strip():
+            line = int(row["line"]) if row.get("line") else None
+            title, headings = row.get("title", ""), row.get("headings", "")
+            passages.append(Passage(row["text"], title, headings, file, rows[file], line))
     if not passages:
         raise CseError("no text is in these files", where=files[0])
     return passages
