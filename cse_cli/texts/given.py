@@ -101,14 +101,13 @@ def read_rows(
     from cse_defaults.texts.documents import MARKED, read_document, read_documents
     from cse_defaults.texts.files import is_saved
 
-    tables = False
+    tables, notes = False, list[str]()
     for file in files:
         path = Path(file).expanduser()
         alone = path.is_file() and path.suffix.lower() in MARKED
         if alone or (path.is_dir() and not is_saved(path) and file not in registry.datasets()):
-            documents, notes = ([read_document(path)], []) if alone else read_documents(path, file)
-            for note in notes:
-                echo_err(note)
+            documents, said = ([read_document(path)], []) if alone else read_documents(path, file)
+            notes += said
             for document in documents:
                 for text in document.passages:
                     yield str(document.path), {"text": text, "title": document.title}
@@ -120,6 +119,8 @@ def read_rows(
                 yield file, {name: cell for name, cell in row.items() if isinstance(cell, str)}
     if not tables:
         check_lines(columns)
+    for note in notes:
+        echo_err(note)
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
