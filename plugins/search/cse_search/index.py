@@ -275,7 +275,8 @@ def index_of(
 def updating(path: Path, where: str) -> Iterator[Index | None]:
     """Keep other processes from updating an index; give the one that is there.
 
-    What killed processes left is removed, and at the end a folder in which nothing was made.
+    What killed processes left is removed, what is not finished at the end too, and the folder if
+    nothing was made.
 
     Raises:
         CseError: If another process updates it, the index is damaged, or the folder holds other
@@ -285,15 +286,20 @@ def updating(path: Path, where: str) -> Iterator[Index | None]:
         with lock_folder(writable_folder(path, where), where, "updating this index"):
             names = (name for name in os.listdir(path) if not _OURS.fullmatch(name))
             old = open_index(path) if is_index(str(path)) or any(names) else None
-            _clean(path, "" if old is None else old.about["content"])
-            yield old
+            _clean(path)
+            try:
+                yield old
+            finally:
+                with suppress(CseError):
+                    _clean(path)
     finally:
         with suppress(OSError):
             path.rmdir()  # which leaves one with a file
 
 
-def _clean(path: Path, content: str) -> None:
-    """Remove all content of an index but what is named, and what is half written."""
+def _clean(path: Path) -> None:
+    """Remove all content of an index but its own, and what is half written."""
+    content = _read_about(path)["content"] if is_index(str(path)) else ""
     remove_stale_files(path)
     for entry in path.iterdir():
         if _CONTENT.fullmatch(entry.name) and entry.name != content and not entry.is_symlink():
@@ -321,33 +327,26 @@ def write_index(
     places = once(passages, settings["titles"])
     texts, content = list(places), path / f"content-{secrets.token_hex(4)}"
     before = _rows_before(texts, old, settings["titles"])
-    try:
-        with disk_errors(content):
-            content.mkdir()
-            with (content / _PASSAGES).open("w", encoding="utf-8") as lines:
-                for same in places.values():
-                    line = {"text": same[0].text, "places": [passage.place for passage in same]}
-                    lines.write(json.dumps(line, ensure_ascii=False) + "\n")
-            state = state_of((passage.file for passage in passages), about["files"])
-            (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
-            languages = _write_words(content / _WORDS, texts, about["stems"])
-            size = _write_vectors(
-                content, encode, texts, settings["vectors"], old, before, progress
-            )
-            sums = {}
-            for written in sorted(content.iterdir()):
-                with written.open("rb") as file:
-                    sums[written.name] = _file_sum(file)
-            facts = {
-                "format": _FORMAT, **about, "similarity": encode.similarity,
-                "languages": languages, "texts": len(texts), "dimension": size,
-                "content": content.name, "sums": sums,
-            }  # fmt: skip
-            atomic_write(path / _ABOUT, _as_written(facts).decode())
-    except BaseException:
-        shutil.rmtree(content, ignore_errors=True)
-        raise
-    _clean(path, content.name)
+    with disk_errors(content):
+        content.mkdir()
+        with (content / _PASSAGES).open("w", encoding="utf-8") as lines:
+            for same in places.values():
+                line = {"text": same[0].text, "places": [passage.place for passage in same]}
+                lines.write(json.dumps(line, ensure_ascii=False) + "\n")
+        state = state_of((passage.file for passage in passages), about["files"])
+        (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
+        languages = _write_words(content / _WORDS, texts, about["stems"])
+        size = _write_vectors(content, encode, texts, settings["vectors"], old, before, progress)
+        sums = {}
+        for written in sorted(content.iterdir()):
+            with written.open("rb") as file:
+                sums[written.name] = _file_sum(file)
+        facts = {
+            "format": _FORMAT, **about, "similarity": encode.similarity,
+            "languages": languages, "texts": len(texts), "dimension": size,
+            "content": content.name, "sums": sums,
+        }  # fmt: skip
+        atomic_write(path / _ABOUT, _as_written(facts).decode())
     kept = sum(row >= 0 for row in before)
     gone = 0 if old is None else len(old) - kept
     return {"encoded": len(texts) - kept, "kept": kept, "gone": gone}

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,33 +86,40 @@ def _files(folder: Path) -> dict[str, bytes | None]:
     }
 
 
+@pytest.mark.parametrize("kill", [True, False])
 @pytest.mark.parametrize("before", [[], ["old", "a kept text"]])
-def test_a_kill_leaves_the_old_index_or_the_new_one(tmp_path: Path, before: list[str]) -> None:
-    """A process is killed at its first change of a file, at the second, and so on."""
+def test_a_stop_leaves_the_old_index_or_the_new_one(
+    tmp_path: Path, before: list[str], kill: bool
+) -> None:
+    """A process is killed or interrupted at its first change of a file, at the second, and so on.
+
+    The next one removes what is not finished.
+    """
     path, new = tmp_path / "index", ["a kept text", "new ones", "and more"]
-    seen, number, killed = set(), 0, True
-    while killed:
+    seen, number, stopped = set(), 0, True
+    while stopped:
         number += 1
         shutil.rmtree(path, ignore_errors=True)
         if before:
             written(path, before)
         child = os.fork()
         if child == 0:
-            _kill_at(number)
-            written(path, new)
-            os._exit(0)
-        killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+            _stop_at(number, kill)
+            with suppress(KeyboardInterrupt):
+                written(path, new)
+                os._exit(0)
+            os._exit(1)
+        stopped = os.waitpid(child, 0)[1] != 0
         there = texts_of(path) if (path / "index.json").exists() else []
         assert there in (before, new)
         seen.add(tuple(there))
-        with updating(path, "--out"):
-            names = {entry.name for entry in path.iterdir()} - {".lock"}
         kept = {"index.json", content_of(path).name} if there else set()
-        assert names == kept, "what was left is removed"
+        with updating(path, "--out"):
+            assert {entry.name for entry in path.iterdir()} == {".lock", *kept}
     assert number > 10 and seen == {tuple(before), tuple(new)}
 
 
-def _kill_at(number: int) -> None:
+def _stop_at(number: int, kill: bool) -> None:
     left = number
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -119,8 +127,10 @@ def _kill_at(number: int) -> None:
         changed = event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod")
         if changed or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
             left -= 1
-            if left == 0:
+            if left == 0 and kill:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if left == 0:
+                raise KeyboardInterrupt
 
     sys.addaudithook(hook)
 
