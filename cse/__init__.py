@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from cse_core import __version__ as __version__
     from cse_core.errors import CseError as CseError
     from cse_core.errors import CseErrors as CseErrors
-    from cse_defaults.texts.columns import lacks_word_spaces as lacks_word_spaces
-    from cse_defaults.texts.files import open_bytes as open_bytes
+    from cse_core.files import open_bytes as open_bytes
+    from cse_core.words import lacks_word_spaces as lacks_word_spaces
     from cse_defaults.texts.hub import hub_name as hub_name
     from cse_defaults.texts.hub import hub_rows as hub_rows
     from cse_engine.compose.composition import Composition as Composition
@@ -72,8 +72,8 @@ _NAMES = {
     "cse_cli.models.words": ("Bm25", "Units", "fuse", "stem_languages", "units_of"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
-    "cse_defaults.texts.columns": ("lacks_word_spaces",),
-    "cse_defaults.texts.files": ("open_bytes",),
+    "cse_core.words": ("lacks_word_spaces",),
+    "cse_core.files": ("open_bytes",),
     "cse_defaults.texts.hub": ("hub_name", "hub_rows"),
     "cse_engine.step.step": ("StepResult",),
     "cse_engine.step.views": ("PreparedView",),

@@ -21,7 +21,8 @@ ROOMS = {
         "cse_engine.runtime", "cse_engine.compose", "cse_engine.step", "cse_engine.run",
     ),
     "cse_defaults": (
-        "cse_defaults.basics", "cse_defaults.texts", "cse_defaults.transformers",
+        "cse_defaults.basics", "cse_defaults.documents", "cse_defaults.texts",
+        "cse_defaults.transformers",
     ),
 }  # fmt: skip
 """The packages of the toolkit's inner rooms, each room's in the order of its imports."""

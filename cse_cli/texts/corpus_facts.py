@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cse_cli.texts.given import unknown_line
 from cse_core.errors import CseError, did_you_mean
 from cse_core.records import EncoderSpec
-from cse_defaults.texts.columns import lacks_word_spaces
+from cse_core.words import lacks_word_spaces
 from cse_defaults.texts.corpus import Corpus
 from cse_engine.compose.checks import no_room, prompts_of
 
@@ -68,7 +68,7 @@ def describe(corpus: Corpus, pairs: Corpus) -> dict[str, Any]:
                 "characters_mean": float(_characters(pairs, name).mean()),
             }
             for name in pairs.names
-            if name not in ("text", "document", "title")
+            if name not in ("text", "document", "title", "headings", "line")
         },
         "synthetic": bool(corpus.report.made_up),
         "fingerprint": corpus.fingerprint,

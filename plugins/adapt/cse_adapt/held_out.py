@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cse import Bm25, effective_rank, mean_cosine, similarities, singular_values, unit
-from cse_adapt.texts import by_half, by_sentence, by_title, in_order, without_title
+from cse_adapt.texts import asking, by_half, by_sentence, by_title, in_order, without_title
 from cse_core.errors import CseError
 from cse_core.protocols import Corpus
 from cse_core.suites import DevSet, Encode, Suite, Verdict, in_role, similarity_of
@@ -168,6 +168,8 @@ def _titled(corpus: Corpus, rows: Sequence[int]) -> tuple[list[str], list[str]]:
     titles = [""] * len(rows)
     if "title" in corpus.names:
         titles = corpus.column("title").take(rows)
+        if "document" in corpus.names:
+            titles = asking(titles, corpus.column("document").take(rows))
     return titles, corpus.column("text").take(rows)
 
 

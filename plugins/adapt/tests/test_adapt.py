@@ -14,6 +14,7 @@ import pytest
 import torch
 from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet
 from cse_adapt.texts import (
+    asking,
     by_half,
     by_sentence,
     by_title,
@@ -53,6 +54,8 @@ def test_sentences_and_titles_by_hand() -> None:
     assert without_title("one two", "one two") == "one two" and without_title("", "a b") == "a b"
     assert without_title("two", "one two") == "one two"
     assert by_title("Cats", "Cats. They sleep.") == ("Cats", "They sleep.")
+    files = ("sub/cats.txt", "sub/cats.txt", "Cats", "17")
+    assert asking(("cats", "Cats", "Cats", ""), files) == ["", "Cats", "Cats", ""]
     assert by_title("", TEXT) is None and by_title("Cats", "Cats") is None
 
 
