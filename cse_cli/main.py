@@ -231,8 +231,7 @@ def _options(
         ),
     ] = None,
     debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show the traceback of a bug in a plugin."),
+        bool, typer.Option("--debug", help="Show the traceback of a bug in a plugin.")
     ] = False,
     version: Annotated[
         bool,

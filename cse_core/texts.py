@@ -159,7 +159,7 @@ class LoadReport:
 def in_context(text: str, title: str = "", headings: str = "") -> str:
     """Put title and headings before a passage, a line for each.
 
-    A title that is the first heading too stands once.
+    A first heading that repeats the title stands once.
 
     Args:
         text: The passage.

@@ -33,8 +33,7 @@ PathsArgument = Annotated[
     ),
 ]
 UnitOption = Annotated[
-    str,
-    typer.Option(metavar="UNIT", help="What a row is: sentence, paragraph or document."),
+    str, typer.Option(metavar="UNIT", help="What a row is: sentence, paragraph or document.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

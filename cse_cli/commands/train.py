@@ -41,32 +41,25 @@ def train(
         option("--out", "-o", metavar="DIR", help="Folder; by default runs/RECIPE-TIME."),
     ] = None,
     force: Annotated[
-        bool,
-        option("--force", help="Overwrite the run in the folder of --out."),
+        bool, option("--force", help="Overwrite the run in the folder of --out.")
     ] = False,
     resume: Annotated[
-        Path | None,
-        option(metavar="DIR|auto", help="Resume a run; auto: --out, or start it."),
+        Path | None, option(metavar="DIR|auto", help="Resume a run; auto: --out, or start it.")
     ] = None,
     save_recipe: Annotated[
-        Path | None,
-        option(metavar="FILE", help="Write the recipe to a TOML file."),
+        Path | None, option(metavar="FILE", help="Write the recipe to a TOML file.")
     ] = None,
     dry_run: Annotated[
-        bool,
-        option("--dry-run", help="Check and show the plan only.", panel=SHOWN),
+        bool, option("--dry-run", help="Check and show the plan only.", panel=SHOWN)
     ] = False,
     check_parts: Annotated[
-        bool,
-        option("--check-parts", help="Check what parts return in every step."),
+        bool, option("--check-parts", help="Check what parts return in every step.")
     ] = False,
     quiet: Annotated[
-        bool,
-        option("--quiet", "-q", help="Print only errors and the folder.", panel=SHOWN),
+        bool, option("--quiet", "-q", help="Print only errors and the folder.", panel=SHOWN)
     ] = False,
     json: Annotated[
-        bool,
-        option("--json", help="Print one JSON object at the end.", panel=SHOWN),
+        bool, option("--json", help="Print one JSON object at the end.", panel=SHOWN)
     ] = False,
 ) -> None:
     """Train a sentence encoder with a recipe or with parts.

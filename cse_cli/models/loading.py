@@ -12,7 +12,7 @@ import typer
 from cse_cli.models.processes import helpers, load_in_all
 from cse_cli.options.completion import complete_model
 from cse_cli.options.signatures import Command, parameters, with_flags
-from cse_cli.terminal.console import warn
+from cse_cli.terminal.console import echo_err, warn
 from cse_cli.terminal.progress import libraries_quiet, spinner
 from cse_core.errors import CseError, did_you_mean
 
@@ -94,9 +94,12 @@ class Loading:
                     return load_in_all(name, options)
                 from cse_cli.models.saved_model import load
 
-                return load(name, registry, **options)
+                loaded = load(name, registry, **options)
         except CseError as error:
             raise _as_flags(error) from None
+        if loaded.read_by:
+            echo_err(f"{name}: read by {loaded.read_by}")
+        return loaded
 
 
 def model_flags(command: Command) -> Command:

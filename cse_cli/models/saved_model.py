@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from cse_core.errors import CseError
 from cse_core.model_card import SimilarityName
+from cse_core.records import BackendSpec
+from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_core.suites import Role
 from cse_engine.compose.compose import model_alone
@@ -24,6 +26,7 @@ from cse_engine.step.sentence_encoder import SentenceEncoder
 class SentenceModel:
     """A model that encodes texts, its name as asked for, and its pooling and prompt in words.
 
+    ``read_by`` names the plugin that reads its folder, where that is not the toolkit;
     ``similarity`` is what its folder says that its vectors are compared by, and ``prompts`` what
     it puts before queries and documents.
     """
@@ -33,6 +36,7 @@ class SentenceModel:
     description: str
     device: torch.device
     precision: Precision
+    read_by: str = ""
     similarity: SimilarityName = "cosine"
     prompts: Mapping[Role, str] = field(default_factory=dict)
 
@@ -86,12 +90,15 @@ def load(
     words = [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
     words += [f"prompt {tokenizer.prompt!r}"] if tokenizer.prompt else []
     prompts = {} if prompt is not None else says.says.role_prompts()
+    record = registry.one(BackendSpec, says.facts.backend)
+    by = f"{record.distribution} ({record.spec.summary})" * (record.distribution != TOOLKIT)
     return SentenceModel(
         sentence_encoder,
         name,
         ", ".join(words),
         where,
         resolve_precision(precision, where),
+        by,
         says.says.similarity,
         prompts,
     )

@@ -52,10 +52,7 @@ def check_lines(columns: dict[str, str]) -> None:
 
 
 def texts_of(
-    file: str | None,
-    given: Sequence[str],
-    registry: Registry,
-    sets: Sequence[str] | None = None,
+    file: str | None, given: Sequence[str], registry: Registry, sets: Sequence[str] | None = None
 ) -> Iterator[str]:
     """Return the texts to encode, one for each vector: the given ones, then those of a file.
 

@@ -219,8 +219,8 @@ def show_outcome(outcome: Outcome, folder: Path, plugins: Installed) -> None:
         from cse_cli.plugins.folders import data_folder
 
         suite = plugins.locate("sts", data_folder()[0]).there
-        if suite or not data:  # else it would score the starter's synthetic pairs
-            echo(f"  cse eval {run}{' --suite sts' if suite else ''}")
+        # Without pairs it would score the starter's synthetic ones.
+        echo(f"  cse eval {run}{' --suite sts' if suite else ' --pairs PAIRS.tsv' if data else ''}")
     if data and "search" in plugins.commands.usable:
         echo(f"  cse index {run} {' '.join(map(quote, data))}")
         echo(f"  cse search {run} 'what to look for' --bm25 0.3")

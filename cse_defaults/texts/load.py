@@ -25,13 +25,7 @@ from cse_defaults.texts.columns import (
 )
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
-from cse_defaults.texts.tables import (
-    changed,
-    filtered,
-    is_lists,
-    join_tables,
-    text_array,
-)
+from cse_defaults.texts.tables import changed, filtered, is_lists, join_tables, text_array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,13 +19,7 @@ from cse_core.registry.names import Place, ending_of, source_of
 from cse_core.registry.registry import Registered, Registry
 from cse_core.texts import Seen, Wanted
 from cse_defaults.texts.plugin import cse_sources
-from cse_defaults.texts.tables import (
-    LARGE,
-    arrow_text,
-    mapped,
-    record_tables,
-    trimmed,
-)
+from cse_defaults.texts.tables import LARGE, arrow_text, mapped, record_tables, trimmed
 
 if TYPE_CHECKING:
     import pyarrow as pa

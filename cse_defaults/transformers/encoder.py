@@ -254,12 +254,7 @@ class PackedEncoder(Encoder):
 
     @classmethod
     def load_with_tokenizer(
-        cls,
-        path: str | Path,
-        *,
-        prompt: str = "",
-        lower_case: bool = False,
-        **how: Any,
+        cls, path: str | Path, *, prompt: str = "", lower_case: bool = False, **how: Any
     ) -> tuple[PackedEncoder, TextTokenizer]:
         """Load an encoder as ``load`` does, and its tokenizer, which puts a prompt before texts.
 

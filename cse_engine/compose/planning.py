@@ -61,11 +61,10 @@ def _column(run: Run, name: str) -> str:
     if options is not None and options.column is not None:
         return options.column
     column = name if view is None else view.column
-    known = run.facts.columns is not None
-    if run.read is not None and column in run.read.graded:
-        known = False
-    known = column in run.mined_columns or (known and run.may_have_column(column))
-    return column if known or view is None or not view.optional else "text"
+    graded = run.read is not None and column in run.read.graded
+    known = run.facts.columns is not None and not graded and run.may_have_column(column)
+    there = known or column in run.mined_columns or view is None or not view.optional
+    return column if there else "text"
 
 
 def _needed(run: Run, problems: list[Problem]) -> list[str]:

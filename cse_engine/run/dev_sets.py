@@ -95,8 +95,7 @@ def dev_sets(
                 pairs = load_factory(installed[dataset].spec.factory)().pairs("dev")
                 sets.append(of_pairs[0].dev_of_pairs(f"{dataset}.dev", pairs))
     if corpus is not None:
-        for dev in sets:
-            _say_trained(dev, corpus, warn)
+        _say_trained(sets, corpus, warn)
     if corpus is not None and corpus.held_out is not None:
         of_rows = suites("rows")
         if not of_rows:
@@ -107,13 +106,13 @@ def dev_sets(
     return sets
 
 
-def _say_trained(dev: DevSet, corpus: Corpus, warn: Callable[[str], None]) -> None:
-    """Warn of texts of a dev set that stand in the training data too."""
-    scored = {*dev.scored_texts()}
-    columns = [name for name in corpus.names if scored and name not in FILLED]
-    if trained := {text for name in columns for text in corpus.column(name) if text in scored}:
-        share = f"{len(trained):,} of its {len(scored):,} texts"
-        warn(f"dev set {dev.name}: {share} stand in the training data too, so it may score memory")
+def _say_trained(sets: Sequence[DevSet], corpus: Corpus, warn: Callable[[str], None]) -> None:
+    """Warn of texts of dev sets that stand in the training data too."""
+    for name, scored in ((dev.name, {*dev.scored_texts()}) for dev in sets):
+        columns = [column for column in corpus.names if scored and column not in FILLED]
+        if both := {text for column in columns for text in corpus.column(column) if text in scored}:
+            share = f"{len(both):,} of its {len(scored):,} texts"
+            warn(f"dev set {name}: {share} stand in the training data too, so it may score memory")
 
 
 def _rows(

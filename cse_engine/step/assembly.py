@@ -14,8 +14,8 @@ from torch import nn
 
 from cse_core.errors import CseError, PartError, raise_all
 from cse_core.functional import derive_seed
-from cse_core.parts import Adapter, Augmenter, Branch, Part, RowPooler
-from cse_core.protocols import Corpus, Encoder, TextReader
+from cse_core.parts import Augmenter, Branch, Part, RowPooler
+from cse_core.protocols import Corpus, TextReader
 from cse_core.records import Kind
 from cse_engine.compose.checks import check_dimensions
 from cse_engine.compose.composition import Composition, PlannedPart
@@ -102,7 +102,10 @@ def build(
     making.place(encoder)
     stages = composition.of("pool")
     for planned in composition.of("adapter"):
-        _adapt(make_part(planned, encoder.hidden_size, making), encoder, calls)
+        adapter = make_part(planned, encoder.hidden_size, making)
+        calls(adapter, "wrap", encoder.model)
+        if not (adapter.heads_only or any(p.requires_grad for p in encoder.model.parameters())):
+            raise PartError(adapter, "wrap", "left no weight of the encoder to train")
     online = make_sentence_encoder(stages, model.max_length, composition.inference, making)
     make = partial(make_part, dimension=online.dimension, making=making)
     branches: dict[str, Branch] = {
@@ -116,7 +119,9 @@ def build(
         name: online if branch.encoder is encoder else online.with_branch(branch)
         for name, branch in branches.items()
     }
-    size = encoders[composition.views[0].branch].vector_size
+    first = encoders[composition.views[0].branch]
+    cut = first.truncate_dim if first.finished else None
+    size = min(first.dimension, cut or first.dimension)
     raise_all([*check_dimensions(composition, size)])
     augmenters = [
         BoundAugmenter(
@@ -148,13 +153,6 @@ def build(
     for part in making.made.values():
         calls.watch(part)
     return assembly
-
-
-def _adapt(adapter: Adapter, encoder: Encoder, calls: PartCalls) -> None:
-    """Let an adapter change the encoder."""
-    calls(adapter, "wrap", encoder.model)
-    if not (adapter.heads_only or any(p.requires_grad for p in encoder.model.parameters())):
-        raise PartError(adapter, "wrap", "left no weight of the encoder to train")
 
 
 def _inference_pool(composition: Composition, making: Making) -> RowPooler | None:

@@ -72,12 +72,6 @@ class SentenceEncoder:
         return int(last.dimension)
 
     @property
-    def vector_size(self) -> int:
-        """Return the size of the vectors of a step."""
-        cut = self.truncate_dim if self.finished else None
-        return min(self.dimension, cut or self.dimension)
-
-    @property
     def row_level(self) -> str:
         """Return the level that has a vector for each row."""
         return SENTENCE if self.slicer is None else self.slicer.level

@@ -70,15 +70,15 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 2_100, 2_335),
-    Bound("cse_engine", ("cse_engine",), 5_000, 6_030),
-    Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_715),
-    Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_240),
+    Bound("cse_core", ("cse_core",), 2_100, 2_394),
+    Bound("cse_engine", ("cse_engine",), 5_000, 6_036),
+    Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_725),
+    Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_340),
     Bound("cse_defaults/documents", ("cse_defaults/documents",), 700, 745),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_997),
-    Bound("plugins", ("plugins",), 18_600, 18_978),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 32_391, tests=True),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_985),
+    Bound("plugins", ("plugins",), 18_600, 18_983),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 32_840, tests=True),
 )
 
 

@@ -29,14 +29,7 @@ from tests.benchmarks.inputs import (
     write,
 )
 from tests.benchmarks.report import PEER, Report, alternate, ratios, spread
-from tests.benchmarks.work import (
-    Work,
-    forked,
-    in_process,
-    mean_seconds,
-    measured,
-    tokenising,
-)
+from tests.benchmarks.work import Work, forked, in_process, mean_seconds, measured, tokenising
 
 if TYPE_CHECKING:
     import numpy as np

@@ -74,9 +74,7 @@ def test_one_command_begins_goes_on_and_ends(
     assert json.loads(cse(*words, "--json").out)["steps"] == 4
 
 
-def test_processes_that_would_train_alone_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_processes_that_would_train_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS",
              "SLURM_PROCID", "SLURM_STEP_ID", "ENVIRONMENT", "WORLD_SIZE", "RANK")  # fmt: skip
     srun = {"SLURM_NTASKS": "2", "SLURM_PROCID": "1"}
@@ -129,7 +127,7 @@ def test_an_undefined_score_chooses_nothing(cse: Cse, sentences: Path, tmp_path:
     dev.write_text("sentence1\tsentence2\tscore\na\ta\t1\na\ta\t2\na\ta\t3\n")
     said = cse(*training(sentences, "--dev", str(dev), *QUICK, "--out", str(run)))
     assert said.code == 0 and "kept: step 4, the last" in said.out
-    assert f"  cse index {run} " in said.out and "cse eval" not in said.out
+    assert f"  cse index {run} " in said.out and f"  cse eval {run} --pairs PAIRS.tsv" in said.out
     assert "dev.spearman is not defined at step 4, so it chooses nothing" in said.err
     said = cse(*training(sentences, "--dev", "none", *QUICK), "--no-plugin", "cse-search")
     assert "  cse encode " in said.out and "cse index" not in said.out

@@ -41,9 +41,7 @@ def test_the_opening_stands_above_the_first_message(capsys: pytest.CaptureFixtur
     assert said.err == "warning: one\ntwo\n"
 
 
-def test_lines_of_metrics_come_every_few_seconds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_lines_of_metrics_come_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     reporter = LineReporter(lambda: None)
     reporter.begin(0, 3, 0)
     for step in (1, 2, 3):

@@ -133,10 +133,7 @@ def registry() -> Registry:
 
 @pytest.mark.parametrize("hook", SECTIONS)
 def test_an_example(
-    hook: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    hook: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with example(hook, tmp_path) as name:

@@ -41,8 +41,7 @@ def check(table: str, chosen: Callable[[Iterable[Any]], Iterable[Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "table",
-    [pytest.param(t, marks=[pytest.mark.slow] * (t == "neighbours")) for t in TABLES],
+    "table", [pytest.param(t, marks=[pytest.mark.slow] * (t == "neighbours")) for t in TABLES]
 )
 def test_a_sample(table: str) -> None:
     def sample(cases: Iterable[Any]) -> Iterable[Any]:

@@ -40,12 +40,7 @@ class TestPublished(LossSuite):
     options = {"variant": "published", "temperature": 0.3}
 
     def slow(
-        self,
-        batch: Batch,
-        targets: Positives,
-        negatives: Negatives,
-        ctx: StepContext,
-        options: Any,
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any
     ) -> float:
         def logit(anchor: Tensor, other: Tensor) -> float:
             return float(torch.cosine_similarity(anchor, other, dim=0)) / options.temperature

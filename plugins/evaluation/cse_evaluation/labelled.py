@@ -252,6 +252,5 @@ def _check_labels(train: LabelledSet, others: Iterable[LabelledSet], folded: boo
         unknown = next((label for label in part.labels if label not in counts), None)
         if unknown is not None:
             raise CseError(
-                f"the label {unknown!r} stands in no row of {train.path.name}",
-                where=str(part.path),
+                f"the label {unknown!r} stands in no row of {train.path.name}", where=str(part.path)
             )

@@ -16,9 +16,7 @@ def cse_suites() -> list[SuiteSpec]:
             sources="cse_evaluation:sources/sts.toml",
         ),
         SuiteSpec(
-            name="chinese",
-            summary="graded pairs: C-STS-B",
-            factory="cse_evaluation.suites:Chinese",
+            name="chinese", summary="graded pairs: C-STS-B", factory="cse_evaluation.suites:Chinese"
         ),
         SuiteSpec(
             name="transfer",

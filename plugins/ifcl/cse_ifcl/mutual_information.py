@@ -71,10 +71,7 @@ class MutualInformation(Metric):
     def load_state_dict(self, state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Restore the kept vectors."""
         self.held = {
-            twin: (
-                state[f"{twin}.anchor"].to(self.device),
-                state[f"{twin}.twin"].to(self.device),
-            )
+            twin: (state[f"{twin}.anchor"].to(self.device), state[f"{twin}.twin"].to(self.device))
             for twin in ("identical", "fraternal")
             if f"{twin}.anchor" in state
         }

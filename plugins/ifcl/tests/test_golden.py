@@ -38,10 +38,7 @@ def batch_of(numbers: dict[str, Any]) -> Batch:
 def stored(numbers: dict[str, Any], case: dict[str, Any], batch: Batch) -> Negatives:
     """Return what the store holds after the two batches of the file went through it."""
     store = make_part(
-        "negatives",
-        "hippocampus",
-        batches=numbers["queue_batches_k"],
-        forgetting=case["lambda"],
+        "negatives", "hippocampus", batches=numbers["queue_batches_k"], forgetting=case["lambda"]
     )
     newest_first = tensor(numbers["queue_newest_first"])
     size = numbers["batch_N"]

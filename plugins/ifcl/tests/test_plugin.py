@@ -3,14 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from cse_testkit import (
-    LossSuite,
-    MetricSuite,
-    compose,
-    part_suites,
-    recipe_suites,
-    tiny_corpus,
-)
+from cse_testkit import LossSuite, MetricSuite, compose, part_suites, recipe_suites, tiny_corpus
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
 from plugins.ifcl.tests.test_equations import slow_terms

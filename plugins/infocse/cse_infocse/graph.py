@@ -82,12 +82,7 @@ def _nearest(
             # The first of equal values: what ``max`` returns of several is not promised.
             at = torch.where(near == best, place, longest - 1).amin(dim=2, keepdim=True)
             real = valid & best.squeeze(2).isfinite()
-            edges.append(
-                (
-                    index[:, begin:end][real],
-                    (first.view(-1, 1, 1) + at).squeeze(2)[real],
-                )
-            )
+            edges.append((index[:, begin:end][real], (first.view(-1, 1, 1) + at).squeeze(2)[real]))
             near.scatter_(2, at, -torch.inf)
     return edges
 

@@ -90,11 +90,7 @@ class ContextStart(WeakStart):
                 contexts.append(self.between.join(sentences[i] for i in context))
             ctx.progress(len(texts), len(places), f"contexts taken for round {ctx.round}")
         return Round(
-            {
-                "text": texts,
-                "positive": contexts,
-                "document": numbers[documents.rows[places]],
-            }
+            {"text": texts, "positive": contexts, "document": numbers[documents.rows[places]]}
         )
 
     def has_context(self, place: Ints) -> Any:

@@ -35,8 +35,7 @@ def inspect(
     run: Annotated[
         Path | None,
         typer.Argument(
-            metavar="RUN",
-            help="A run at its last checkpoint, instead of a choice of parts.",
+            metavar="RUN", help="A run at its last checkpoint, instead of a choice of parts."
         ),
     ] = None,
     after: Annotated[

@@ -9,10 +9,7 @@ from torch import nn
 
 from tests.fixtures.methods import planned, refusal
 
-KINDS = {
-    "projector": (Projector, ProjectorOptions),
-    "predictor": (Predictor, PredictorOptions),
-}
+KINDS = {"projector": (Projector, ProjectorOptions), "predictor": (Predictor, PredictorOptions)}
 
 
 def kinds_of(head: nn.Module) -> list[str]:

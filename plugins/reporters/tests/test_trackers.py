@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 from cse_reporters.options import TrackerOptions, WandbOptions
-from cse_reporters.trackers import (
-    TrackerReporter,
-    WandbReporter,
-    flat,
-)
+from cse_reporters.trackers import TrackerReporter, WandbReporter, flat
 
 import cse
 from cse_core.errors import CseError

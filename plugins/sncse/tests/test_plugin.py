@@ -56,10 +56,7 @@ globals().update(
                     },
                 )
             },
-            "loss.bml": {
-                "options": {"alpha": 0.2, "beta": 0.25, "weight": 1.0},
-                "slow": slow_bml,
-            },
+            "loss.bml": {"options": {"alpha": 0.2, "beta": 0.25, "weight": 1.0}, "slow": slow_bml},
         },
     )
 )

@@ -122,7 +122,7 @@ def test_runs_are_listed_and_sorted(runs: Path, cse: Cse) -> None:
     }.items():
         assert [run["name"] for run in listed(*words)] == names.split(), words
     for words, line in {
-        ("--sort", "devs"): "--sort: is not a column (got 'devs'); did you mean dev?",
+        ("--sort", "devs"): "--sort: is not a column (got 'devs'); did you mean dev?"
     }.items():
         refused(cse("runs", str(runs), *words), line)
     (runs / "empty").mkdir()

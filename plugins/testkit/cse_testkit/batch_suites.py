@@ -44,12 +44,7 @@ class LossSuite(PartSuite):
     base = (Loss,)
 
     def slow(
-        self,
-        batch: Batch,
-        targets: Positives,
-        negatives: Negatives,
-        ctx: StepContext,
-        options: Any,
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any
     ) -> Tensor | float | None:
         """Return the loss by a slow and obvious way; None where the suite has none."""
         return None
@@ -98,10 +93,7 @@ class LossSuite(PartSuite):
         Where masks change the loss, log-weights of -60 do too: they are numbers, not a second mask.
         """
         batch, targets, few = self.ordinary()
-        for label, mask, weights in (
-            ("masked", "all", "zero"),
-            ("weightless", "none", "all -inf"),
-        ):
+        for label, mask, weights in (("masked", "all", "zero"), ("weightless", "none", "all -inf")):
             more = Negatives.join([few, self.negatives(batch, 3, mask, weights)])
             what = f"candidates that are {label} change it"
             self._unchanged(what, (batch, targets, few), (batch, targets, more))

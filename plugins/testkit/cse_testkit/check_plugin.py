@@ -31,8 +31,7 @@ def check_plugin(
         ),
     ] = None,
     pairs: Annotated[
-        bool,
-        typer.Option("--pairs/--no-pairs", help="Also train its parts with every other one."),
+        bool, typer.Option("--pairs/--no-pairs", help="Also train its parts with every other one.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -51,8 +51,7 @@ def new_plugin(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The new folder; by default ./cse-NAME."),
+        Path | None, typer.Option(metavar="DIR", help="The new folder; by default ./cse-NAME.")
     ] = None,
     author: Annotated[str, typer.Option(metavar="NAME", help="Author of the plugin.")] = "",
     paper: Annotated[

@@ -125,9 +125,7 @@ RAISE = {
 """Those whose authors may have released a version that works."""
 
 
-def test_broken_plugins_are_left_out_and_others_work(
-    distributions: Distributions,
-) -> None:
+def test_broken_plugins_are_left_out_and_others_work(distributions: Distributions) -> None:
     for case, (source, _) in BROKEN.items():
         distributions.add(f"cse-bad-{case}", source)
     distributions.add("cse-good", plugin(loss("fine")))

@@ -63,9 +63,7 @@ def on_cuda(dtype: torch.dtype, size: int = 64) -> Tensor:
         return torch.empty(1, HEADS, sum(LENGTHS), size, dtype=dtype, device="cuda")
 
 
-def test_kernels_give_what_padded_attention_gives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kernels_give_what_padded_attention_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attention._varlen_kernel(on_cuda(torch.float32), 0.0, 3) is None
     monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", flash)
     monkeypatch.setattr(torch.ops.aten, "_efficient_attention_forward", efficient)

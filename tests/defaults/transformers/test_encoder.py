@@ -204,9 +204,7 @@ def test_on_input_sees_and_replaces_what_enters_the_first_layer(make):
     close(unchanged.last, encode(encoder, LENGTHS).last)
     first = int(torch.tensor(LENGTHS[:3]).sum())
     alone = encode(
-        encoder,
-        LENGTHS,
-        on_input=lambda states: torch.cat([states[:first], states[first:] * 0.5]),
+        encoder, LENGTHS, on_input=lambda states: torch.cat([states[:first], states[first:] * 0.5])
     )
     close(alone.last[:first], unchanged.last[:first])  # rows do not see each other
 

@@ -6,11 +6,7 @@ from typing import Any, ClassVar
 
 import huggingface_hub
 import pytest
-from huggingface_hub.errors import (
-    GatedRepoError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-)
+from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
 
 from cse_core.errors import CseError
 from cse_core.run_info import RunInfo

@@ -6,12 +6,7 @@ import pytest
 
 from cse_cli.training.plan import data_flow, plan_dict
 from cse_core.errors import CseError
-from cse_core.records import (
-    Kind,
-    LossSpec,
-    MinerSpec,
-    Record,
-)
+from cse_core.records import Kind, LossSpec, MinerSpec, Record
 from cse_core.registry.registry import Registered, Registry
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule

@@ -125,9 +125,7 @@ def test_when_blocks_hold_by_facts_the_most_specific_last(installed: Path) -> No
     )
 
 
-def test_the_later_of_equal_blocks_wins_and_unknown_facts_hold_none(
-    tmp_path: Path,
-) -> None:
+def test_the_later_of_equal_blocks_wins_and_unknown_facts_hold_none(tmp_path: Path) -> None:
     text = "".join(
         f"[[when]]\n{condition}\n[when.train]\nlr = {lr}\n"
         for condition, lr in (

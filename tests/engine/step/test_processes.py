@@ -133,9 +133,7 @@ def test_two_processes_train_a_run_count_and_choose_as_one(
         assert max(counted) > 0
 
 
-def test_gradients_are_summed_where_a_process_has_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_gradients_are_summed_where_a_process_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the optimiser would decay it, as it does not in one process."""
     sums = []
 

@@ -68,10 +68,7 @@ def _items(result: Result) -> Iterable[Any]:
 
 def _write(path: Path, flag: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Write a tsv file beside its name and rename it, so that it is whole or not there."""
-    with (
-        out_file(path, flag) as made,
-        made.open("w", encoding="utf-8", newline="\n") as file,
-    ):
+    with out_file(path, flag) as made, made.open("w", encoding="utf-8", newline="\n") as file:
         for row in (columns, *rows):
             file.write("\t".join(_BREAKS.sub(" ", value) for value in row) + "\n")
 

@@ -137,11 +137,7 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
 
 
 def _score(
-    model: Model,
-    sources: Sources,
-    words: dict[str, Baseline],
-    request: Request,
-    progress: Progress,
+    model: Model, sources: Sources, words: dict[str, Baseline], request: Request, progress: Progress
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
     length = f"at most {model.max_length}" if model.max_length < sys.maxsize else "any number of"

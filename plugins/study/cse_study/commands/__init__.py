@@ -21,7 +21,5 @@ COMPARE = CommandSpec(
 )
 
 PLOT = CommandSpec(
-    name="plot",
-    summary="draw charts of runs",
-    factory="cse_study.commands.runs:plot",
+    name="plot", summary="draw charts of runs", factory="cse_study.commands.runs:plot"
 )

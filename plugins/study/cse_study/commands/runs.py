@@ -23,8 +23,7 @@ def runs(
         typer.Argument(metavar="FOLDER", help="Folders with runs; by default runs."),
     ] = None,
     sort: Annotated[
-        str,
-        typer.Option(metavar="COLUMN", help="time, or a column; numbers with the best first."),
+        str, typer.Option(metavar="COLUMN", help="time, or a column; numbers with the best first.")
     ] = "time",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

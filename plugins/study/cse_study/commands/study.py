@@ -99,8 +99,7 @@ def study(
     page: Annotated[
         Path | None,
         _show(
-            metavar="FILE",
-            help="Write tables and figures to FILE.md, with SVG files beside it.",
+            metavar="FILE", help="Write tables and figures to FILE.md, with SVG files beside it."
         ),
     ] = None,
     pack: Annotated[

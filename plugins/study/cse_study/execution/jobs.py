@@ -103,10 +103,7 @@ class Done:
 
 
 def jobs_of(
-    plan: Plan,
-    place: StudyFolder,
-    scoring: Scoring | None,
-    workers: int = 1,
+    plan: Plan, place: StudyFolder, scoring: Scoring | None, workers: int = 1
 ) -> dict[str, Job]:
     """Return the jobs of a plan by key.
 

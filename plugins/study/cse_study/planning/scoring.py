@@ -91,10 +91,7 @@ class _Words:
 
 
 def plan_scoring(
-    scores: Scores,
-    wish: Wish,
-    plugins: Installed,
-    trained: Collection[str] = (),
+    scores: Scores, wish: Wish, plugins: Installed, trained: Collection[str] = ()
 ) -> Scoring:
     """Plan the scoring of runs: on the sets of the study that are here, else on the starter's.
 
