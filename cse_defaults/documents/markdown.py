@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 from cse_core.errors import CseError
@@ -91,6 +92,7 @@ def read_markdown(text: str, line: int = 1) -> Iterator[Block]:
     data, at = guarded.encode(), 0
     words: list[str] = []
     lists: list[int | None] = []
+    html: list[tuple[int, str]] = []
     lead, begin = "", line
 
     def taken() -> str:
@@ -120,6 +122,8 @@ def read_markdown(text: str, line: int = 1) -> Iterator[Block]:
                     words.append(" | ")
             elif kind == "Start" and tag in _BLOCKS:
                 yield from paragraph()
+                if tag != "HtmlBlock":
+                    yield from _html_blocks(html)
                 line += data.count(b"\n", at, place["start"])
                 at, begin = place["start"], line
                 if tag == "List":
@@ -136,12 +140,13 @@ def read_markdown(text: str, line: int = 1) -> Iterator[Block]:
                 fenced = data[place["start"] : place["start"] + 1] in (b"`", b"~")
                 yield Block(taken().strip("\n"), begin + fenced)
             elif tag == "HtmlBlock":
-                yield from _html_block(taken(), begin)
+                html.append((begin, taken()))
             elif tag in _BLOCKS:
                 yield from paragraph()
                 if tag == "List":
                     lists.pop()
     yield from paragraph()
+    yield from _html_blocks(html)
 
 
 _BLOCKS = frozenset(
@@ -155,20 +160,30 @@ def _named(event: Any) -> tuple[str, Any]:
     return (event, None) if isinstance(event, str) else next(iter(event.items()))
 
 
-def _html_block(html: str, line: int) -> Iterator[Block]:
-    """Yield the blocks of HTML; a paragraph that begins with a tag which nothing ends is prose."""
-    opened = _OPENED.search(html)
-    if not re.sub(r"<[^>]*>", "", html).strip():
-        return
-    if opened and f"</{opened[1]}".lower() not in html.lower():
-        yield Block(collapsed(html), line)
+def _html_blocks(parts: list[tuple[int, str]]) -> Iterator[Block]:
+    """Yield the blocks of HTML that blank lines divide, each part behind its line; they are taken.
+
+    A part that begins with a tag which nothing in it ends is prose.
+    """
+    line = first = parts[0][0] if parts else 1
+    made = []
+    for begin, html in parts:
+        opened = _OPENED.search(html)
+        if opened and f"</{opened[1]}".lower() not in html.lower():
+            made.append("\n" * (begin - line) + f"<p>{escape(html)}</p>")
+        else:
+            made.append("\n" * (begin - line) + html)
+        line = begin + html.count("\n")
+    parts.clear()
+    whole = "".join(made)
+    if not re.sub(r"<[^>]*>", "", whole).strip():
         return
     try:
-        blocks = read_html(html, whole=False).blocks
+        blocks = read_html(whole, whole=False).blocks
     except CseError:  # too deep
-        blocks = (Block(collapsed(html), 1),)
+        blocks = (Block(collapsed(whole), 1),)
     for block in blocks:
-        yield block._replace(line=line + block.line - 1)
+        yield block._replace(line=first + block.line - 1)
 
 
 def _guarded(text: str) -> str:

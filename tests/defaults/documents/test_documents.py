@@ -7,14 +7,17 @@ import re
 import socket
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import cse as api
 from cse_core.errors import CseError
 from cse_core.texts import Wanted
 from cse_core.words import count_words
 from cse_defaults.documents.document import MAX_BYTES, Document, read_document
 from cse_defaults.documents.passages import PASSAGE, sentences
 from cse_defaults.documents.source import Documents, has_documents
+from tests.fixtures.command_line import Cse
 from tests.fixtures.documents import folder_of
 from tests.shared import shared_path
 
@@ -53,6 +56,19 @@ def test_a_folder_becomes_rows(tmp_path: Path) -> None:
     whole, _ = rows_of(folder, "document")
     assert whole[0]["text"] == f"Boats\n{boat}"
     assert rows_of(folder / "a.md")[0][0]["document"] == "a.md"
+
+
+def test_commands_read_a_folder_through_the_source(cse: Cse, tmp_path: Path) -> None:
+    folder = str(folder_of(tmp_path / "docs"))
+    shown = json.loads(cse("data", "show", folder, "--json").out)
+    assert shown["columns"] == ["text", "document", "title", "headings", "line"]
+    plan = api.plan(data=folder, dev=folder, options={"train.batch_size": 2})
+    assert plan.composition.facts.rows == 3
+    assert not [line for line in plan.warnings if "leaves aside" in line]
+    found = json.loads(cse("search", "starter", "boats", "--data", folder, "--json").out)
+    assert found["queries"][0]["results"][0]["text"].startswith("left out\nBoats\nA boat")
+    assert cse("encode", "starter", folder, "--out", str(tmp_path / "v.npy")).code == 0
+    assert np.load(tmp_path / "v.npy").shape == (3, 256)
 
 
 TITLES = {
@@ -293,7 +309,7 @@ def test_no_passage_of_articles_crosses_a_heading_or_ends_with_one(tmp_path: Pat
 
 
 FOLDER = {
-    ".gitignore": "build/\n*.log.md\n!keep.log.md\n/top.md\n[\n" + "*a" * 30,
+    ".gitignore": "build/\n*.log.md\n!keep.log.md\ntop.md\n[\n" + "*a" * 30,
     "sub/.gitignore": "!top.md\nlocal.md\n", "top.md": "", "sub/top.md": "A.", "sub/local.md": "",
     "build/a.md": "", "a.log.md": "", "keep.log.md": "A.", "node_modules/x/README.md": "",
     "env/pyvenv.cfg": "", "env/lib/a.txt": "", ".hidden.md": "", ".git/a.md": "", "a.md": "A.",
