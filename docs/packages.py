@@ -22,7 +22,7 @@ ROOMS = {
     ),
     "cse_defaults": (
         "cse_defaults.basics", "cse_defaults.documents", "cse_defaults.texts",
-        "cse_defaults.transformers",
+        "cse_defaults.transformers", "cse_defaults.words",
     ),
 }  # fmt: skip
 """The packages of the toolkit's inner rooms, each room's in the order of its imports."""

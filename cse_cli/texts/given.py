@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _COLUMN = "data.columns."
-Places = dict[str, list[tuple[str, int]]]
-"""By text, in which files it is and where: the row of a table, the passage of a document."""
 
 ColumnsOption = Annotated[
     list[str] | None,
@@ -74,69 +71,45 @@ def texts_of(
     return chain(given, _of_file(file, registry, columns))
 
 
-def rows_of(
-    file: str, registry: Registry, columns: dict[str, str] | None = None, *, titled: bool = True
-) -> list[str]:
-    """Return the text of each row of a file, blank ones too, and report what reading noticed.
-
-    With ``titled``, as texts are searched, a row's title and headings stand before its text.
-    """
-    from cse_core.texts import in_context
-
-    table, messages = _table(file, registry, columns or {})
-    for message in messages:
-        echo_err(message)
-    texts: list[str] = table.column("text").to_pylist()
-    if not titled or "title" not in table.column_names:
-        return texts
-    titles = [title if isinstance(title, str) else "" for title in table["title"].to_pylist()]
-    if "headings" in table.column_names and "line" in table.column_names:
-        return [*map(in_context, texts, titles, table["headings"].to_pylist())]
-    both = zip(titles, texts, strict=True)
-    return [text if text.startswith(title) else f"{title} {text}".strip() for title, text in both]
+def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None) -> list[str]:
+    """Return the text of each row of a file, blank ones too, and report what reading noticed."""
+    texts: list[str] = _table(file, registry, columns).column("text").to_pylist()
+    return texts
 
 
-def read_places(
-    files: Sequence[str], registry: Registry, columns: dict[str, str]
-) -> tuple[Places, list[str]]:
-    """Return the texts of files and folders with their places, and what to say of them.
-
-    They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
-    """
-    from cse_defaults.texts.sources import find_source
-
-    places: Places = {}
-    notes: list[str] = []
-    # Only documents know before they are read that they are some.
-    documents = [f for f in files if find_source(f, registry, "FILE").seen.articles]
-
-    for file in files:
-        if file not in documents:
-            for row, text in enumerate(rows_of(file, registry, columns), 1):
-                places.setdefault(text, []).append((file, row))
-            continue
-        table, said = _table(file, registry, {})
-        notes += said
-        folder, numbers = Path(file).expanduser(), Counter[str]()
-        for row in table.select(["text", "document"]).to_pylist():
-            name = str(folder / row["document"]) if folder.is_dir() else file
-            numbers[name] += 1
-            places.setdefault(row["text"], []).append((name, numbers[name]))
-    places.pop("", None)
-    if len(documents) == len(files):
-        check_lines(columns)
-    if not places:
-        raise CseError("no text is in these files", where=files[0])
-    return places, notes
-
-
-def _table(file: str, registry: Registry, columns: dict[str, str]) -> tuple[pa.Table, list[str]]:
-    """Return the rows of a file by the core's names, and what reading noticed."""
+def _table(file: str, registry: Registry, columns: dict[str, str] | None = None) -> pa.Table:
     from cse_core.texts import DataOptions
     from cse_defaults.texts import read_data
 
-    data = read_data(DataOptions(path=(file,), columns=columns), registry)
-    return data.sources[0].table, data.messages
+    data = read_data(DataOptions(path=(file,), columns=columns or {}), registry)
+    for message in data.messages:
+        echo_err(message)
+    return data.sources[0].table
+
+
+def read_rows(
+    files: Sequence[str], registry: Registry, columns: dict[str, str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the rows of files to search, blank ones too, each with the file that it is in.
+
+    A row has ``text``, and ``title``, ``headings`` and ``line`` where they are known. Read are
+    tables, txt files with a text a line, and Markdown and HTML documents or folders of documents.
+    """
+    from cse_defaults.texts.sources import find_source
+
+    # Only documents know before they are read that they are some.
+    documents = [f for f in files if find_source(f, registry, "FILE").seen.articles]
+    if len(documents) == len(files):
+        check_lines(columns)
+    for file in files:
+        folder, read = Path(file).expanduser(), {"text", "title", "headings"}
+        inside = file in documents and folder.is_dir()
+        table = _table(file, registry, {} if file in documents else columns)
+        read |= {"line", "document"} if file in documents else set()
+        for part in table.select([n for n in table.column_names if n in read]).to_batches():
+            for row in part.to_pylist():
+                cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
+                yield str(folder / cells["document"]) if inside else file, cells
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -145,7 +118,7 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
 
     source = None if file == STDIN else find_source(file, registry)
     if source is not None and not source.seen.unnamed:
-        texts = rows_of(file, registry, columns, titled=False)
+        texts = rows_of(file, registry, columns)
         if blank := texts.count(""):
             what = "blank row has" if blank == 1 else "blank rows have"
             echo_err(f"{file}: {blank:,} {what} the vector of an empty text")
