@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cse_evaluation.collections import DEV_SPLITS, find_collections, read_collection
+from cse_evaluation.collection_files import DEV_SPLITS, find_collections
+from cse_evaluation.collections import read_collection
 from cse_evaluation.raw_collections import smart_documents, smart_judgements, smart_queries
 
 from cse_cli.texts import fetching
