@@ -96,8 +96,8 @@ class Collection:
         same = [
             q for q in self.queries if q in self.documents and self.judgements[q].get(q, 0) <= 0
         ]
-        alike = [q for q in same if self.documents[q].endswith(self.queries[q])]
-        return frozenset(same if 2 * len(alike) > len(same) else alike)
+        same_text = [q for q in same if self.documents[q].endswith(self.queries[q])]
+        return frozenset(same if 2 * len(same_text) > len(same) else same_text)
 
     @property
     def note(self) -> str:
