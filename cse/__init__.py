@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cse_cli.models.words import Bm25 as Bm25
     from cse_cli.models.words import Units as Units
     from cse_cli.models.words import fuse as fuse
+    from cse_cli.models.words import stem_languages as stem_languages
     from cse_cli.models.words import units_of as units_of
     from cse_cli.training.stored_run import StoredRun as StoredRun
     from cse_core import __version__ as __version__
@@ -68,7 +69,7 @@ _NAMES = {
     ),
     "cse_cli.models.encoding": ("TextEncoder", "similarities"),
     "cse_cli.models.geometry": ("effective_rank", "mean_cosine", "singular_values", "unit"),
-    "cse_cli.models.words": ("Bm25", "Units", "fuse", "units_of"),
+    "cse_cli.models.words": ("Bm25", "Units", "fuse", "stem_languages", "units_of"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
     "cse_defaults.texts.columns": ("lacks_word_spaces",),

@@ -93,17 +93,21 @@ class Model:
     ) -> list[dict[str, Any]]:
         """Return the texts nearest to each query, as ``cse search --json`` has them.
 
+        Warns where the files of an index have changed since it was made.
+
         Args:
             queries: What to look for: one text or several.
-            data: A list of texts, or anything that ``data`` of :func:`cse.train` can be; rows count
-                from 1, over all files. Or the folder of an index that ``cse index`` made.
+            data: A list of texts, or anything that ``data`` of :func:`cse.train` can be. Or
+                the folder of an index that ``cse index`` made.
             top: Texts for each query.
             bm25: Share of BM25 in the order of the texts, 0 to 1.
             batch_tokens: As in :meth:`encode`.
 
         Returns:
             For each query ``query``, ``similarity`` (cosine, or what the model says) and
-            ``results``: ``rank``, ``score``, ``row`` and ``text``; of an index ``file`` too.
+            ``results``: ``rank``, ``score`` (what orders), the similarity by its name, ``bm25``
+            with a share of it, ``title``, ``headings``, ``file``, ``row`` (from 1 in its file; of a
+            document, the passage's), ``line`` and ``text``.
 
         Raises:
             CseError: If a query or the data is wrong, another model made the index, or cse-search
@@ -144,6 +148,7 @@ def load(
     pooling: str | None = None,
     max_length: int | None = None,
     prompt: str | None = None,
+    truncate_dim: int | None = None,
     device: str = "auto",
     precision: str = "fp32",
     plugins: Installed | None = None,
@@ -156,6 +161,7 @@ def load(
         max_length: Longest text in tokens instead of what the model says.
         prompt: What stands before every text, by the name of one of the model's prompts or as a
             text, instead of what the model says.
+        truncate_dim: Numbers of each vector that are kept, its first ones.
         device: ``cuda``, ``mps``, ``cpu``, or ``auto`` for the best one present.
         precision: ``fp32``, ``bf16`` or ``auto``.
         plugins: The installed plugins; by default they are loaded.
@@ -167,7 +173,12 @@ def load(
 
     plugins = plugins or Installed()
     loading = Loading(
-        pooling=pooling, max_length=max_length, prompt=prompt, device=device, precision=precision
+        pooling=pooling,
+        max_length=max_length,
+        prompt=prompt,
+        truncate_dim=truncate_dim,
+        device=device,
+        precision=precision,
     )
     return Model(loading.load(fspath(model), plugins.registry), plugins)
 

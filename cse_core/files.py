@@ -6,16 +6,19 @@ Nothing is written through a link. What is written has the permissions that the 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from socket import gethostname
+from typing import IO, Any
 
 from safetensors import SafetensorError
 
@@ -27,7 +30,7 @@ RESULT, METRICS, EVALUATIONS = "result.json", "metrics.jsonl", "evaluations.json
 FOLDERS = ("model", "rounds", "checkpoints")
 """Folders in a run's folder."""
 LOCK = ".lock"
-"""Holds the number of the process that trains into the folder."""
+"""Names the process that writes into the folder."""
 MANIFEST = "cse.json"
 """The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
 HEADS = "heads.safetensors"
@@ -135,6 +138,77 @@ def remove_stale_files(folder: Path) -> None:
                 shutil.rmtree(entry)
             else:
                 entry.unlink()
+
+
+@contextmanager
+def lock_folder(folder: Path, where: str, doing: str) -> Iterator[None]:
+    """Keep other processes from writing to a folder until this one leaves the block or ends.
+
+    By ``flock``, which Linux passes on to the servers of network file systems. On one without
+    locks, the first process in the lock file that may still run has it.
+
+    Args:
+        folder: The folder, which must exist.
+        where: The flag that named it, for errors.
+        doing: What the other process is doing, for errors: ``training into it``.
+
+    Raises:
+        CseError: If another process has the lock, or the lock file cannot be written.
+    """
+    path, mine = folder / LOCK, f"{os.getpid()} on {gethostname()}"
+    owner, hint, locked = "", "", False
+    while not (locked or hint):
+        with disk_errors(path):
+            file = _open_lock(path)
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.truncate(0)
+            except BlockingIOError:
+                hint = "name another folder, or wait until that one has ended"
+            except OSError:
+                hint = f"if that one has ended, remove {path}"
+            owners = file.read(10_000).splitlines()
+            owner = next(filter(_may_run, owners), "")
+            if not owner and not hint.startswith("name"):
+                print(mine, file=file, flush=True)
+                os.fsync(file.fileno())
+                file.seek(0)
+                owner = next(filter(_may_run, file.read(10_000).splitlines()), "")
+                hint = "" if owner == mine else hint
+            with suppress(FileNotFoundError):  # one that ended has removed it: lock the new one
+                locked = not hint and os.path.samestat(os.fstat(file.fileno()), path.lstat())
+            if locked:
+                try:
+                    yield
+                finally:
+                    with suppress(OSError):
+                        path.unlink()
+    if hint:
+        what = f"another process is {doing}, {owner}"
+        raise CseError(what, where=where, value=str(folder), hint=hint)
+
+
+def _open_lock(path: Path) -> IO[str]:
+    """Open a lock file, which is made if it is missing; never a link, pipe or device."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    number = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
+    return os.fdopen(number, "r+", encoding="utf-8", errors="replace")
+
+
+def _may_run(owner: str) -> bool:
+    """Check whether a process may still run; one of another machine cannot be seen from here."""
+    pid, _, host = owner.partition(" on ")
+    if not pid.isdecimal() or host != gethostname():
+        return bool(owner.strip())
+    try:
+        os.kill(int(pid), 0)
+    except (OSError, OverflowError) as error:  # it may run as somebody else
+        return not isinstance(error, ProcessLookupError | OverflowError)
+    return True
 
 
 @contextmanager

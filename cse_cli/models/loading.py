@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
@@ -10,7 +12,7 @@ import typer
 from cse_cli.models.processes import helpers, load_in_all
 from cse_cli.options.completion import complete_model
 from cse_cli.options.signatures import Command, parameters, with_flags
-from cse_cli.terminal.console import echo_err
+from cse_cli.terminal.console import echo_err, warn
 from cse_cli.terminal.progress import libraries_quiet, spinner
 from cse_core.errors import CseError, did_you_mean
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.registry.registry import Registry
 
-_FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision"}
+_FLAGS = {"model.name": "MODEL", "train.device": "--device", "train.precision": "--precision",
+          "inference.truncate_dim": "--truncate-dim"}  # fmt: skip
 
 ModelArgument = Annotated[
     str,
@@ -50,6 +53,14 @@ class Loading:
             "(default: the model's own).",
         ),
     ] = None
+    truncate_dim: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Keep the first N numbers of each vector (default: the model's).",
+        ),
+    ] = None
     device: Annotated[
         str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
     ] = "auto"
@@ -72,6 +83,10 @@ class Loading:
     def load(self, name: str, registry: Registry) -> SentenceModel:
         """Load a model, checked first, in every process of the command."""
         self.check(name, registry)
+        sizes = _trained_sizes(name) if self.truncate_dim else []
+        if sizes and self.truncate_dim not in sizes:
+            listed = ", ".join(map(str, sizes))
+            warn(f"{name} was trained for vectors cut to {listed}, not to {self.truncate_dim}")
         options = {key: value for key, value in asdict(self).items() if key != "batch_tokens"}
         try:
             with spinner(f"loading {name}"), libraries_quiet():
@@ -132,6 +147,21 @@ def check_model(
             value=max_length,
             hint=f"write at most {facts.positions}",
         )
+
+
+def _trained_sizes(name: str) -> list[int]:
+    """Return the Matryoshka sizes of the run that a model is of, empty where none are recorded."""
+    from cse_core.files import RUN_FILE
+    from cse_engine.compose.reading import read_toml
+
+    folder = Path(name).expanduser()
+    file = next((f for f in (folder / RUN_FILE, folder.parent / RUN_FILE) if f.is_file()), None)
+    with suppress(
+        CseError, AttributeError, TypeError, ValueError
+    ):  # nobody needs the file to encode
+        losses = [] if file is None else read_toml(file, str(file)).get("loss", [])
+        return sorted({int(size) for loss in losses for size in loss.get("dimensions", ())})
+    return []
 
 
 def _as_flags(error: CseError) -> CseError:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cse_core.errors import CseError
 from cse_core.model_card import SimilarityName
 from cse_core.records import BackendSpec
 from cse_core.registry.plugin_info import TOOLKIT
@@ -57,17 +58,18 @@ def load(
     pooling: str | None = None,
     max_length: int | None = None,
     prompt: str | None = None,
+    truncate_dim: int | None = None,
     device: str = "auto",
     precision: str = "fp32",
 ) -> SentenceModel:
     """Load a model that encodes as its folder says.
 
     ``name`` is a run's or model's folder, an installed encoder or a model of the hub; ``pooling``
-    (without heads), ``max_length`` and ``prompt`` (a name of its prompts, or a text) replace what
-    the model says; ``device`` and ``precision`` are as in ``train``.
+    (without heads), ``max_length``, ``prompt`` (a name of its prompts, or a text) and
+    ``truncate_dim`` replace what the model says; ``device`` and ``precision`` are as in ``train``.
 
     Raises:
-        CseError: If the model is missing or damaged.
+        CseError: If the model is missing or damaged, or has fewer numbers than ``truncate_dim``.
     """
     says = model_alone(name, registry, pooling=pooling or "model", prompt=prompt)
     models, where = Models(registry), resolve_device(device)
@@ -79,6 +81,11 @@ def load(
     sentence_encoder = make_sentence_encoder(says.of("pool"), longest, says.inference, making)
     for part in sentence_encoder.modules():
         part.eval()
+    if truncate_dim is not None:
+        if truncate_dim > (size := sentence_encoder.dimension):
+            raise CseError(f"the model's vectors have {size} numbers",
+                           where="inference.truncate_dim", value=truncate_dim)  # fmt: skip
+        sentence_encoder = replace(sentence_encoder, truncate_dim=truncate_dim)
     row, heads, _ = says.inference_parts
     words = [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
     words += [f"prompt {tokenizer.prompt!r}"] if tokenizer.prompt else []

@@ -14,12 +14,12 @@ from cse_cli.terminal.console import echo_err
 from cse_core.errors import CseError, truncate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from cse_core.registry.registry import Registry
 
 STDIN = "-"
 _COLUMN = "data.columns."
-Places = dict[str, list[tuple[str, int]]]
-"""By text, in which files it is and where: the row of a table, the passage of a document."""
 
 ColumnsOption = Annotated[
     list[str] | None,
@@ -71,68 +71,53 @@ def texts_of(
     return chain(given, _of_file(file, registry, columns))
 
 
-def rows_of(
-    file: str, registry: Registry, columns: dict[str, str] | None = None, *, titled: bool = True
-) -> list[str]:
-    """Return the text of each row of a file, blank ones too, and report what reading noticed.
+def rows_of(file: str, registry: Registry, columns: dict[str, str] | None = None) -> list[str]:
+    """Return the text of each row of a file, blank ones too, and report what reading noticed."""
+    texts: list[str] = _table(file, registry, columns).column("text").to_pylist()
+    return texts
 
-    With ``titled``, as texts are searched, a row's title stands before its text.
-    """
+
+def _table(file: str, registry: Registry, columns: dict[str, str] | None = None) -> pa.Table:
     from cse_core.texts import DataOptions
     from cse_defaults.texts import read_data
 
-    options = DataOptions(path=(file,), columns=columns or {})
-    data = read_data(options, registry)
+    data = read_data(DataOptions(path=(file,), columns=columns or {}), registry)
     for message in data.messages:
         echo_err(message)
-    table = data.sources[0].table
-    texts: list[str] = table.column("text").to_pylist()
-    if not titled or "title" not in table.column_names:
-        return texts
-    titles = (title if isinstance(title, str) else "" for title in table["title"].to_pylist())
-    both = zip(titles, texts, strict=True)
-    return [text if text.startswith(title) else f"{title} {text}".strip() for title, text in both]
+    return data.sources[0].table
 
 
-def read_places(
+def read_rows(
     files: Sequence[str], registry: Registry, columns: dict[str, str]
-) -> tuple[Places, list[str]]:
-    """Return the texts of files and folders with their places, and what to say of them.
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the rows of files to search, blank ones too, each with the file that it is in.
 
-    They are tables, txt files with a text a line, and Markdown and HTML documents or folders.
+    A row has ``text``, and ``title``, ``headings`` and ``line`` where they are known. Read are
+    tables, txt files with a text a line, and Markdown and HTML documents or folders of documents.
     """
     from cse_defaults.texts.documents import MARKED, read_document, read_documents
     from cse_defaults.texts.files import is_saved
 
-    places: Places = {}
-    notes: list[str] = []
-    tables = False
-
-    def add(text: str, name: str, place: int) -> None:
-        if text.strip():
-            places.setdefault(text, []).append((name, place))
-
+    tables, notes = False, list[str]()
     for file in files:
-        folder = Path(file).expanduser()
-        if folder.is_file() and folder.suffix.lower() in MARKED:
-            for number, text in enumerate(read_document(folder).passages, 1):
-                add(text, file, number)
+        path = Path(file).expanduser()
+        alone = path.is_file() and path.suffix.lower() in MARKED
+        if alone or (path.is_dir() and not is_saved(path) and file not in registry.datasets()):
+            documents, said = ([read_document(path)], []) if alone else read_documents(path, file)
+            notes += said
+            for document in documents:
+                for text in document.passages:
+                    yield str(document.path), {"text": text, "title": document.title}
             continue
-        if not folder.is_dir() or is_saved(folder) or file in registry.datasets():
-            tables = True
-            for row, text in enumerate(rows_of(file, registry, columns), 1):
-                add(text, file, row)
-            continue
-        documents, said = read_documents(folder, file)
-        notes += said
-        for document in documents:
-            for number, text in enumerate(document.passages, 1):
-                add(text, str(document.path), number)
+        tables, table = True, _table(file, registry, columns)
+        names = [name for name in ("text", "title", "headings") if name in table.column_names]
+        for part in table.select(names).to_batches():
+            for row in part.to_pylist():
+                yield file, {name: cell for name, cell in row.items() if isinstance(cell, str)}
     if not tables:
         check_lines(columns)
-    if not places:
-        raise CseError("no text is in these files", where=files[0])
-    return places, notes
+    for note in notes:
+        echo_err(note)
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -141,7 +126,7 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
 
     source = None if file == STDIN else find_source(file, registry)
     if source is not None and not source.seen.unnamed:
-        texts = rows_of(file, registry, columns, titled=False)
+        texts = rows_of(file, registry, columns)
         if blank := texts.count(""):
             what = "blank row has" if blank == 1 else "blank rows have"
             echo_err(f"{file}: {blank:,} {what} the vector of an empty text")

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
-from socket import gethostname
 
 from cse_core.errors import CseError
 from cse_core.files import (
     EVALUATIONS,
     FOLDERS,
-    LOCK,
     METRICS,
     RESULT,
     RUN_FILE,
     atomic_write,
     disk_errors,
+    lock_folder,
     remove_stale_files,
     writable_folder,
 )
@@ -79,29 +76,11 @@ class RunFolder:
         What killed ones left of unfinished files and folders is removed. ``where`` is a flag, for
         errors.
         """
-        path = writable_folder(self.path, where) / LOCK
-        with path.open("a+", encoding="utf-8") as file:
-            file.seek(0)
-            owner, hint = file.read(300).strip(), ""
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                hint = "name another folder, or wait until that one has ended"
-            except OSError:  # a file system without locks: what stands in the file decides
-                hint = f"if that one has ended, remove {path}" if _may_run(owner) else ""
-            if hint:
-                what = f"another process is training into it, {owner}"
-                raise CseError(what, where=where, value=str(self.path), hint=hint)
-            file.truncate(0)
-            print(os.getpid(), "on", gethostname(), file=file, flush=True)
-            try:
-                inside = (self.path / "checkpoints", self.path / "rounds")
-                for folder in (self.path, *inside, *self.path.glob("rounds/*")):
-                    remove_stale_files(folder)
-                yield
-            finally:
-                with suppress(OSError):
-                    path.unlink()
+        with lock_folder(writable_folder(self.path, where), where, "training into it"):
+            inside = (self.path / "checkpoints", self.path / "rounds")
+            for folder in (self.path, *inside, *self.path.glob("rounds/*")):
+                remove_stale_files(folder)
+            yield
 
     def append(self, line: str) -> None:
         """Append a line to the metrics."""
@@ -141,15 +120,3 @@ def versions(composition: Composition) -> dict[str, str]:
     libraries = TOOLKIT, "torch", "transformers", "tokenizers", "safetensors", "numpy"
     parts = {part.distribution: part.version for part in composition.parts}
     return dict(sorted({**{name: version(name) for name in libraries}, **parts}.items()))
-
-
-def _may_run(owner: str) -> bool:
-    """Check whether a process may still run; one of another machine cannot be seen from here."""
-    pid, _, host = owner.partition(" on ")
-    if not pid.isdecimal() or host != gethostname():
-        return bool(owner)
-    try:
-        os.kill(int(pid), 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)  # it may run as somebody else
-    return True

@@ -70,14 +70,14 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 BOUNDS = (
-    Bound("cse_core", ("cse_core",), 2_100, 2_280),
+    Bound("cse_core", ("cse_core",), 2_100, 2_335),
     Bound("cse_engine", ("cse_engine",), 5_000, 6_030),
     Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_715),
     Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_470),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_900),
-    Bound("plugins", ("plugins",), 18_600, 18_670),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 31_670, tests=True),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_993),
+    Bound("plugins", ("plugins",), 18_600, 18_983),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 32_358, tests=True),
 )
 
 

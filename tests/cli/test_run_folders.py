@@ -9,12 +9,14 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from socket import gethostname
+from typing import Any
 
 import pytest
 from cse_testkit.tiny import tiny_encoder
 
 from cse_cli.main import run as cse_run
 from cse_core.errors import CseError
+from cse_core.files import lock_folder
 from cse_engine.run.run_folder import RunFolder
 from tests.fixtures.command_line import Cse, refused
 
@@ -144,3 +146,33 @@ def test_two_processes_never_write_into_a_run(
     if not locks:
         with pytest.raises(CseError, match="into it, 7 on elsewhere"), folder.held("--out"):
             pass
+
+
+def test_a_lock_is_that_of_the_file_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process before removes its lock between opening and locking it."""
+    lock, locked = tmp_path / ".lock", fcntl.flock
+    ended = iter([True])
+
+    def after_it_ended(*given: Any) -> None:
+        if next(ended, False):
+            lock.unlink()
+        locked(*given)
+
+    monkeypatch.setattr(fcntl, "flock", after_it_ended)
+    with (
+        lock_folder(tmp_path, "--out", "writing"),
+        pytest.raises(CseError, match=rf"another process is writing, {os.getpid()} on "),
+        lock_folder(tmp_path, "--out", "writing"),
+    ):
+        raise AssertionError("it is locked")
+    for make in (os.mkfifo, lambda path: path.symlink_to("elsewhere")):
+        make(lock)
+        with (
+            pytest.raises(CseError, match="cannot be written"),
+            lock_folder(tmp_path, "--out", "writing"),
+        ):
+            raise AssertionError("it is not a file")
+        lock.unlink()
+    assert not (tmp_path / "elsewhere").exists()

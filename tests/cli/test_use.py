@@ -316,3 +316,25 @@ def test_long_texts_in_slices(model: SentenceModel) -> None:
     torch.testing.assert_close(both[:1], encoded(model, ["another"]), atol=1e-5, rtol=1e-5)
     assert not torch.allclose(both[1], encoded(model, [LONG])[0], atol=1e-2)
     assert len(encode_sliced(model, [])) == 0
+
+
+def test_vectors_are_cut(cse: Cse, tmp_path: Path) -> None:
+    run, out, pairs = tmp_path / "run", tmp_path / "vectors.npy", tmp_path / "pairs.tsv"
+    pairs.write_text("score\tsentence1\tsentence2\n4\ta dog\ta cat\n1\ta boat\tit\n3\tx y\tx\n")
+    words = ("encode", "starter", "--text", "a dog", "--out", str(out))
+    assert cse(*words).code == 0
+    whole = np.load(out)
+    said = cse(*words, "--truncate-dim", "8")
+    assert "1 vectors of 8 numbers" in said.err
+    np.testing.assert_array_equal(np.load(out), whole[:, :8])
+    refused(cse(*words, "--truncate-dim", "257"), "--truncate-dim: the model's vectors have 256")
+    refused(cse(*words, "--truncate-dim", "0"), "--truncate-dim")
+    scores = ("eval", "starter", "--pairs", str(pairs), "--no-baselines", "--json")
+    cut = [json.loads(cse(*scores, *more).out) for more in ((), ("--truncate-dim", "2"))]
+    assert cut[0]["results"] != cut[1]["results"]
+    run.mkdir()
+    (run / "model").symlink_to(shared_encoder())
+    (run / "run.toml").write_text('[[loss]]\nuse = "infonce"\ndimensions = [16, 8]\n')
+    words = ("encode", str(run), *words[2:], "--truncate-dim")
+    assert "warning" not in cse(*words, "8").err
+    assert f"{run} was trained for vectors cut to 8, 16, not to 9" in cse(*words, "9").err

@@ -1,85 +1,141 @@
-"""A saved index: texts with their vectors in a folder, from which ``cse search`` answers.
+"""A saved index: passages with their vectors in a folder, from which ``cse search`` answers.
 
-It holds ``index.json`` (the model's checksum, how it encoded, the files), ``texts.jsonl`` (a text
-with its places a line) and ``vectors.npy`` (``[N, D]``, row N that of line N), which is mapped into
-memory. It is written whole or not at all. The first search with BM25 adds ``words``.
+``index.json`` says how they were made and names the folder with the rest: ``passages.jsonl`` (what
+is encoded once a line, with its places), ``vectors.npy`` (``[N, D]``, row N that of line N; with
+int8 ``scales.npy`` too), ``words.npz`` (for BM25) and ``files.json`` (the files as they were). An
+update writes another such folder and then replaces ``index.json``: who reads has the old index or
+the new one. Checksums of all files, and its own, are in ``index.json``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import mmap
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import IO, TYPE_CHECKING, Any
+
+from xxhash import xxh3_128
 
 from cse import Bm25, TextEncoder, similarities, unit
 from cse_cli.api import Models, folder_sums
 from cse_core.errors import CseError
-from cse_core.files import RUN_FILE, atomic_folder
+from cse_core.files import (
+    LOCK,
+    RUN_FILE,
+    atomic_write,
+    disk_errors,
+    lock_folder,
+    remove_stale_files,
+    writable_folder,
+)
 from cse_search.ranking import ranked
+from cse_search.reading import Passage, changes, once, state_of
+from cse_search.vectors import ROWS, Kind, Vectors, shrunk
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cse_cli.api import Places, Registry
+    from cse_cli.api import Registry
 
 INDEX = "index"
 """Name of the folder of a run's index."""
-_ABOUT, _TEXTS, _VECTORS, _WORDS = "index.json", "texts.jsonl", "vectors.npy", "words"
-_FORMAT = 1
-_ROWS = 2**16
+_ABOUT = "index.json"
+_PASSAGES, _VECTORS, _SCALES = "passages.jsonl", "vectors.npy", "scales.npy"
+_WORDS, _FILES = "words.npz", "files.json"
+_CONTENT = re.compile(r"content-[0-9a-f]{8}")
+_OURS = re.compile(rf"{_CONTENT.pattern}|{re.escape(LOCK)}|\.(index\.json|writable)-[0-9a-f]{{8}}")
+"""What a process that was killed may leave in a folder without an index."""
+_FORMAT = 2
 _BLOCK = 512
 """Texts that are encoded together."""
+_READ = 2**20
+_LONGEST = 2**26
+"""Bytes of ``index.json`` that are read at most."""
+_TRIES = 5
+OF_MODEL = ("pooling", "max_length", "prompt", "truncate_dim")
+"""Flags of the model that an index keeps."""
+CHANGED = {
+    "model": "the model has changed", "pooling": "--pooling differs",
+    "max_length": "--max-length differs", "prompt": "--prompt differs",
+    "truncate_dim": "--truncate-dim differs", "titles": "--titles differs",
+    "vectors": "--vectors differs",
+}  # fmt: skip
+"""Settings on which vectors depend, and what to say where one is another than it was."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """An index that is there.
+    """An index that is open: an update changes nothing for it.
 
     Attributes:
         path: Its folder.
         about: What ``index.json`` says.
-        vectors: ``[N, D]``, mapped from its file.
+        vectors: Those of its passages.
+        files: The files that were read, as they were then (:func:`cse_search.reading.changes`).
+        words: The words of its passages; None where they were not asked for.
     """
 
     path: Path
     about: Mapping[str, Any]
-    vectors: NDArray[np.floating]
+    vectors: Vectors
+    files: Mapping[str, Any]
+    words: Bm25 | None
+    _lines: mmap.mmap
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield each text with its places."""
-        with (self.path / _TEXTS).open(encoding="utf-8") as file:
-            yield from map(json.loads, file)
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def outdated(self) -> str:
+        """Count files that are not as they were when the index was made; empty without any."""
+        return ", ".join(f"{count:,} {kind}" for kind, count in changes(self.files).items())
+
+    @property
+    def note(self) -> str:
+        """Say what is outdated, and how to update it; empty where nothing is."""
+        counts, update = (
+            self.outdated,
+            f"cse index {self.about['model']} --out {quote(str(self.path))}",
+        )
+        return counts and f"files have changed since this index was made ({counts}): {update}"
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield what is encoded once with its places, as JSON."""
+        self._lines.seek(0)
+        return iter(self._lines.readline, b"")
 
     def nearest(
         self, encode: TextEncoder, queries: Sequence[str], top: int, bm25: float = 0
     ) -> list[dict[str, Any]]:
-        """Return for each query its nearest texts, as ``cse search --json`` has them."""
+        """Return for each query its nearest passages, as ``cse search --json`` has them."""
         import numpy as np
 
         kind, asked = encode.similarity, encode(queries, role="query")
+        if asked.shape[1] != (dimension := self.about["dimension"]):
+            what = f"the index has vectors of {dimension} numbers, the model {asked.shape[1]}"
+            hint = f"load the model with truncate_dim={dimension}"
+            raise CseError(what, where=str(self.path), hint=hint)
         if kind == "cosine":  # the vectors here have length 1
             kind, asked = "dot", unit(asked).astype(np.float32)
-        blocks = (self.vectors[at : at + _ROWS] for at in range(0, len(self.vectors), _ROWS))
-        near = [similarities(kind, asked, rows.astype(np.float32)) for rows in blocks]
-        scores, by_words = np.concatenate(near, axis=1), None
-        if bm25:
-            words = Bm25.saved(self.path / _WORDS, lambda: [e["text"] for e in self.lines()])
-            by_words = words.of_queries(queries)
+        near = [similarities(kind, asked, rows) for rows in self.vectors.blocks()]
+        scores = np.concatenate(near, axis=1)
+        by_words = self.words.of_queries(queries) if bm25 and self.words else None
         return ranked(encode.similarity, queries, scores, by_words, top, bm25, self._about)
 
     def _about(self, rows: set[int]) -> dict[int, dict[str, Any]]:
-        """Return texts by their rows here, with the first place of each."""
-        texts = {}
-        for row, line in enumerate(islice(self.lines(), max(rows) + 1)):
-            if row in rows:
-                file, place = line["places"][0]
-                texts[row] = {"file": file, "row": place, "text": line["text"]}
-        return texts
+        """Return passages by their rows here, with the first place of each."""
+        some = enumerate(islice(self.lines(), max(rows) + 1))
+        found = ((row, json.loads(line)) for row, line in some if row in rows)
+        return {row: {**line["places"][0], "text": line["text"]} for row, line in found}
 
 
 def index_folder(model: str, named: Path | None) -> Path | None:
@@ -88,23 +144,102 @@ def index_folder(model: str, named: Path | None) -> Path | None:
     return named or (run / INDEX if (run / RUN_FILE).is_file() else None)
 
 
-def open_index(path: Path) -> Index:
-    """Return the index in a folder; refuse one that is damaged."""
+def is_index(path: str) -> bool:
+    """Check whether a folder holds an index."""
+    return os.path.lexists(Path(path).expanduser() / _ABOUT)
+
+
+def open_index(path: Path, *, words: bool = False) -> Index:
+    """Return the index in a folder, with its ``words`` or without them.
+
+    Raises:
+        CseError: If there is none, a file is damaged, or another version of cse wrote it.
+    """
+    if not is_index(str(path)):
+        hint = "make it: cse index MODEL FILE... --out DIR"
+        raise CseError("no index is here", where=str(path), hint=hint)
+    about = _read_about(path)
+    for _ in range(_TRIES):
+        try:
+            return _open(path, about, words)
+        except (OSError, ValueError) as error:
+            before, about = about, _read_about(path)
+            if about == before:  # else an update replaced it meanwhile
+                raise _damaged(path, error) from None
+    raise CseError("is being updated again and again", where=str(path), hint="search later")
+
+
+def _damaged(path: Path, error: OSError | ValueError) -> CseError:
+    why = str(error)
+    if isinstance(error, OSError):
+        why = f"{Path(error.filename or path).name}: {error.strerror or error}"
+    hint = "delete the folder, and make it again: cse index MODEL FILE... --out DIR"
+    return CseError(f"the index is damaged: {why}", where=str(path), hint=hint)
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    try:
+        with _open_file(path / _ABOUT) as file:
+            content = file.read(_LONGEST)
+        about: dict[str, Any] = json.loads(content)["index"]
+        if content == _as_written(about) and about["format"] == _FORMAT:
+            return about
+    except OSError as error:
+        raise _damaged(path, error) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    why = f"{_ABOUT} is not what was written, or another version of cse wrote it"
+    raise _damaged(path, ValueError(why))
+
+
+def _as_written(about: Mapping[str, Any]) -> bytes:
+    """Return the content of ``index.json``."""
+    checksum = xxh3_128(json.dumps(about).encode()).hexdigest()
+    return (json.dumps({"checksum": checksum, "index": about}, indent=1) + "\n").encode()
+
+
+def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
+    """Open and verify the files of an index.
+
+    Raises:
+        FileNotFoundError: If one is missing.
+        OSError, ValueError: If one is not what was written.
+    """
     import numpy as np
 
-    hint = "make it: cse index MODEL FILE... --out DIR"
-    if not (path / _ABOUT).is_file():
-        raise CseError("no index is here", where=str(path), hint=hint)
-    try:
-        about = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
-        vectors = np.load(path / _VECTORS, mmap_mode="r")
-        whole = about["format"] == _FORMAT and vectors.shape == (about["texts"], about["dimension"])
-    except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole or not (path / _TEXTS).is_file():
-        what = "the index is damaged, or another version of cse wrote it"
-        raise CseError(what, where=str(path), hint="delete it and make it again with cse index")
-    return Index(path, about, vectors)
+    content, sums = path / about["content"], about["sums"]
+    for name in sums.keys() - (() if words else {_WORDS}):
+        with _open_file(content / name) as file:
+            if sums[name] != _file_sum(file):
+                raise ValueError(f"{name} is not what was written")
+    with _open_file(content / _PASSAGES) as file:
+        lines = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    kept = np.load(content / _VECTORS, mmap_mode="r")
+    scales = np.load(content / _SCALES) if _SCALES in sums else None
+    counted = None
+    if words:
+        with _open_file(content / _WORDS) as file:
+            counted = Bm25.load(file)
+    with _open_file(content / _FILES) as file:
+        files = json.load(file)
+    return Index(path, about, Vectors(kept, scales), files, counted, lines)
+
+
+def _open_file(path: Path) -> IO[bytes]:
+    """Open a plain file; never a link, and a pipe does not wait for its writer."""
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ValueError(f"{path.name} is not a plain file")
+    return os.fdopen(number, "rb")
+
+
+def _file_sum(file: IO[bytes]) -> list[Any]:
+    """Return size and checksum of an open file."""
+    made = xxh3_128()
+    for block in iter(lambda: file.read(_READ), b""):
+        made.update(block)
+    return [file.tell(), made.hexdigest()]
 
 
 def model_sum(name: str, registry: Registry) -> str:
@@ -116,22 +251,19 @@ def model_sum(name: str, registry: Registry) -> str:
 def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
     """Name what has changed in the model or its settings since an index was made."""
     was = index.about["settings"]
-    names = {"model": "the model has changed", "pooling": "--pooling differs",
-             "max_length": "--max-length differs", "prompt": "--prompt differs",
-             "half": "--half differs"}  # fmt: skip
-    return next((names[key] for key, now in settings.items() if was.get(key) != now), None)
-
-
-def is_index(path: str) -> bool:
-    """Check whether a folder holds an index."""
-    return Path(path).expanduser().joinpath(_ABOUT).is_file()
+    return next((CHANGED[key] for key, now in settings.items() if was.get(key) != now), None)
 
 
 def index_of(
-    path: str | Path, model: str, registry: Registry, given: Mapping[str, Any] | None = None
+    path: str | Path,
+    model: str,
+    registry: Registry,
+    given: Mapping[str, Any] | None = None,
+    *,
+    words: bool = False,
 ) -> Index:
     """Return an index of a model; refuse one of another model, or of other settings than given."""
-    index = open_index(Path(path).expanduser())
+    index = open_index(Path(path).expanduser(), words=words)
     why = changed(index, {"model": model_sum(model, registry), **(given or {})})
     if why is not None:
         hint = f"encode its texts again: cse index {model} --out {path}"
@@ -139,65 +271,150 @@ def index_of(
     return index
 
 
+@contextmanager
+def updating(path: Path, where: str) -> Iterator[Index | None]:
+    """Keep other processes from updating an index; give the one that is there.
+
+    What killed processes left is removed, what is not finished at the end too, and the folder if
+    nothing was made.
+
+    Raises:
+        CseError: If another process updates it, the index is damaged, or the folder holds other
+            things.
+    """
+    try:
+        with lock_folder(writable_folder(path, where), where, "updating this index"):
+            names = (name for name in os.listdir(path) if not _OURS.fullmatch(name))
+            old = open_index(path) if is_index(str(path)) or any(names) else None
+            _clean(path)
+            try:
+                yield old
+            finally:
+                with suppress(CseError):
+                    _clean(path)
+    finally:
+        with suppress(OSError):
+            path.rmdir()  # which leaves one with a file
+
+
+def _clean(path: Path) -> None:
+    """Remove all content of an index but its own, and what is half written."""
+    content = _read_about(path)["content"] if is_index(str(path)) else ""
+    remove_stale_files(path)
+    for entry in path.iterdir():
+        if _CONTENT.fullmatch(entry.name) and entry.name != content and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+
+
 def write_index(
     path: Path,
     encode: TextEncoder,
-    places: Places,
+    passages: Sequence[Passage],
     about: Mapping[str, Any],
     old: Index | None,
     *,
-    progress: Any,
+    progress: Callable[[int, int, str], None],
 ) -> dict[str, int]:
-    """Write an index, whole or not at all; texts that the old one has are not encoded again.
+    """Write an index; what the old one has of these passages is not encoded again.
 
-    What is in the folder is replaced. ``about`` has facts for ``index.json``; its ``settings`` say
-    whether vectors are ``half``. The same model made ``old`` with the same settings.
+    The caller is :func:`updating` it. ``about`` has facts for ``index.json``. The same model made
+    ``old`` with the same settings.
 
     Returns:
         How many texts were ``encoded`` and ``kept``, and how many of the old ones are ``gone``.
     """
+    settings = about["settings"]
+    places = once(passages, settings["titles"])
+    texts, content = list(places), path / f"content-{secrets.token_hex(4)}"
+    before = _rows_before(texts, old, settings["titles"])
+    with disk_errors(content):
+        content.mkdir()
+        with (content / _PASSAGES).open("w", encoding="utf-8") as lines:
+            for same in places.values():
+                line = {"text": same[0].text, "places": [passage.place for passage in same]}
+                lines.write(json.dumps(line, ensure_ascii=False) + "\n")
+        state = state_of((passage.file for passage in passages), about["files"])
+        (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
+        languages = _write_words(content / _WORDS, texts, about["stems"])
+        size = _write_vectors(content, encode, texts, settings["vectors"], old, before, progress)
+        sums = {}
+        for written in sorted(content.iterdir()):
+            with written.open("rb") as file:
+                sums[written.name] = _file_sum(file)
+        facts = {
+            "format": _FORMAT, **about, "similarity": encode.similarity,
+            "languages": languages, "texts": len(texts), "dimension": size,
+            "content": content.name, "sums": sums,
+        }  # fmt: skip
+        atomic_write(path / _ABOUT, _as_written(facts).decode())
+    kept = sum(row >= 0 for row in before)
+    gone = 0 if old is None else len(old) - kept
+    return {"encoded": len(texts) - kept, "kept": kept, "gone": gone}
+
+
+def _rows_before(texts: Sequence[str], old: Index | None, titles: bool) -> list[int]:
+    """Return the row of each text in an index that encoded it; -1 for new ones."""
+    rows, before = {text: row for row, text in enumerate(texts)}, [-1] * len(texts)
+    for number, line in enumerate(() if old is None else old.lines()):
+        said = json.loads(line)
+        row = rows.get(Passage(said["text"], **said["places"][0]).embedded(titles))
+        if row is not None:
+            before[row] = number
+    return before
+
+
+def _write_words(path: Path, texts: Sequence[str], stems: Sequence[str] | None) -> tuple[str, ...]:
+    """Count the words of texts into a file; return the languages of their stems."""
+    words = Bm25.of(texts, stems=stems)
+    with path.open("wb") as file:
+        words.save(file)
+    return words.languages
+
+
+def _write_vectors(
+    content: Path,
+    encode: TextEncoder,
+    texts: Sequence[str],
+    kind: Kind,
+    old: Index | None,
+    before: Sequence[int],
+    progress: Callable[[int, int, str], None],
+) -> int:
+    """Write the vectors of texts, copied from their rows ``before``; return the dimension.
+
+    Raises:
+        CseError: If the model gives vectors that are not finite.
+    """
     import numpy as np
 
-    lines = () if old is None else old.lines()
-    rows_before = {line["text"]: row for row, line in enumerate(lines) if line["text"] in places}
-    texts = list(places)
-    new = [row for row, text in enumerate(texts) if text not in rows_before]
+    new = [row for row, number in enumerate(before) if number < 0]
+    scales = np.ones(len(texts), np.float32)
     vectors: Any = None
-    with atomic_folder(path) as beside:
 
-        def open_vectors(dimension: int) -> Any:
-            kind = np.float16 if about["settings"]["half"] else np.float32
-            shape = (len(texts), dimension)
-            made = np.lib.format.open_memmap(beside / _VECTORS, "w+", kind, shape)
-            kept = [row for row, text in enumerate(texts) if text in rows_before]
-            for start in range(0, len(kept), _ROWS):
-                some = kept[start : start + _ROWS]
-                assert old is not None
-                made[some] = old.vectors[[rows_before[texts[row]] for row in some]]
-            return made
+    def opened(dimension: int) -> Any:
+        return np.lib.format.open_memmap(content / _VECTORS, "w+", kind, (len(texts), dimension))
 
-        done = 0
-        for chunk, block in encode.blocks((texts[row] for row in new), _BLOCK, "document"):
-            if not np.isfinite(block).all():
-                hint = "the model has diverged: train it with a lower train.lr, or in fp32"
-                raise CseError("the model gave vectors that are not finite", hint=hint)
-            if vectors is None:
-                vectors = open_vectors(block.shape[1])
-            scaled = unit(block) if encode.similarity == "cosine" else block
-            vectors[new[done : done + len(chunk)]] = scaled
-            done += len(chunk)
-            progress(done, len(new), "texts")
-        if vectors is None:
-            assert old is not None, "texts are new or kept"
-            vectors = open_vectors(old.vectors.shape[1])
-        vectors.flush()
-        with (beside / _TEXTS).open("w", encoding="utf-8") as file:
-            for text in texts:
-                line = {"text": text, "places": places[text]}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        facts = {"format": _FORMAT, **about, "similarity": encode.similarity,
-                 "texts": len(texts), "dimension": vectors.shape[1]}  # fmt: skip
-        (beside / _ABOUT).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        del vectors
-    before = 0 if old is None else len(old.vectors)
-    return {"encoded": len(new), "kept": len(rows_before), "gone": before - len(rows_before)}
+    done = 0
+    for chunk, block in encode.blocks((texts[row] for row in new), _BLOCK, "document"):
+        if not np.isfinite(block).all():
+            hint = "the model has diverged: train it with a lower train.lr, or in fp32"
+            raise CseError("the model gave vectors that are not finite", hint=hint)
+        vectors = opened(block.shape[1]) if vectors is None else vectors
+        some = new[done : done + len(chunk)]
+        scaled = unit(block) if encode.similarity == "cosine" else block
+        vectors[some], scales[some] = shrunk(scaled, kind)
+        done += len(chunk)
+        progress(done, len(new), "texts")
+    if old is not None:
+        vectors = opened(old.vectors.kept.shape[1]) if vectors is None else vectors
+        kept = np.setdiff1d(np.arange(len(texts)), new)
+        for start in range(0, len(kept), ROWS):
+            here = kept[start : start + ROWS]
+            there = np.take(before, here)
+            vectors[here] = old.vectors.kept[there]
+            if old.vectors.scales is not None:
+                scales[here] = old.vectors.scales[there]
+    vectors.flush()
+    if kind == "int8":
+        np.save(content / _SCALES, scales)
+    return int(vectors.shape[1])

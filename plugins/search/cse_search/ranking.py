@@ -1,4 +1,4 @@
-"""Texts in the order of their likeness to queries, by vectors and by words."""
+"""Passages in the order of their likeness to queries, by vectors and by words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse import Bm25, TextEncoder, fuse, similarities
 from cse_core.errors import CseError
+from cse_search.reading import Passage, once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,27 +28,33 @@ def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
 
 
 def nearest(
-    encode: TextEncoder, queries: Sequence[str], texts: Sequence[str], top: int, bm25: float = 0
+    encode: TextEncoder,
+    queries: Sequence[str],
+    passages: Sequence[Passage],
+    top: int,
+    bm25: float = 0,
+    *,
+    titles: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return for each query its nearest texts, equal texts once; rows count from 1.
+    """Return for each query its nearest passages, equal ones once.
 
     Near is what the model's folder says: by cosine, dot product, or the distances of
-    sentence-transformers, which are negative scores. Blank texts are rows and are not found.
-    ``bm25`` is the share of BM25 in the order of the texts.
+    sentence-transformers, which are negative scores. ``bm25`` is the share of BM25 in the order;
+    ``titles`` is as :meth:`Passage.embedded` takes it.
     """
     import numpy as np
 
     asked = encode(queries, role="query")
-    distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+    places = once(passages, titles)
     kind = encode.similarity
-    made = encode.blocks(distinct, role="document")
+    made = encode.blocks(places, role="document")
     blocks = (similarities(kind, asked, vectors) for _, vectors in made)
     scores = np.concatenate(list(blocks), axis=1)
-    by_words = Bm25.of(distinct).of_queries(queries) if bm25 else None
-    first = {text: row for row, text in reversed(list(enumerate(texts, 1)))}
+    by_words = Bm25.of(places, stems=None).of_queries(queries) if bm25 else None
+    first = [same[0] for same in places.values()]
 
     def about(rows: set[int]) -> dict[int, dict[str, Any]]:
-        return {row: {"row": first[distinct[row]], "text": distinct[row]} for row in rows}
+        return {row: {**first[row].place, "text": first[row].text} for row in rows}
 
     return ranked(kind, queries, scores, by_words, top, bm25, about)
 
@@ -61,11 +68,11 @@ def ranked(
     bm25: float,
     about: Callable[[set[int]], Mapping[int, Mapping[str, Any]]],
 ) -> list[dict[str, Any]]:
-    """Return for each query its first texts, as ``cse search --json`` has them.
+    """Return for each query its first passages, as ``cse search --json`` has them.
 
-    ``scores`` are similarities ``[Q, N]``, of equal ones the first text comes first; ``by_words``
-    are scores of BM25 ``[Q, N]``, whose share is ``bm25``. ``about`` says what else is known of
-    the texts that are found, by their places among the N.
+    ``scores`` are similarities ``[Q, N]``, of equal ones the first passage comes first;
+    ``by_words`` are scores of BM25 ``[Q, N]``, whose share is ``bm25``. ``about`` says what else is
+    known of the passages that are found, by their places among the N.
     """
     import numpy as np
 
@@ -77,8 +84,9 @@ def ranked(
 
     def hit(query: int, rank: int, place: int) -> dict[str, Any]:
         words = {} if by_words is None else {"bm25": round(float(by_words[query, place]), 4)}
-        score = round(float(scores[query, place]), 6)
-        return {"rank": rank, "score": score, **words, **known[place]}
+        numbers = {"score": order[query, place], kind: scores[query, place]}
+        rounded = {name: round(float(number), 6) for name, number in numbers.items()}
+        return {"rank": rank, **rounded, **words, **known[place]}
 
     return [
         {

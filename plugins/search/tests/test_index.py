@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import numpy as np
 import pytest
+from cse_search.reading import Passage
 from cse_testkit import shared_encoder
 from safetensors.numpy import load_file, save_file
 
@@ -17,9 +18,23 @@ from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.documents import folder_of
 
 
+def about(index: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((index / "index.json").read_text())["index"]
+    return found
+
+
+def vectors_of(index: Path) -> Any:
+    return np.load(index / about(index)["content"] / "vectors.npy")
+
+
+def lines_of(index: Path) -> list[dict[str, Any]]:
+    lines = (index / about(index)["content"] / "passages.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
     docs, table, index = folder_of(tmp_path / "docs"), tmp_path / "t.tsv", tmp_path / "index"
-    table.write_text("id\ttext\n1\tthe bell rang\n2\tThe judge spoke. Nobody heard.\n3\t\n")
+    table.write_text("id\ttext\n1\tthe bell rang\n2\t\n3\tthe bell rang\n")
 
     def made(*words: str) -> dict[str, Any]:
         said = cse("index", "starter", *words, "--out", str(index), "--json")
@@ -29,72 +44,132 @@ def test_an_index_is_searched_and_grows(cse: Cse, tmp_path: Path) -> None:
 
     first = made(str(docs), str(table))
     assert first == {"index": str(index), "texts": 4, "encoded": 4, "kept": 0, "gone": 0}
-    vectors = np.load(index / "vectors.npy", mmap_mode="r")
+    vectors = vectors_of(index)
     assert vectors.shape == (4, 256) and vectors.dtype == np.float32
-    lines = [json.loads(line) for line in (index / "texts.jsonl").read_text().splitlines()]
-    assert lines[1] == {
-        "text": "The judge spoke. Nobody heard.",
-        "places": [[str(docs / "c.txt"), 1], [str(table), 2]],
+    lines = lines_of(index)
+    place = {"title": "", "headings": "", "file": str(table), "line": None}
+    assert lines[3] == {
+        "text": "the bell rang",
+        "places": [{**place, "row": 1}, {**place, "row": 3}],
     }
 
     words = ("search", "starter", "a garden light", "who rang?", "--top", "2", "--json")
     said = json.loads(cse(*words, "--index", str(index)).out)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("".join(f"{line['text']}\n" for line in lines))
-    plain = json.loads(cse(*words, "--data", str(texts)).out)
     assert said["texts"] == 4
-    found = api.load("starter").search(["a garden light", "who rang?"], index, top=2)
-    assert found == said["queries"]
-    for ours, other in zip(said["queries"], plain["queries"], strict=True):
-        assert [hit["text"] for hit in ours["results"]] == [h["text"] for h in other["results"]]
-        scores = [[hit["score"] for hit in each["results"]] for each in (ours, other)]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    model = api.load("starter")
+    asked = ["a garden light", "who rang?"]
+    assert model.search(asked, index, top=2) == said["queries"]
+    plain = json.loads(cse(*words, "--data", str(docs)).out)["queries"]
+    assert model.search(asked, [docs], top=2) == plain
+    both = model.search(asked, [docs, table], top=2)
+    for ours, other in zip(said["queries"], both, strict=True):
+        scores = [[hit.pop("score") for hit in each["results"]] for each in (ours, other)]
+        cosines = [[hit.pop("cosine") for hit in each["results"]] for each in (ours, other)]
+        assert scores == cosines and scores[0] == pytest.approx(scores[1], abs=1e-5)
+        assert ours == other
     hit = said["queries"][0]["results"][0]
     assert (hit["file"], hit["row"]) == (str(docs / "sub" / "b.HTML"), 1)
 
-    before = {line["text"]: row for line, row in zip(lines, vectors, strict=True)}
+    def by_text() -> dict[str, Any]:
+        texts = (line["text"] for line in lines_of(index))
+        return dict(zip(texts, vectors_of(index), strict=True))
+
+    before = by_text()
     (docs / "a.md").unlink()
     (docs / "c.txt").write_text("A new text.\n")
-    assert made() == {"index": str(index), "texts": 4, "encoded": 1, "kept": 3, "gone": 1}
-    after = np.load(index / "vectors.npy")
-    rows = [json.loads(line)["text"] for line in (index / "texts.jsonl").read_text().splitlines()]
-    kept = [row for row, text in enumerate(rows) if text in before]
-    assert np.array_equal(after[kept], np.stack([before[rows[row]] for row in kept]))
-
-    half = made("--half")
-    assert half["encoded"] == 4 and np.load(index / "vectors.npy").dtype == np.float16
+    (docs / "d.txt").write_text("Another.\n")
+    found = cse(*words[:-1], "--index", str(index))
+    changed = "files have changed since this index was made (1 changed, 1 gone, 1 new)"
+    assert found.code == 0 and changed in found.err
+    with pytest.warns(UserWarning, match="1 changed, 1 gone, 1 new"):
+        model.search("x", index)
+    update = cse("index", "starter", "--out", str(index), "--json")
+    assert "files since the last update: 1 changed, 1 gone, 1 new" in update.err
+    now = {"index": str(index), "texts": 4, "encoded": 2, "kept": 2, "gone": 2}
+    assert json.loads(update.out) == now
+    assert "have changed" not in cse(*words, "--index", str(index)).err
+    after = by_text()
+    for text in before.keys() & after.keys():
+        assert np.array_equal(before[text], after[text])
+    shorter = made("--truncate-dim", "32")
+    assert shorter["encoded"] == 4 and vectors_of(index).shape == (4, 32)
+    cut = api.load("starter", truncate_dim=32)
+    assert cut.search("who rang?", index)[0] == {
+        **json.loads(cse(*words, "--index", str(index), "--top", "5").out)["queries"][1]
+    }
+    with pytest.raises(api.CseError, match="has vectors of 32 numbers, the model 256"):
+        model.search("who rang?", index)
+    assert made()["encoded"] == 0, "settings that are not named stay"
     refused(cse("search", "starter", "x", "--index", str(index), "--pooling", "cls"), "--pooling")
-    (index / "texts.jsonl").unlink()
-    refused(cse("search", "starter", "x", "--index", str(index)), "damaged")
 
 
-def test_old_vectors_are_mapped_to_a_new_model(cse: Cse, tmp_path: Path) -> None:
-    """From the mean of the tokens to the first one: a map is better than nothing, and says so."""
-    lines = [f"the {b} {a} and the {c} {a}" for a in "abcdefgh" for b in "xyz" for c in "pqrstuvwz"]
-    table, index = tmp_path / "texts.txt", tmp_path / "index"
-    table.write_text("\n".join(lines))
+def test_files_are_added_and_replaced(cse: Cse, tmp_path: Path) -> None:
+    one, two, index = tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / "index"
+    one.write_text("a boat\na lamp\n")
+    two.write_text("a lamp\na bell\n")
     words = ("index", "starter", "--out", str(index), "--json")
-    assert cse(*words, str(table)).code == 0
-    refused(cse(*words, "--map", "100"), "--map", "whose model has changed")
-    table.write_text("\n".join([*lines, "a new text"]))
-    said = cse(*words, "--pooling", "cls", "--map", "100")
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["kept"] == len(lines) and json.loads(said.out)["encoded"] == 1
-    assert "up to 116 texts are mapped" in said.err
-    about = json.loads((index / "index.json").read_text())
-    assert about["mapped"]["encoded"] == 100 and 0.5 < about["mapped"]["recall"] <= 1
-    found = np.load(index / "vectors.npy")
-    exact = api.load("starter", pooling="cls").encode([*lines, "a new text"], normalize=True)
-    near = (found * exact).sum(axis=1)
-    assert (near > 1 - 1e-5).sum() >= 101 and near.min() > 0.8
-    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    again = cse(*words, "--pooling", "cls")
-    assert json.loads(again.out)["encoded"] == 0 and "are mapped" in again.err
-    few = tmp_path / "few.txt"
-    few.write_text("one\ntwo\n")
-    words = ("index", "starter", "--out", str(tmp_path / "other"))
-    assert cse(*words, str(few)).code == 0
-    refused(cse(*words, "--pooling", "cls", "--map", "100"), "--map", "too few")
+    refused(cse(*words, "--replace"), "--replace: no files are named")
+    assert cse(*words, str(one)).code == 0
+    said = cse(*words, str(two))
+    assert f"keeps {one}; --replace leaves them out" in said.err
+    assert json.loads(said.out)["texts"] == 3 and json.loads(said.out)["encoded"] == 1
+    said = cse(*words, str(two), "--replace")
+    assert f"loses {one}" in said.err and json.loads(said.out)["texts"] == 2
+    assert json.loads(said.out)["encoded"] == 0 and about(index)["files"] == [str(two)]
+    assert cse(*words, str(one)).code == 0
+    two.unlink()
+    said = cse(*words)
+    assert f"{two}: no longer there, so {index} loses their texts" in said.err
+    assert about(index)["files"] == [str(one)]
+    one.unlink()
+    refused(cse(*words), "none of its files is there any more")
+    assert len(lines_of(index)) == 2, "an update that is refused changes nothing"
+
+
+def test_titles_and_headings_are_encoded_with_a_text(cse: Cse, tmp_path: Path) -> None:
+    table, index = tmp_path / "t.jsonl", tmp_path / "index"
+    rows = [{"title": title, "headings": "Use", "text": "It is old."} for title in ("Bell", "Lamp")]
+    table.write_text("\n".join(map(json.dumps, rows)))
+    words = ("index", "starter", "--out", str(index), "--json")
+    assert json.loads(cse(*words, str(table)).out)["texts"] == 2
+    expected = api.load("starter").encode(["Bell\nUse\nIt is old.", "Lamp\nUse\nIt is old."],
+                                          normalize=True)  # fmt: skip
+    np.testing.assert_allclose(vectors_of(index), expected, atol=1e-6)
+    search = ("search", "starter", "lamp", "--index", str(index), "--bm25", "1")
+    (hit, other) = json.loads(cse(*search, "--json").out)["queries"][0]["results"]
+    assert (hit["title"], hit["headings"], hit["text"]) == ("Lamp", "Use", "It is old.")
+    assert hit["row"] == 2 and hit["bm25"] > 0 == other["bm25"]
+    assert "Lamp > Use" in cse(*search).out
+    said = cse(*words, "--no-titles")
+    assert "--titles differs since" in said.err and json.loads(said.out)["texts"] == 1
+    assert cse(*words).code == 0 and not about(index)["settings"]["titles"]
+    np.testing.assert_allclose(
+        vectors_of(index), api.load("starter").encode(["It is old."], normalize=True), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("kind", "bound"), [("float16", 1e-3), ("int8", 1e-2)])
+def test_smaller_vectors_have_nearly_the_same_scores(
+    cse: Cse, tmp_path: Path, kind: str, bound: float
+) -> None:
+    texts, index = tmp_path / "t.txt", tmp_path / "index"
+    texts.write_text("a boat\na lamp in the garden\nthe bell\n")
+    words = ("starter", str(texts), "--out", str(index), "--vectors", kind)
+    assert cse("index", *words).code == 0
+    assert vectors_of(index).dtype == kind
+    found, exact = (
+        api.load("starter").search("garden", data, top=3)[0]["results"] for data in (index, texts)
+    )
+    assert [hit["text"] for hit in found] == [hit["text"] for hit in exact]
+    for ours, theirs in zip(found, exact, strict=True):
+        assert ours["score"] == pytest.approx(theirs["score"], abs=bound)
+    texts.write_text(texts.read_text() + "a new text\n")
+    said = cse("index", "starter", "--out", str(index), "--json")
+    assert json.loads(said.out)["kept"] == 3 and about(index)["settings"]["vectors"] == kind
+    again = api.load("starter").search("garden", index, top=3)[0]["results"]
+    assert [hit["score"] for hit in again] == pytest.approx(
+        [hit["score"] for hit in found], abs=2e-6
+    )
 
 
 def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
@@ -103,7 +178,7 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
     table.write_text("\n".join(texts))
     encoder = str(shared_encoder())
     assert cse("index", encoder, str(table), "--out", str(index)).code == 0
-    words = ("search", encoder, "garden bell lamp", "nothing known", "--top", "9", "--json")
+    words = ("search", encoder, "gardens bell lamps", "nothing known", "--top", "9", "--json")
     model = api.load(encoder)
 
     def order(share: float, *source: str) -> list[list[str]]:
@@ -114,27 +189,30 @@ def test_words_have_their_share_of_the_order(cse: Cse, tmp_path: Path) -> None:
         ]
 
     by_index, by_data = ("--index", str(index)), ("--data", str(table))
-    assert order(0, *by_index) == order(0, *by_data) and not (index / "words").exists()
+    assert order(0, *by_index) == order(0, *by_data)
     near = order(0, *by_data)[1]
-    for each in (by_data, by_index, by_index):  # the second search of an index reads saved words
+    for each in (by_data, by_index):
         assert order(1, *each) == [
             ["the lamp of the garden", "the bell rang", "a lamp", "judges speak"], texts[:4]
         ]  # fmt: skip
         assert order(0.3, *each)[1] == near
-    assert (index / "words" / "vocab.index.json").is_file()
+    assert about(index)["languages"] == ["english"]
     found = model.search("garden bell lamp", index, top=1, bm25=1)[0]["results"]
-    assert found[0]["text"] == "the lamp of the garden" and 0 < found[0]["score"] <= 1
-    assert found[0]["bm25"] > 0.5 and "bm25" not in cse(*words[:-1], *by_index).out
+    assert found[0]["text"] == "the lamp of the garden" and found[0]["score"] == 1
+    assert found[0]["bm25"] > 0.5 and 0 < found[0]["cosine"] <= 1
+    assert "bm25" not in cse(*words[:-1], *by_index).out
     shown = cse(*words[:-1], *by_index, "--bm25", "0.5").out
-    assert "bm25" in shown and str(found[0]["bm25"]) in shown
-    for name in ("vocab.index.json", "data.csc.index.npy", "units"):
-        kept = (index / "words" / name).read_bytes()
-        (index / "words" / name).write_bytes(kept[: len(kept) // 2])
-        refused(cse(*words, *by_index, "--bm25", "1"), "words", "is damaged")
-        (index / "words" / name).write_bytes(kept)
-    assert cse("index", encoder, "--out", str(index)).code == 0
-    assert not (index / "words").exists()
+    assert "bm25" in shown and "score" in shown
+    update = ("index", encoder, "--out", str(index))
+    assert cse(*update, "--language", "none").code == 0 and about(index)["languages"] == []
+    hits = json.loads(cse(*words, *by_index, "--bm25", "1").out)["queries"][0]["results"]
+    assert [hit["text"] for hit in hits][0] == "the bell rang", "no word of it is in another"
+    assert cse(*update, "--language", "auto").code == 0
+    assert about(index)["languages"] == ["english"]
+    refused(cse(*update, "--language", "klingon"), "--language: has no stemmer")
     refused(cse(*words, *by_data, "--bm25", "1.5"), "--bm25", "from 0 to 1")
+    wrong = "--truncate-dim: the model's vectors have 32 numbers (got 257)"
+    refused(cse(*words[:3], *by_data, "--truncate-dim", "257"), wrong)
 
 
 def test_a_model_that_changed_is_noticed(cse: Cse, tmp_path: Path) -> None:
@@ -184,13 +262,15 @@ def test_an_index_lies_in_its_run(
     (tmp_path / "starter").mkdir()
     monkeypatch.chdir(tmp_path)
 
-    def read(files: list[str], *_: object) -> tuple[dict[str, list[tuple[str, int]]], list[str]]:
-        return {"a boat": [(file, 1) for file in files]}, []
+    def read(files: list[str], *_: object) -> list[Passage]:
+        return [Passage("a boat", "", "", file, 1, None) for file in files]
 
-    monkeypatch.setattr("cse_search.cli.index.read_places", read)
-    assert cse("index", str(run), "starter", "./starter").code == 0, "the data set, the folder"
-    (line,) = (run / "index" / "texts.jsonl").read_text().splitlines()
-    assert json.loads(line)["places"] == [["starter", 1], [str(tmp_path / "starter"), 1]]
+    monkeypatch.setattr("cse_search.reading.read_passages", read)
+    words = ("index", str(run), "starter", "./starter", "--replace")
+    assert cse(*words).code == 0, "the data set, the folder"
+    (line,) = lines_of(run / "index")
+    files = [place["file"] for place in line["places"]]
+    assert files == ["starter", str(tmp_path / "starter")]
 
 
 def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> None:
@@ -210,7 +290,7 @@ def test_search_finds_the_sentence_itself_first(cse: Cse, sentences: Path) -> No
     said = cse("search", "starter", "the boat", "--data", str(table), "--json")
     assert "33 % of the tokens are unknown to starter: choose a model" in said.err
     hits = json.loads(said.out)["queries"][0]["results"]
-    assert [hit["text"] for hit in hits] == ["The boat it is green", rows[1]["text"]]
+    assert [hit["text"] for hit in hits] == [row["text"] for row in rows]
     column = ("--set", "data.columns.text=title")
     assert "The boat" in cse("search", "starter", "boat", "--data", str(table), *column).out
     table = sentences.with_name("long.txt")

@@ -91,6 +91,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
             pooling=request.pooling,
             max_length=request.max_length,
             prompt=request.prompt,
+            truncate_dim=request.truncate_dim,
             device=request.device,
             precision=request.precision,
             plugins=plugins,

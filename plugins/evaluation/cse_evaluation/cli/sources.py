@@ -60,6 +60,7 @@ class Request:
     pooling: str | None = None
     max_length: int | None = None
     prompt: str | None = None
+    truncate_dim: int | None = None
     device: str = "auto"
     precision: str = "fp32"
     batch_tokens: int | None = None

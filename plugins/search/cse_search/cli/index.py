@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as replaced
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cse_cli.api import (
     ColumnsOption,
+    Installed,
     Loading,
     ModelArgument,
     check_out_folder,
@@ -19,13 +23,13 @@ from cse_cli.api import (
     model_flags,
     named_columns,
     progress,
-    read_places,
     say_json,
     shared,
+    source_of,
     warn,
 )
-from cse_core.errors import CseError
-from cse_search.mapping import LEAST
+from cse_core.errors import CseError, did_you_mean
+from cse_search.vectors import Kind
 
 
 @shared
@@ -52,17 +56,40 @@ def index(
             help="Folder of the index (default: index in the run's folder).",
         ),
     ] = None,
-    half: Annotated[
-        bool, typer.Option("--half", help="Keep vectors in float16, half the size.")
-    ] = False,
-    map_by: Annotated[
-        int | None,
+    replace: Annotated[
+        bool,
         typer.Option(
-            "--map",
-            metavar="N",
-            min=LEAST,
-            help="If the model has changed: encode N of the texts that are there, and map the old "
-            "vectors of the others to the new ones (default: encode all again).",
+            "--replace",
+            help="Make the index of these files alone (default: add them to those that it has).",
+        ),
+    ] = False,
+    titles: Annotated[
+        bool | None,
+        typer.Option(
+            "--titles/--no-titles",
+            help="Put the title and headings of a passage before it, for vectors and words "
+            "(default: as the index was made, first --titles).",
+            show_default=False,
+        ),
+    ] = None,
+    vectors: Annotated[
+        Kind | None,
+        typer.Option(
+            "--vectors",
+            help="How vectors are kept: float16 takes half of float32's room, int8 a quarter "
+            "(default: as the index was made, first float32).",
+            show_default=False,
+        ),
+    ] = None,
+    language: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--language",
+            metavar="NAME",
+            help="Language of the texts, by whose stems --bm25 compares; may be repeated; none: "
+            "words as they are; auto: guessed for each text (default: as the index was made, "
+            "first auto).",
+            show_default=False,
         ),
     ] = None,
     sets: ColumnsOption = None,
@@ -70,10 +97,14 @@ def index(
     *,
     loading: Loading,
 ) -> None:
-    """Encode texts into an index for search, or update it."""
-    from cse import TextEncoder
-    from cse_search.index import changed, index_folder, model_sum, open_index, write_index
-    from cse_search.mapping import map_index
+    """Encode texts into an index for search, or update it.
+
+    Files that are named are added to those that the index has; without any, it is updated. Texts
+    that it has are not encoded again.
+    """
+    from cse import TextEncoder, stem_languages
+    from cse_search.index import OF_MODEL, changed, index_folder, model_sum, updating, write_index
+    from cse_search.reading import read_passages
 
     plugins = installed(context)
     loading.check(model, plugins.registry)
@@ -82,48 +113,84 @@ def index(
         hint = "name the folder of the index: --out DIR"
         raise CseError("is not a run: its index needs a folder", where="MODEL", value=model,
                        hint=hint)  # fmt: skip
-    old = None
-    if folder.is_dir() and any(folder.iterdir()):
-        old = open_index(folder)
+    known = ["auto", "none", *stem_languages()]
+    for name in {*(language or ())}.difference(known):
+        hint = did_you_mean(name, known)
+        raise CseError("has no stemmer", where="--language", value=name, hint=hint)
+    if replace and not files:
+        raise CseError("no files are named", where="--replace", hint="name a folder or files")
     check_out_folder(folder)
-    columns = named_columns(sets)
-    if not files and old is None:
-        raise CseError("no texts are named", where="FILE", hint="name a folder or files of texts")
-    if not files and old is not None:
-        files, columns = list(old.about["files"]), dict(old.about["columns"]) | columns
-    for place, file in enumerate(files := list(files or ())):
-        if file not in plugins.registry.datasets() and Path(file).exists():
-            files[place] = str(Path(file).absolute())
-            check_text(files[place], "FILE")
-    places, notes = read_places(files, plugins.registry, columns)
-    settings = {"model": model_sum(model, plugins.registry), "pooling": loading.pooling,
-                "max_length": loading.max_length, "prompt": loading.prompt,
-                "half": half}  # fmt: skip
-    why = None if old is None else changed(old, settings)
-    if map_by is not None and why is None:
-        raise CseError("maps the vectors of an index whose model has changed", where="--map",
-                       value=map_by, hint="leave it out")  # fmt: skip
-    if why is not None and map_by is None:
-        warn(f"{why} since the index in {folder} was made: all texts are encoded again")
-        old = None
-    loaded = loading.load(model, plugins.registry)
-    encode = TextEncoder(loaded, loading.batch_tokens)
-    about = {"model": model, "settings": settings, "files": files, "columns": columns}
-    if old is not None and map_by is not None:
-        old = map_index(old, encode, map_by)
-    if old is not None and (mapped := old.about.get("mapped")):
-        about["mapped"] = mapped
-        notes.append(
-            f"vectors of up to {mapped['texts']:,} texts are mapped, not encoded: they find "
-            f"{mapped['recall']:.0%} of the 10 nearest texts in a sample; to encode all, delete "
-            f"{folder}"
-        )
-    with progress(json=json) as reporter:
-        counts = write_index(folder, encode, places, about, old, progress=reporter.progress)
-    for note in (*notes, *([encode.note] if encode.note else [])):
-        warn(note)
+    with updating(folder, "--out") as old:
+        was: Mapping[str, Any] = {} if old is None or replace else old.about
+        named = _absolute(files or (), plugins)
+        columns = {**was.get("columns", {}), **named_columns(sets)}
+        if replace and old is not None:
+            lost = [name for name in old.about["files"] if name not in named]
+            if lost:
+                warn(f"{folder} loses {_listed(lost)}")
+        else:
+            named = _added(named, was.get("files", ()), folder, plugins)
+        if old is not None and (counts := old.outdated):
+            echo_err(f"files since the last update: {counts}")
+        passages = read_passages(named, plugins.registry, columns)
+        settings = {"titles": True, "vectors": "float32", **was.get("settings", {}),
+                    "model": model_sum(model, plugins.registry)}  # fmt: skip
+        given = {name: getattr(loading, name) for name in OF_MODEL}
+        given |= {"titles": titles, "vectors": vectors}
+        settings |= {k: v for k, v in given.items() if v is not None or k not in settings}
+        if why := old and changed(old, settings):
+            warn(f"{why} since the index in {folder} was made: all texts are encoded again")
+        loading = replaced(loading, **{name: settings[name] for name in OF_MODEL})
+        encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
+        stems = was.get("stems") if language is None else [n for n in language if n != "none"]
+        about = {"model": model, "settings": settings, "files": named, "columns": columns,
+                 "stems": None if "auto" in (stems or ()) else stems}  # fmt: skip
+        with progress(json=json) as reporter:
+            counted = write_index(
+                folder, encode, passages, about, None if why else old, progress=reporter.progress
+            )
+    if encode.note:
+        warn(encode.note)
+    many = counted["encoded"] + counted["kept"]
     if json:
-        say_json({"index": str(folder), "texts": len(places), **counts})
+        say_json({"index": str(folder), "texts": many, **counted})
         return
-    said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    echo_err(f"{len(places):,} texts are in {folder}: {said}")
+    said = ", ".join(f"{count:,} {name}" for name, count in counted.items())
+    echo_err(f"{many:,} texts are in {folder}: {said}")
+
+
+def _added(named: list[str], before: Iterable[str], folder: Path, plugins: Installed) -> list[str]:
+    """Return the files that an index has and that are still there, and those that are named."""
+
+    def is_there(name: str) -> bool:
+        place = source_of(name, plugins.registry)
+        return not os.path.isabs(name) or os.path.exists(place.name if place else name)
+
+    kept = [name for name in before if is_there(name)]
+    gone = [name for name in before if name not in kept]
+    every = list(dict.fromkeys((*kept, *named)))
+    if gone and not every:
+        raise CseError("none of its files is there any more", where=str(folder), hint="name others")
+    if not every:
+        raise CseError("no texts are named", where="FILE", hint="name a folder or files of texts")
+    if gone:
+        warn(f"{_listed(gone)}: no longer there, so {folder} loses their texts")
+    if kept and len(every) > len(kept):
+        echo_err(f"{folder} keeps {_listed(kept)}; --replace leaves them out")
+    return every
+
+
+def _absolute(files: Iterable[str], plugins: Installed) -> list[str]:
+    """Return the absolute paths of files; names of data sets stay."""
+    named = []
+    for file in files:
+        if file not in plugins.registry.datasets() and Path(file).exists():
+            file = str(Path(file).absolute())
+            check_text(file, "FILE")
+        named.append(file)
+    return list(dict.fromkeys(named))
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -22,15 +22,15 @@ from cse_cli.api import (
     model_flags,
     named_columns,
     plain_table,
-    rows_of,
     say_json,
     say_table,
     shared,
     warn,
 )
 from cse_core.errors import CseError, truncate
-from cse_search.index import index_folder, index_of
+from cse_search.index import OF_MODEL, index_folder, index_of
 from cse_search.ranking import check_queries, nearest
+from cse_search.reading import Passage, read_passages
 
 if TYPE_CHECKING:
     from cse_search.index import Index
@@ -81,43 +81,47 @@ def search(
     check_queries(queries, top, bm25)
     plugins = installed(context)
     loading.check(model, plugins.registry)
-    texts: list[str] = []
+    passages: list[Passage] = []
     saved = None
     if data is None:
-        given = {name: getattr(loading, name) for name in ("pooling", "max_length", "prompt")}
-        saved = _index(model, index, plugins, {k: v for k, v in given.items() if v is not None})
+        given = {name: getattr(loading, name) for name in OF_MODEL}
+        asked = {name: value for name, value in given.items() if value is not None}
+        saved = _index(model, index, plugins, asked, bm25 > 0)
         loading = replace(loading, **{name: saved.about["settings"][name] for name in given})
     elif index is not None:
         raise CseError("the texts are those of --data", where="--index", value=str(index),
                        hint="leave out one of them")  # fmt: skip
     else:
-        texts = rows_of(data, plugins.registry, named_columns(sets))
+        passages = read_passages([data], plugins.registry, named_columns(sets))
     loaded = loading.load(model, plugins.registry)
     encode = TextEncoder(loaded, loading.batch_tokens)
     if saved is None:
-        results = nearest(encode, queries, texts, top, bm25)
+        results = nearest(encode, queries, passages, top, bm25)
     else:
         results = saved.nearest(encode, queries, top, bm25)
-    if encode.note:
-        warn(encode.note)
+    notes = ("" if saved is None else saved.note, encode.note)
+    for note in filter(None, notes):
+        warn(note)
+    many, source = (len(passages), data) if saved is None else (len(saved), saved.path)
     if json:
-        where = {"data": data} if saved is None else {"index": str(saved.path)}
-        count = len(texts) if saved is None else len(saved.vectors)
-        say_json({"model": model, **where, "texts": count, "queries": results})
+        where = {"data": data} if saved is None else {"index": str(source)}
+        say_json({"model": model, **where, "texts": many, "queries": results})
         return
-    many, source = (len(texts), data) if saved is None else (len(saved.vectors), saved.path)
     echo_err(f"{many:,} texts of {source}")
     for query in results:
-        heads = ("row",) if saved is None else ("file", "row")
-        heads = ("bm25", *heads) if bm25 else heads
-        table = plain_table(query["query"], (query["similarity"], *heads, "text"))
+        numbers = ("score", query["similarity"], "bm25") if bm25 else (query["similarity"],)
+        table = plain_table(query["query"], (*numbers, "file", "row", "text"))
         for hit in query["results"]:
-            shown = (str(hit[head]) for head in heads)
-            table.add_row(f"{hit['score']:.4f}", *shown, truncate(hit["text"], 600))
+            above = " > ".join(filter(None, (hit["title"], hit["headings"])))
+            text = truncate(hit["text"], 600)
+            shown = (f"{hit[name]:.4f}" for name in numbers)
+            table.add_row(*shown, hit["file"], str(hit["row"]), f"{above}\n{text}".strip())
         say_table(table)
 
 
-def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any]) -> Index:
+def _index(
+    model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any], words: bool
+) -> Index:
     """Return the index of a model; refuse one that another model or other settings made."""
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
@@ -125,4 +129,4 @@ def _index(model: str, named: Path | None, plugins: Installed, given: Mapping[st
         hint = "name --data FILE, or --index DIR; cse index MODEL FILE... --out DIR makes one"
         raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
     assert folder is not None
-    return index_of(folder, model, plugins.registry, given)
+    return index_of(folder, model, plugins.registry, given, words=words)
