@@ -89,6 +89,8 @@ class Model:
         *,
         top: int = 5,
         bm25: float = 0,
+        rerank: str | None = None,
+        rerank_top: int | None = None,
         batch_tokens: int | None = None,
     ) -> list[dict[str, Any]]:
         """Return the texts nearest to each query, as ``cse search --json`` has them.
@@ -101,13 +103,17 @@ class Model:
                 the folder of an index that ``cse index`` made.
             top: Texts for each query.
             bm25: Share of BM25 in the order of the texts, 0 to 1.
+            rerank: A cross-encoder (a folder, or a model of the hub) that orders the first texts
+                again: 50 of a query, or ``rerank_top``.
+            rerank_top: Texts of a query that ``rerank`` reads.
             batch_tokens: As in :meth:`encode`.
 
         Returns:
             For each query ``query``, ``similarity`` (cosine, or what the model says) and
-            ``results``: ``rank``, ``score`` (what orders), the similarity by its name, ``bm25``
-            with a share of it, ``title``, ``headings``, ``file``, ``row`` (from 1 in its file; of a
-            document, the passage's), ``line`` and ``text``.
+            ``results``: ``rank``, ``rerank`` (what orders, with one), ``score`` (what orders
+            without), the similarity by its name, ``bm25`` with a share of it, ``title``,
+            ``headings``, ``file``, ``row`` (from 1 in its file; of a document, the passage's),
+            ``line`` and ``text``.
 
         Raises:
             CseError: If a query or the data is wrong, another model made the index, or cse-search
@@ -117,7 +123,8 @@ class Model:
 
         function = self._plugins.commands.function("search")
         asked, files = texts_of(queries, "queries"), files_of(data, "data")
-        options = {"top": top, "bm25": bm25, "batch_tokens": batch_tokens}
+        options: dict[str, Any] = {"top": top, "bm25": bm25, "batch_tokens": batch_tokens}
+        options |= {"rerank": rerank, "rerank_top": rerank_top}
         results: list[dict[str, Any]] = function(self._plugins, self, asked, files, **options)
         return results
 

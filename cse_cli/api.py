@@ -24,6 +24,7 @@ from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
 from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json, say_table, warn
 from cse_cli.terminal.markdown import code, markdown_table, plain
+from cse_cli.terminal.progress import libraries_quiet
 from cse_cli.texts.given import ColumnsOption, named_columns, read_rows
 from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
@@ -48,14 +49,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CORE_OPTIONS", "DATA_VARIABLE", "EVALUATION_SHAPE", "RESULT_SHAPE", "SHOWN", "Choice",
     "ColumnsOption", "Installed", "Loading", "ModelArgument", "Models", "PluginInfo",
-    "Registered", "Registry", "absolute_path", "check_can_load", "check_model", "check_out_file",
-    "check_out_folder", "check_read", "check_shape", "check_text", "choice_flags", "code",
-    "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
-    "describe", "echo", "echo_err", "fail", "folder_sums", "format_value", "installed",
-    "is_hub_reachable", "keep_scores", "known_set", "load_texts", "markdown_table", "model_flags",
-    "named_columns", "out_file", "plain", "plain_table", "processor", "progress", "read_json",
-    "read_rows", "read_toml", "resolve", "say_json", "say_table", "shared",
-    "source_of", "visible", "warn", "with_absolute_paths",
+    "Registered", "Registry", "absolute_path", "check_can_load", "check_model",
+    "check_out_file", "check_out_folder", "check_read", "check_shape", "check_text",
+    "choice_flags", "code", "complete_data", "complete_model", "complete_suite",
+    "composition_of", "data_folder", "describe", "echo", "echo_err", "fail", "folder_sums",
+    "format_value", "installed", "is_hub_reachable", "keep_scores", "known_set",
+    "libraries_quiet", "load_texts", "markdown_table", "model_flags", "named_columns",
+    "out_file", "plain", "plain_table", "processor", "progress", "read_json", "read_rows",
+    "read_toml", "resolve", "say_json", "say_table", "shared", "source_of", "visible", "warn",
+    "with_absolute_paths",
 ]  # fmt: skip
 
 

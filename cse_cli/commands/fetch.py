@@ -25,8 +25,9 @@ def fetch(
         str,
         typer.Argument(
             metavar="NAME",
-            help="sts, transfer, docs, reviews, simcse; or owner/name:configuration@split#revision "
-            "of the hub, of which only owner/name must be there.",
+            help="sts, transfer, collections, docs, reviews, simcse; or "
+            "owner/name:configuration@split#revision of the hub, of which only owner/name must be "
+            "there.",
         ),
     ],
     out: Annotated[
@@ -51,6 +52,10 @@ def fetch(
             help="A folder with downloaded files, or a mirror's address, instead of the hosts.",
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SET", help="Of several sets only this one, such as nfcorpus."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Download existing files again and compare.")
     ] = False,
@@ -63,11 +68,15 @@ def fetch(
     plugins = installed(context)
     table = _table(name, plugins)
     if table is None:
+        if only:
+            hint = "leave it out: a data set of the hub is one file"
+            raise CseError("is for sets of several files", where="--only", value=only[0], hint=hint)
         _fetch_from_hub(name, out, plugins, json=json)
         return
     if out is not None:
         hint = "name a folder with --data-dir DIR"
         raise CseError(f"{name} is several files", where="--out", value=str(out), hint=hint)
+    table = _chosen(table, only or [])
     if list_:
         _show_sources(table, json=json)
     else:
@@ -95,6 +104,18 @@ def _table(name: str, plugins: Installed) -> Sources | None:
     if not hint.startswith("did"):
         hint = f"there are {', '.join(known) or 'none'}, and owner/name of the hub"
     raise CseError("unknown set", where="NAME", value=name, hint=hint)
+
+
+def _chosen(table: Sources, only: list[str]) -> Sources:
+    """Return a table with the files of some sets, of all where none is named."""
+    known = dict.fromkeys(file.set_name for file in table.files)
+    for name in only:
+        if name not in known:
+            raise CseError(
+                "unknown set", where="--only", value=name, hint=did_you_mean(name, known)
+            )
+    files = tuple(file for file in table.files if not only or file.set_name in only)
+    return table.model_copy(update={"files": files})
 
 
 def _fetch_suite(
@@ -133,7 +154,7 @@ def _fetch_suite(
         lock[file.name] = {**record, **about}
         _write(folder / LOCK, (json_.dumps(lock, indent=1) + "\n").encode())
         other = file.measured not in ("", record["sha256"])
-        states[file.name] = f"fetched{', not as docs/results.md measured it' * other}"
+        states[file.name] = f"fetched{', not the copy that the documentation measured' * other}"
     if json:
         say_json({"folder": str(folder), "files": lock, "missing": list(missing)})
     elif states:
@@ -152,7 +173,7 @@ def _refuse(name: str, table: Sources, folder: Path, missing: dict[str, str]) ->
     raise CseError(
         f"{first.name}{others} cannot be fetched: {missing[first.name]}",
         where=name,
-        hint=f"put {', '.join(list(missing)[:12])} into {folder}{columns}; or download the "
+        hint=f"put {', '.join(list(missing)[:9])} into {folder}{columns}; or download the "
         f"addresses of `cse data fetch {name} --list` elsewhere, and "
         f"`cse data fetch {name} --from FOLDER`",
     )

@@ -48,11 +48,13 @@ class Place(_Table):
         urls: Files or archives; ``{00..63}`` in one is a number of that many digits.
         revision: What never changes of it, such as a commit; empty where the host has none.
         sha256: Checksums that were published, in the order of ``urls``.
+        md5: The same where only MD5 was.
     """
 
     urls: tuple[str, ...] = Field(min_length=1)
     revision: str = ""
     sha256: tuple[str, ...] = ()
+    md5: tuple[str, ...] = ()
 
     @field_validator("urls")
     @classmethod
@@ -74,7 +76,7 @@ class Place(_Table):
     def pin(self) -> str:
         """Describe what pins the content."""
         revision = f"revision {self.revision}" if self.revision else "first fetch"
-        return "published checksum" if self.sha256 else revision
+        return "published checksum" if self.sha256 or self.md5 else revision
 
 
 class Owner(_Table):
@@ -88,7 +90,7 @@ class SourceFile(_Table):
     """A file of a suite.
 
     Attributes:
-        name: Its name in the folder: ``.tsv.gz`` with ``columns``, or ``.jsonl.gz``.
+        name: Its name in the folder, or its path: ``.tsv.gz`` with ``columns``, or ``.jsonl.gz``.
         owner: Key of ``owners``.
         reader: ``"package.module:function"``, called with the content of the fetched files by name
             and ``options``; it yields rows.
@@ -98,7 +100,7 @@ class SourceFile(_Table):
         places: Where it is, the first that answers is taken.
     """
 
-    name: str = Field(pattern=r"^[\w.-]+\.(tsv|jsonl)\.gz$")
+    name: str = Field(pattern=r"^([\w-]+/){0,2}[\w.-]+\.(tsv|jsonl)\.gz$")
     owner: str
     reader: str
     columns: tuple[str, ...] = ()
@@ -106,6 +108,12 @@ class SourceFile(_Table):
     rows: int | None = None
     measured: str = ""
     places: tuple[Place, ...] = Field(min_length=1)
+
+    @property
+    def set_name(self) -> str:
+        """The folder that it is in, or its name without its ending."""
+        folder, slash, _ = self.name.partition("/")
+        return folder if slash else re.sub(r"\.(tsv|jsonl)\.gz$", "", self.name)
 
 
 class Sources(_Table):
@@ -237,9 +245,12 @@ def _download(place: Place, web: Web) -> tuple[dict[str, bytes], dict[str, str]]
         if _WEB_PAGE.match(content):  # of a login, or an error that its host calls a success
             raise Unreachable(f"{urlsplit(url).netloc} sends a web page in its place", where=url)
         sums[url] = hashlib.sha256(content).hexdigest()
-        if place.sha256 and place.sha256[number] != sums[url]:
-            hint = "fetch it again; where that does not help, its host serves something else"
-            raise CseError("is not the file whose checksum was published", where=url, hint=hint)
+        for name, published in (("sha256", place.sha256), ("md5", place.md5)):
+            digest = hashlib.new(name, content, usedforsecurity=False).hexdigest()
+            if published and published[number] != digest:
+                hint = "fetch it again; where that does not help, its host serves something else"
+                what = "is not the file whose checksum was published"
+                raise CseError(what, where=url, value=f"{name} {digest}", hint=hint)
         raw.update(_unpacked(url, content))
     return raw, sums
 

@@ -12,30 +12,32 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-from cse import TABLE_SUFFIXES, Bm25, read_lines, read_table, units_of
+from cse import Bm25, read_lines, read_table, units_of
 from cse_core.errors import CseError
+from cse_evaluation.collection_files import (
+    DEV_SPLITS,
+    check_parts,
+    find_files,
+    folder_of,
+    no_collection,
+    split_of,
+)
 
 Judgements = Mapping[str, Mapping[str, int]]
 """By the id of a query, how relevant documents are by id; 0 is not relevant."""
 
 SPLITS = ("test", "dev", "train")
 """Which judgements of a collection are scored, the preferred ones first."""
-DEV_SPLITS = ("dev", "validation", "val", "test", "train")
-"""The same where a collection is the dev set of a training."""
 MAX_RELEVANCE = 1000
 """The highest grade: trec_eval's memory and time grow with it."""
-_PACKED = ("", ".gz", ".zst")
-_DOCUMENTS = ("corpus", "documents", "docs", "collection", "passages")
-_QUERIES = ("queries", "topics", "query", "topic")
-_QRELS = ("qrels", "qrel", "judgements", "judgments")
-_TEXTS = (*TABLE_SUFFIXES, *(f".{end}{packed}" for end in ("txt", "trec") for packed in _PACKED))
-_QRELS_ENDS = tuple(f".{end}{packed}" for end in _QRELS for packed in _PACKED)
 _IDS = ("_id", "id", "docid", "docno", "doc_id", "doc-id", "document_id", "pid", "corpus-id",
         "corpus_id", "qid", "query_id", "query-id", "topic_id", "topic", "number",
         "num")  # fmt: skip
@@ -87,14 +89,15 @@ class Collection:
     def own_documents(self) -> frozenset[str]:
         """Ids of queries that are documents themselves, as in ArguAna, and not judged relevant.
 
-        They have the id of a document, and its text. BEIR leaves them out of their own ranking.
+        They have the id of a document, and its text; where most of those that have the id also have
+        the text, the others are taken for such too. BEIR leaves every query with the id of a
+        document out of its own ranking, also where both are numbered from 1.
         """
-        return frozenset(
-            query
-            for query, text in self.queries.items()
-            if self.documents.get(query, "").endswith(text)
-            and self.judgements[query].get(query, 0) <= 0
-        )
+        same = [
+            q for q in self.queries if q in self.documents and self.judgements[q].get(q, 0) <= 0
+        ]
+        same_text = [q for q in same if self.documents[q].endswith(self.queries[q])]
+        return frozenset(same if 2 * len(same_text) > len(same) else same_text)
 
     @property
     def note(self) -> str:
@@ -114,88 +117,6 @@ class Collection:
         return digest.hexdigest()[:12]
 
 
-@dataclass(frozen=True)
-class _Files:
-    documents: Path
-    queries: Path
-    qrels: Mapping[str, Path]
-
-
-def find_files(folder: Path) -> _Files | None:
-    """Return the files of a collection's folder; None where one of the three kinds is missing."""
-    if not folder.is_dir():
-        return None
-    documents, queries = _first(folder, _DOCUMENTS), _first(folder, _QUERIES)
-    qrels = _qrels_of(folder)
-    return _Files(documents, queries, qrels) if documents and queries and qrels else None
-
-
-def files_in(folder: Path) -> list[Path]:
-    """Return the files of a collection's folder that may be read."""
-    files = find_files(folder)
-    return [] if files is None else [files.documents, files.queries, *files.qrels.values()]
-
-
-def _first(folder: Path, stems: Sequence[str]) -> Path | None:
-    """Return ``corpus.jsonl``, or the one file such as ``cran.documents.tsv``."""
-    paths = (folder / f"{stem}{end}" for stem in stems for end in _TEXTS)
-    exact = next((path for path in paths if path.is_file()), None)
-    tables = (path for path in folder.iterdir() if path.name.lower().endswith(_TEXTS))
-    named = [path for path in tables if not _words(path).isdisjoint(stems)]
-    return named[0] if exact is None and len(named) == 1 else exact
-
-
-def _qrels_of(folder: Path) -> dict[str, Path]:
-    """Return the files of judgements by split: ``qrels/dev.tsv``, ``qrels.txt``, ``a.qrels``.
-
-    One without a split's name is ``test``; several have their own names.
-    """
-    files: dict[str, Path] = {}
-    unnamed: list[Path] = []
-    inside = sorted((folder / "qrels").iterdir()) if (folder / "qrels").is_dir() else []
-    for path in (*inside, *sorted(folder.iterdir())):
-        words = _words(path)
-        table = path.is_file() and path.name.lower().endswith((*_TEXTS, *_QRELS_ENDS))
-        if table and (path.parent != folder or not words.isdisjoint(_QRELS)):
-            split = next((split for split in DEV_SPLITS if split in words), None)
-            if split is None or split in files:
-                unnamed.append(path)
-            else:
-                files[split] = path
-    if len(unnamed) == 1 and "test" not in files:
-        return files | {"test": unnamed[0]}
-    for path in unnamed:
-        stem = path.name.partition(".")[0]
-        files[path.name if stem in files else stem] = path
-    return files
-
-
-def _words(path: Path) -> set[str]:
-    """Return the words of a file's name."""
-    return {*re.split("[-_.]", path.name.lower())}
-
-
-def find_collections(folder: Path) -> dict[str, Path]:
-    """Return the collections of a folder by name: itself, or its subfolders that are one."""
-    if find_files(folder) is not None:
-        return {folder.resolve().name: folder}
-    inside = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {path.name: path for path in inside if find_files(path) is not None}
-
-
-def is_collection(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is a collection's folder, or a file of judgements in one.
-
-    A folder that lacks a part of one passes: ``read_collection`` says what it lacks.
-    """
-    place = Path(path).expanduser()
-    if place.is_dir():
-        return bool(_first(place, _DOCUMENTS) or _first(place, _QUERIES) or _qrels_of(place))
-    above = place.parent.parent if place.parent.name == "qrels" else place.parent
-    files = find_files(above) if place.is_file() else None
-    return files is not None and any(file.samefile(place) for file in files.qrels.values())
-
-
 def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS) -> Collection:
     """Read a test collection from its folder, or from one of its files of judgements.
 
@@ -204,28 +125,25 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
     BEIR's reader. Relevant documents that the collection does not have count as not found, as in
     trec_eval.
     """
-    folder, qrels = Path(path).expanduser(), None
-    if folder.is_file():
-        qrels, folder = folder, folder.parent
-        folder = folder.parent if folder.name == "qrels" else folder
+    place = Path(path).expanduser()
+    folder = folder_of(place) if place.is_file() else place
     files = find_files(folder)
     if files is None:
         raise no_collection(folder)
-    if qrels is not None:
-        split = next((part for part, file in files.qrels.items() if file.samefile(qrels)), "test")
-    elif (first := next((part for part in splits if part in files.qrels), None)) is not None:
-        split = first
-    else:
+    first = next((part for part in splits if part in files.qrels), None)
+    split = split_of(files, place) if place.is_file() else first
+    if split is None:
         what = f"has several files of judgements: {', '.join(files.qrels)}"
-        hint = f"name one of them: {next(iter(files.qrels.values()))}"
+        hint = f"name one of them: {next(iter(files.qrels.values()))[0]}"
         raise CseError(what, where=str(folder), hint=hint)
     counts: dict[str, int] = {}
-    others = [file.name for part, file in files.qrels.items() if part not in DEV_SPLITS]
-    if qrels is None and others:
+    others = [paths[0].name for part, paths in files.qrels.items() if part not in DEV_SPLITS]
+    if not place.is_file() and others:
         counts[f"files of judgements are not scored ({', '.join(others)})"] = len(others)
     documents = _texts(files.documents, _DOCUMENT_TEXT, "document", counts)
     queries = _texts(files.queries, _QUERY_TEXT, "query", counts)
-    judged = _judgements(qrels or files.qrels[split], counts)
+    qrels, where = files.qrels[split], str(files.qrels[split][0])
+    judged = _with_known_ids(_judgements(qrels, counts), queries, documents, where, counts)
     kept = {qid: judged[qid] for qid in queries if any(n > 0 for n in judged.get(qid, {}).values())}
     for what, count in (
         ("queries without judgements left out", len(queries.keys() - judged.keys())),
@@ -236,16 +154,15 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
          sum(doc not in documents for row in kept.values() for doc in row)),
     ):  # fmt: skip
         counts |= {what: count} if count else {}
-    where = str(qrels or files.qrels[split])
     if not kept:
         hint = "the ids of its first two columns must be those of the queries and documents"
         raise CseError("no query has a relevant document", where=where, hint=hint)
     if not any(doc in documents for row in kept.values() for doc in row):
-        what = f"none of its documents is in {files.documents.name}"
+        what = f"none of its documents is in {files.documents[0].name}"
         raise CseError(what, where=where, hint="compare the ids of both files")
     blank = next((qid for qid in kept if not queries[qid]), None)
     if blank is not None:
-        raise CseError("a query without a text", where=str(files.queries), value=blank)
+        raise CseError("a query without a text", where=str(files.queries[0]), value=blank)
     name = f"{folder.resolve().name}.{split}"
     made = Collection(name, documents, {qid: queries[qid] for qid in kept}, kept, counts)
     if made.own_documents:
@@ -254,24 +171,54 @@ def read_collection(path: str | os.PathLike[str], splits: Sequence[str] = SPLITS
     return made
 
 
-def no_collection(folder: Path) -> CseError:
-    """Return the error of a folder that is not a test collection."""
-    lacking = "no such folder"
-    if folder.is_dir():
-        kinds = {"documents (corpus.jsonl)": _first(folder, _DOCUMENTS),
-                 "queries (queries.jsonl)": _first(folder, _QUERIES),
-                 "judgements (qrels/test.tsv)": _qrels_of(folder)}  # fmt: skip
-        missing = [kind for kind, known in kinds.items() if not known]
-        lacking = f"is not a test collection: it has no {' and no '.join(missing)}"
-    hint = "name a folder of BEIR's layout, or of TREC's: documents.tsv, topics.tsv, qrels.txt"
-    return CseError(lacking, where=str(folder), hint=hint)
+def _with_known_ids(
+    judged: dict[str, dict[str, int]],
+    queries: Mapping[str, str],
+    documents: Mapping[str, str],
+    where: str,
+    counts: dict[str, int],
+) -> dict[str, dict[str, int]]:
+    """Return judgements whose ids are those of the texts where only leading zeros differ."""
+    asked = _unpadded(judged, queries, where)
+    answers = _unpadded({doc for row in judged.values() for doc in row}, documents, where)
+    if padded := len(asked) + len(answers):
+        counts["ids of judgements read without regard to leading zeros"] = padded
+    return {
+        asked.get(query, query): {answers.get(doc, doc): n for doc, n in row.items()}
+        for query, row in judged.items()
+    }
 
 
-def _texts(path: Path, columns: Sequence[str], kind: str, counts: dict[str, int]) -> dict[str, str]:
+def _unpadded(
+    judged: Set[str] | Mapping[str, Any], known: Mapping[str, str], where: str
+) -> dict[str, str]:
+    """Return the known id of each judged one that is the same number with other zeros before it."""
+    if all(key in known for key in judged):
+        return {}
+    numbers: dict[str, list[str]] = {}
+    for key in filter(str.isdecimal, known):
+        numbers.setdefault(key.lstrip("0"), []).append(key)
+    ids: dict[str, str] = {}
+    for key in (key for key in judged if key.isdecimal() and key not in known):
+        matches = numbers.get(key.lstrip("0"), [])
+        taken = {*matches} & {*ids.values()} or any(match in judged for match in matches)
+        if taken or len(matches) > 1:
+            what = "ids that differ by leading zeros only"
+            value = ", ".join((key, *matches))
+            raise CseError(what, where=where, value=value, hint="write an id in one way")
+        if matches:
+            ids[key] = matches[0]
+    return ids
+
+
+def _texts(
+    paths: Sequence[Path], columns: Sequence[str], kind: str, counts: dict[str, int]
+) -> dict[str, str]:
     """Return texts by id; a document's title stands before its text."""
+    check_parts(paths)
     texts: dict[str, str] = {}
     again = 0
-    for place, row in _rows(path, columns):
+    for place, row in chain.from_iterable(_rows(path, columns) for path in paths):
         key = _id(next((row[name] for name in _IDS if name in row), None), place)
         text = next((row[name] for name in columns if name in row), None)
         title = row.get("title") if kind == "document" else None
@@ -287,7 +234,7 @@ def _texts(path: Path, columns: Sequence[str], kind: str, counts: dict[str, int]
         again += key in texts
         texts[key] = " ".join(part.strip() for part in parts if part and part.strip())
     if not texts:
-        raise CseError(f"no {kind} is in it", where=str(path))
+        raise CseError(f"no {kind} is in it", where=str(paths[0]))
     if again:
         plural = "documents" if kind == "document" else "queries"
         counts[f"{plural} whose id stands again further down, where the last counts"] = again
@@ -299,7 +246,9 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, A
     end = path.name.lower().removesuffix(".gz").removesuffix(".zst").rpartition(".")[2]
     first = next(read_lines(path), "") if end in ("tsv", "txt", "trec") else ""
     heads = [head.strip().lower() for head in first.split("\t")]
-    if end in ("txt", "trec") and first.lstrip().startswith("<"):
+    if end == "xml":
+        yield from _xml_topics(path)
+    elif end in ("txt", "trec") and first.lstrip().startswith("<"):
         yield from _topics(path)
     elif not first or (not {*heads}.isdisjoint(_IDS) and not {*heads}.isdisjoint(columns)):
         if end in ("txt", "trec"):
@@ -341,6 +290,26 @@ def _topics(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 row = {}
 
 
+def _xml_topics(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield number and text of ``<topic number="1">``, or of ``<top>`` with its number inside.
+
+    Of TREC-COVID's three texts the question is taken, as BEIR does.
+    """
+    text = "\n".join(read_lines(path))
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise CseError("declares a document type", where=str(path), hint="remove <!DOCTYPE …>")
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise CseError(f"not XML: {error}", where=str(path)) from None
+    for count, topic in enumerate((t for t in root.iter() if t.tag in ("topic", "top")), 1):
+        fields = {part.tag.lower(): " ".join("".join(part.itertext()).split()) for part in topic}
+        number = topic.get("number", fields.get("num", fields.get("number", "")))
+        name = next((name for name in ("question", "query", "title") if fields.get(name)), "")
+        texts = {"text": fields[name]} if name else {}
+        yield f"{path}, topic {count}", {"num": _LABEL.sub("", number).strip(), **texts}
+
+
 def _id(value: Any, place: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -351,10 +320,11 @@ def _id(value: Any, place: str) -> str:
     return key
 
 
-def _judgements(path: Path, counts: dict[str, int]) -> dict[str, dict[str, int]]:
+def _judgements(paths: Sequence[Path], counts: dict[str, int]) -> dict[str, dict[str, int]]:
+    check_parts(paths)
     kept: dict[str, dict[str, int]] = {}
     again = 0
-    for place, (query, document, relevance) in _judged(path):
+    for place, (query, document, relevance) in chain.from_iterable(map(_judged, paths)):
         judged, key = kept.setdefault(_id(query, place), {}), _id(document, place)
         try:
             number = float(relevance)

@@ -35,6 +35,7 @@ def cse_suites() -> list[SuiteSpec]:
             summary="judged queries: every test collection of the folder, as BEIR or TREC lay it",
             factory="cse_evaluation.suites:Collections",
             dev=True,
+            sources="cse_evaluation:sources/collections.toml",
         ),
         SuiteSpec(
             name="retrieval",

@@ -10,13 +10,8 @@ from typing import Any, ClassVar
 from cse import TABLE_SUFFIXES, table_name
 from cse_core.errors import CseError, collect_errors
 from cse_core.suites import DevSet, Encode, Progress, Suite, SuiteFiles, SuiteScore
-from cse_evaluation.collections import (
-    DEV_SPLITS,
-    Collection,
-    find_collections,
-    is_collection,
-    read_collection,
-)
+from cse_evaluation.collection_files import DEV_SPLITS, find_collections, is_collection
+from cse_evaluation.collections import Collection, read_collection
 from cse_evaluation.documents import DocumentSet, is_document_file, read_documents
 from cse_evaluation.labelled import (
     PARTS,

@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_evaluation.collections import (
-    DEV_SPLITS,
-    Collection,
-    find_collections,
-    is_collection,
-    read_collection,
-)
+from cse_evaluation.collection_files import DEV_SPLITS, find_collections, is_collection
+from cse_evaluation.collections import Collection, read_collection
 from cse_evaluation.ranking import (
     MEASURES,
     CollectionDevSet,

@@ -99,7 +99,9 @@ def test_the_lock_file_trusts_the_first_fetch_alone(
 ) -> None:
     with served(web) as (address, _):
         said = here("data", "fetch", "sts", "--from", address)
-        assert said.code == 0 and said.out.count("not as docs/results.md measured it") == 5
+        assert (
+            said.code == 0 and said.out.count("not the copy that the documentation measured") == 5
+        )
     lock = json.loads((home / "sts/fetched.json").read_text(encoding="utf-8"))
     assert set(lock) == {file.name for file in table("sts").files}
     for file in table("sts").files:
@@ -243,7 +245,10 @@ def test_reviews_become_labelled_texts(tmp_path: Path) -> None:
 
 def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:
     refused(here("data", "fetch", "stss"), "unknown set", "did you mean sts?")
-    refused(here("data", "fetch", "nothing"), "there are sts, transfer, reviews, docs, simcse")
+    refused(
+        here("data", "fetch", "nothing"),
+        "there are sts, transfer, reviews, collections, docs, simcse",
+    )
     refused(here("data", "fetch", "sts", "--out", "x.parquet"), "sts is several files")
     folder = tmp_path / "home/cse/sts"
     folder.mkdir(parents=True)

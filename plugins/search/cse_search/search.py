@@ -10,6 +10,7 @@ from cse import TextEncoder
 from cse_search.index import index_of, is_index
 from cse_search.ranking import check_queries, nearest
 from cse_search.reading import read_passages
+from cse_search.reranking import Reranker, check_rerank
 
 if TYPE_CHECKING:
     from cse import Model
@@ -24,6 +25,8 @@ def search(
     *,
     top: int = 5,
     bm25: float = 0,
+    rerank: str | None = None,
+    rerank_top: int | None = None,
     batch_tokens: int | None = None,
 ) -> list[dict[str, Any]]:
     """Find the passages nearest to each query, as ``cse.Model.search`` does.
@@ -37,17 +40,23 @@ def search(
         files: The folder of an index, or files and data sets as ``--data`` takes them.
         top: Passages for each query.
         bm25: Share of BM25 in the order of the texts, 0 to 1.
+        rerank: A cross-encoder that orders the first ``rerank_top`` passages again.
+        rerank_top: 50 by default, or ``top`` if that is more.
         batch_tokens: Tokens that the encoder is given at once.
 
     Raises:
         CseError: If a query or a file is wrong, or another model made the index.
     """
     check_queries(queries, top, bm25)
+    count = check_rerank(rerank, rerank_top, top)
+    again = None if rerank is None else Reranker(rerank, plugins.registry)
     encode = TextEncoder(model.loaded, batch_tokens)
     if len(files) == 1 and is_index(files[0]):
         index = index_of(files[0], model.name, plugins.registry, words=bm25 > 0)
         if note := index.note:
             warnings.warn(note, stacklevel=3)
-        return index.nearest(encode, queries, top, bm25)
-    passages = read_passages(files, plugins.registry)
-    return nearest(encode, queries, passages, top, bm25)
+        results = index.nearest(encode, queries, count, bm25)
+    else:
+        passages = read_passages(files, plugins.registry)
+        results = nearest(encode, queries, passages, count, bm25)
+    return results if again is None else again.reranked(results, top)

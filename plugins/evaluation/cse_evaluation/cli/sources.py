@@ -28,7 +28,8 @@ from cse_core.errors import CseError, did_you_mean
 from cse_core.loading import load_factory
 from cse_core.records import SourceSpec, SuiteSpec
 from cse_core.suites import Suite
-from cse_evaluation.collections import Collection, files_in, find_collections, read_collection
+from cse_evaluation.collection_files import files_in, find_collections
+from cse_evaluation.collections import Collection, read_collection
 from cse_evaluation.documents import DocumentSet, read_documents
 from cse_evaluation.labelled import LongTexts, Task, read_tasks
 from cse_evaluation.pairs import PairSet, find_pairs, pairs_from_rows

@@ -31,6 +31,7 @@ from cse_core.errors import CseError, truncate
 from cse_search.index import OF_MODEL, index_folder, index_of
 from cse_search.ranking import check_queries, nearest
 from cse_search.reading import Passage, read_passages
+from cse_search.reranking import DEPTH, Reranker, check_rerank
 
 if TYPE_CHECKING:
     from cse_search.index import Index
@@ -69,6 +70,18 @@ def search(
             "0.3 helps many encoders on texts that they do not know.",
         ),
     ] = 0,
+    rerank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A cross-encoder that reads the query with each of the first texts, and orders "
+            "these again.",
+        ),
+    ] = None,
+    rerank_top: Annotated[
+        int | None,
+        typer.Option(metavar="N", help=f"Texts that --rerank reads for each query ({DEPTH})."),
+    ] = None,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
@@ -79,6 +92,7 @@ def search(
     By cosine or the similarity that the model declares; --bm25 ranks by words too.
     """
     check_queries(queries, top, bm25)
+    count = check_rerank(rerank, rerank_top, top)
     plugins = installed(context)
     loading.check(model, plugins.registry)
     passages: list[Passage] = []
@@ -93,12 +107,15 @@ def search(
                        hint="leave out one of them")  # fmt: skip
     else:
         passages = read_passages([data], plugins.registry, named_columns(sets))
+    again = None if rerank is None else Reranker(rerank, plugins.registry, loading.device)
     loaded = loading.load(model, plugins.registry)
     encode = TextEncoder(loaded, loading.batch_tokens)
     if saved is None:
-        results = nearest(encode, queries, passages, top, bm25)
+        results = nearest(encode, queries, passages, count, bm25)
     else:
-        results = saved.nearest(encode, queries, top, bm25)
+        results = saved.nearest(encode, queries, count, bm25)
+    if again is not None:
+        results = again.reranked(results, top)
     notes = ("" if saved is None else saved.note, encode.note)
     for note in filter(None, notes):
         warn(note)
@@ -110,6 +127,7 @@ def search(
     echo_err(f"{many:,} texts of {source}")
     for query in results:
         numbers = ("score", query["similarity"], "bm25") if bm25 else (query["similarity"],)
+        numbers = numbers if again is None else ("rerank", *numbers)
         table = plain_table(query["query"], (*numbers, "file", "row", "text"))
         for hit in query["results"]:
             above = " > ".join(filter(None, (hit["title"], hit["headings"])))
