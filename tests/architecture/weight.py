@@ -75,9 +75,9 @@ BOUNDS = (
     Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_715),
     Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_470),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
-    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_024),
+    Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_025),
     Bound("plugins", ("plugins",), 18_600, 19_185),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 32_787, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 32_788, tests=True),
 )
 
 
