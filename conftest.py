@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.processes import TwoProcesses
+from tests.fixtures.processes import TwoProcesses, fork_server
 
 pytest_plugins = ("tests.fixtures.command_line", "tests.fixtures.distributions")
 
@@ -19,6 +19,7 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     """Leave what was collected aside, and look for waste again."""
+    fork_server()
     gc.freeze()
     gc.enable()
 

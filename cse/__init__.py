@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from cse_cli.models.geometry import mean_cosine as mean_cosine
     from cse_cli.models.geometry import singular_values as singular_values
     from cse_cli.models.geometry import unit as unit
-    from cse_cli.models.words import Bm25 as Bm25
-    from cse_cli.models.words import Units as Units
-    from cse_cli.models.words import fuse as fuse
-    from cse_cli.models.words import stem_languages as stem_languages
-    from cse_cli.models.words import units_of as units_of
     from cse_cli.training.stored_run import StoredRun as StoredRun
     from cse_core import __version__ as __version__
     from cse_core.errors import CseError as CseError
     from cse_core.errors import CseErrors as CseErrors
-    from cse_defaults.texts.columns import lacks_word_spaces as lacks_word_spaces
-    from cse_defaults.texts.files import open_bytes as open_bytes
+    from cse_core.files import open_bytes as open_bytes
+    from cse_core.words import lacks_word_spaces as lacks_word_spaces
     from cse_defaults.texts.hub import hub_name as hub_name
     from cse_defaults.texts.hub import hub_rows as hub_rows
+    from cse_defaults.words.bm25 import Bm25 as Bm25
+    from cse_defaults.words.bm25 import Units as Units
+    from cse_defaults.words.bm25 import fuse as fuse
+    from cse_defaults.words.bm25 import stem_languages as stem_languages
+    from cse_defaults.words.bm25 import units_of as units_of
     from cse_engine.compose.composition import Composition as Composition
     from cse_engine.run.recipe_file import as_recipe as as_recipe
     from cse_engine.runtime.device import resolve_device as resolve_device
@@ -69,11 +69,11 @@ _NAMES = {
     ),
     "cse_cli.models.encoding": ("TextEncoder", "similarities"),
     "cse_cli.models.geometry": ("effective_rank", "mean_cosine", "singular_values", "unit"),
-    "cse_cli.models.words": ("Bm25", "Units", "fuse", "stem_languages", "units_of"),
+    "cse_defaults.words.bm25": ("Bm25", "Units", "fuse", "stem_languages", "units_of"),
     "cse_cli.training.stored_run": ("StoredRun",),
     "cse_core": ("__version__",),
-    "cse_defaults.texts.columns": ("lacks_word_spaces",),
-    "cse_defaults.texts.files": ("open_bytes",),
+    "cse_core.words": ("lacks_word_spaces",),
+    "cse_core.files": ("open_bytes",),
     "cse_defaults.texts.hub": ("hub_name", "hub_rows"),
     "cse_engine.step.step": ("StepResult",),
     "cse_engine.step.views": ("PreparedView",),

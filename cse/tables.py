@@ -15,14 +15,13 @@ from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 from cse_core.files import atomic_file, cache_folder
 from cse_core.registry.names import source_of, unpacked
-from cse_core.texts import Wanted
-from cse_defaults.texts.columns import lacks_word_spaces
+from cse_core.texts import Seen, Wanted
+from cse_core.words import lacks_word_spaces
 from cse_defaults.texts.files import file_lines
 from cse_defaults.texts.plugin import ENDINGS
 from cse_defaults.texts.sources import default_registry, find_source
 from cse_defaults.texts.tables import (
     BODIES,
-    Seen,
     as_object,
     has_lone_surrogate,
     is_article,

@@ -1,4 +1,4 @@
-"""The files of runs and models by name; files and folders written whole or not at all.
+"""The files of runs and models by name; files read, and files and folders written whole or not.
 
 Nothing is written through a link. What is written has the permissions that the umask leaves.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
 import re
@@ -40,6 +41,7 @@ SUMS = "checksums.json"
 """SHA-256 of every other file of a whole folder, by its path in it."""
 _NOT_SUMMED = "README.md"
 """What no program reads, and people edit."""
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _TEMPORARY = re.compile(r"\.(?P<name>.+)-(?P<old>old-)?[0-9a-f]{8}")
 """Names of files and folders that are being written, or replaced."""
 
@@ -264,6 +266,38 @@ def atomic_write(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with atomic_file(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def read_error(name: str, error: Exception) -> CseError:
+    """Turn an error of the operating system into one line."""
+    if isinstance(error, PermissionError):
+        hint = "make it readable: chmod +r FILE"
+        return CseError("permission denied", where=name, hint=hint)
+    return CseError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=name)
+
+
+@contextmanager
+def open_bytes(name: str) -> Iterator[IO[bytes]]:
+    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``."""
+    try:
+        with open(Path(name).expanduser(), "rb") as raw:
+            magic = raw.read(4)
+            raw.seek(0)
+            if not magic:
+                raise CseError("the file is empty", where=name, hint="name a file with texts")
+            packed = next((form for mark, form in _PACKED.items() if magic.startswith(mark)), None)
+            if packed is None:
+                yield raw
+            else:
+                import pyarrow as pa
+
+                yield io.BufferedReader(pa.CompressedInputStream(raw, packed))
+    except OSError as error:
+        if error.errno is not None:  # which damages have not
+            raise read_error(name, error) from error
+        what = f"the compressed file is cut short or damaged ({error})"
+        hint = "copy or download it again"
+        raise CseError(what, where=name, hint=hint) from error
 
 
 def file_text(path: Path) -> str:

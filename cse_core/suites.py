@@ -48,11 +48,12 @@ class Verdict:
 
     Attributes:
         text: One plain sentence.
-        better: Whether the end is better than the start beyond chance.
+        better: Whether the end is better than the start beyond chance; None if the set cannot
+            tell.
     """
 
     text: str
-    better: bool
+    better: bool | None
 
 
 class NoDevSet(CseError):
@@ -133,14 +134,19 @@ class DevSet:
         """
 
     def answers(self, encode: Encode) -> NDArray[np.float64] | None:
-        """Return a number for each question that never chose a checkpoint; None without any.
+        """Return ``[Q, …]`` numbers for questions that never chose a checkpoint; None without any.
 
-        Those of the start and of the end of a run are compared by :meth:`verdict`.
+        It is asked at the end of a run, by the start's weights and by those that were chosen;
+        :meth:`verdict` compares both.
         """
         return None
 
     def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
-        """Compare the answers at the start and at the end, both ``[Q]``."""
+        """Compare the answers at the start and at the end, both ``[Q, …]``."""
+
+    def note(self) -> str:
+        """Say in a line of the plan what the set can show; nothing by default."""
+        return ""
 
     def scored_texts(self) -> Iterable[str]:
         """List the texts that no run should train on; a run says how many of them it does."""

@@ -28,6 +28,9 @@ class DataOptions(Options):
     """Text before every training text of each data.path."""
     unit: Unit = "sentence"
     """What a row is if the data has documents."""
+    titles: Literal["before", "none"] = "before"
+    """Titles of passages in lists (``positive_passages``): before their texts, as tevatron trains,
+    or left out. A column of titles stays one."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Columns of the file by our names: ``text = "sentence1"``; ``@source`` is the number of the
     row's file in data.path, from 0."""
@@ -74,12 +77,36 @@ class Wanted:
         unit: What a row of a document is.
         split: ``train``, ``dev`` or ``test``, of a source with splits whose name says none.
         options: What stands behind ``?`` in the name: ``{"table": "notes"}``.
+        titles: Whether titles of passages in lists stand before their texts.
     """
 
     limit: int | None = None
     unit: Unit = "sentence"
     split: Literal["train", "dev", "test"] = "train"
     options: Mapping[str, str] = field(default_factory=dict)
+    titles: bool = True
+
+
+@dataclass
+class Seen:
+    """What was noticed while a source was read.
+
+    Attributes:
+        articles: Whether it held articles, whose rows depend on the unit.
+        left_out: Columns that hold no plain values -> what they hold.
+        from_header: Whether the columns' names are the first line of a text file.
+        grades: The column, by the core's name, that says how similar text and positive are; empty
+            where pairs are positives.
+        unnamed: Whether its one column has no name that a user could say.
+        messages: What a user should know, a line each, without the name of the source.
+    """
+
+    articles: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)
+    from_header: bool = False
+    grades: str = ""
+    unnamed: bool = False
+    messages: list[str] = field(default_factory=list)
 
 
 class Source(Protocol):
@@ -88,7 +115,8 @@ class Source(Protocol):
     It may also have ``tables(name, wanted) -> Iterator[pyarrow.Table]``, called in place of
     ``rows``, whose first table has every column; ``pairs(split) -> list[dict]``, the graded pairs
     of a data set in a package (sentence1, sentence2, score, subset); ``title(name) -> str``, what
-    a dev set of the rows that were read is called; and ``commit(name) -> str``, their version.
+    a dev set of the rows that were read is called; ``commit(name) -> str``, their version; and
+    ``seen``, a :class:`Seen`, what it noticed.
     """
 
     def rows(self, name: str, wanted: Wanted) -> Iterator[tuple[str, Mapping[str, Cell]]]:
@@ -131,7 +159,7 @@ class LoadReport:
 def in_context(text: str, title: str = "", headings: str = "") -> str:
     """Put title and headings before a passage, a line for each.
 
-    A title that is the first heading too stands once.
+    A first heading that repeats the title stands once.
 
     Args:
         text: The passage.

@@ -7,7 +7,7 @@ those inside functions and those for type checkers alone too.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,8 @@ ROOMS = {
         "cse_engine.runtime", "cse_engine.compose", "cse_engine.step", "cse_engine.run",
     ),
     "cse_defaults": (
-        "cse_defaults.basics", "cse_defaults.texts", "cse_defaults.transformers",
+        "cse_defaults.basics", "cse_defaults.documents", "cse_defaults.texts",
+        "cse_defaults.transformers", "cse_defaults.words",
     ),
 }  # fmt: skip
 """The packages of the toolkit's inner rooms, each room's in the order of its imports."""
@@ -92,6 +93,14 @@ def cycles() -> list[list[str]]:
     return groups
 
 
+def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield all statements, those inside others too: an expression holds none."""
+    for node in body:
+        yield node
+        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, inside, ()))
+
+
 def folder(package: str) -> str:
     """Name the folder of a package, seen from the repository."""
     return package.replace(".", "/") + "/"
@@ -130,7 +139,7 @@ def _package(name: str) -> str:
 
 
 def _imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")).body):
         if isinstance(node, ast.Import):
             wanted = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:

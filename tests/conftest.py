@@ -2,22 +2,27 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 
-from cse_defaults.transformers.tokenizer import TextTokenizer
-from tests.fixtures.tiny import Bench, Build, make_encoder
+# What imports torch is imported inside: who only hands tests out does without.
 
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    import torch
+
+    from tests.fixtures.tiny import make_encoder
+
     torch.set_num_threads(1)
     return make_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="session")
 def other_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    from tests.fixtures.tiny import make_encoder
+
     return make_encoder(tmp_path_factory.mktemp("other"), hidden=16, seed=2, words=40)
 
 
@@ -27,17 +32,21 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def build(encoder: str, tmp_path: Path) -> Build:
+def build(encoder: str, tmp_path: Path) -> Any:
     """Return what makes a bench of the tiny encoder."""
+    from tests.fixtures.tiny import Bench
+
     return partial(Bench, encoder, tmp_path)
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    from cse_defaults.transformers.tokenizer import TextTokenizer
+
     calls: list[list[str]] = []
     plain = TextTokenizer._encodings
 
-    def encodings(self: TextTokenizer, texts: list[str], longest: int | None) -> object:
+    def encodings(self: Any, texts: list[str], longest: int | None) -> object:
         calls.append(list(texts))
         return plain(self, texts, longest)
 

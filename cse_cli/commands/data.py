@@ -28,7 +28,7 @@ PathsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH",
-        help="Files, installed data sets, or owner/name of the hub.",
+        help="Files, folders of documents, installed data sets, or owner/name of the hub.",
         autocompletion=complete_data,
     ),
 ]

@@ -95,29 +95,21 @@ def read_rows(
     A row has ``text``, and ``title``, ``headings`` and ``line`` where they are known. Read are
     tables, txt files with a text a line, and Markdown and HTML documents or folders of documents.
     """
-    from cse_defaults.texts.documents import MARKED, read_document, read_documents
-    from cse_defaults.texts.files import is_saved
+    from cse_defaults.texts.sources import find_source
 
-    tables, notes = False, list[str]()
-    for file in files:
-        path = Path(file).expanduser()
-        alone = path.is_file() and path.suffix.lower() in MARKED
-        if alone or (path.is_dir() and not is_saved(path) and file not in registry.datasets()):
-            documents, said = ([read_document(path)], []) if alone else read_documents(path, file)
-            notes += said
-            for document in documents:
-                for text in document.passages:
-                    yield str(document.path), {"text": text, "title": document.title}
-            continue
-        tables, table = True, _table(file, registry, columns)
-        names = [name for name in ("text", "title", "headings") if name in table.column_names]
-        for part in table.select(names).to_batches():
-            for row in part.to_pylist():
-                yield file, {name: cell for name, cell in row.items() if isinstance(cell, str)}
-    if not tables:
+    # Only documents know before they are read that they are some.
+    documents = [f for f in files if find_source(f, registry, "FILE").seen.articles]
+    if len(documents) == len(files):
         check_lines(columns)
-    for note in notes:
-        echo_err(note)
+    for file in files:
+        folder, read = Path(file).expanduser(), {"text", "title", "headings"}
+        inside = file in documents and folder.is_dir()
+        table = _table(file, registry, {} if file in documents else columns)
+        read |= {"line", "document"} if file in documents else set()
+        for part in table.select([n for n in table.column_names if n in read]).to_batches():
+            for row in part.to_pylist():
+                cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
+                yield str(folder / cells["document"]) if inside else file, cells
 
 
 def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator[str]:
@@ -149,7 +141,8 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
 
 
 def _stdin() -> Iterator[str]:
-    from cse_defaults.texts.files import read_error, text_lines
+    from cse_core.files import read_error
+    from cse_defaults.texts.files import text_lines
 
     try:
         yield from text_lines(sys.stdin.buffer, "stdin")

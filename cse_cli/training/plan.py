@@ -87,6 +87,7 @@ class PlannedRun:
         words = "parameters of its own, which are not saved"
         lines += [f"{path} trains {number:,} {words}" for path, number in self.own.items()]
         lines += [f"evaluation: {self._when()}"]
+        lines += [f"verdict: {note}" for dev in self.sets.values() if (note := dev.note())]
         if (duration := self._duration()) is not None:
             lines.append(duration.line())
         if chosen is None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from cse_core.errors import CseError
 from cse_core.hookspecs import CORE_VIEWS
 from cse_core.records import ColumnType, ViewSpec
-from cse_defaults.texts.tables import NUMBER, Seen, is_lists, text_array
+from cse_core.texts import Seen
+from cse_core.words import lacks_word_spaces
+from cse_defaults.texts.tables import NUMBER, is_lists, text_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,12 +57,6 @@ _WRITTEN = re.compile(
 )
 """A list, a tuple, a set or bytes, as Python or JSON write them."""
 _HEADER = re.compile(r"[\w.-]+( [\w.-]+){0,2}")
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
-    "\u3005\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese kana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # Han
-)
-"""A letter of a script that is written without spaces between words."""
 
 
 def kind_of(values: Sequence[str]) -> ColumnKind:
@@ -282,12 +278,3 @@ def read_values(
                 hint=f"correct it, or take another column: --set data.columns.{column}=NAME",
             )
     return np.fromiter(map(dtype.type, texts), dtype, len(texts))
-
-
-def lacks_word_spaces(texts: Iterable[str]) -> bool:
-    """Tell whether more than half of the letters are of scripts without spaces (Han, kana, …)."""
-    letters = hits = 0
-    for text in texts:
-        letters += sum(map(str.isalpha, text))
-        hits += len(_UNSPACED.findall(text))
-    return 2 * hits > letters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cse_core.words import UNSPACED
 from cse_defaults.texts.tables import ROWS
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 _RUN = 5
 _SHARE = 0.5
-_UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])"
 
 
 def near_copies(
@@ -82,7 +82,7 @@ def _words(texts: pa.ChunkedArray) -> pa.ListArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    spaced = pc.replace_substring_regex(pc.utf8_lower(texts), _UNSPACED, r" \1 ")
+    spaced = pc.replace_substring_regex(pc.utf8_lower(texts), f"([{UNSPACED}])", r" \1 ")
     plain = pc.replace_substring_regex(spaced, r"[^\p{L}\p{M}\p{N}]+", " ")
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(plain))
     return pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words

@@ -58,13 +58,16 @@ class TextColumn(Sequence[str]):
 
     def take(self, rows: Sequence[int] | NDArray[np.integer[Any]]) -> list[str]:
         """Return the texts of the given rows, in their order."""
+        import numpy as np
         import pyarrow as pa
 
         if self._texts.num_chunks > 1 and len(rows) * _FEW < len(self):
             # Arrow joins all chunks of the column before it takes a single row.
             return [self._texts[int(row)].as_py() for row in rows]
 
-        texts: list[str] = self._texts.take(pa.array(rows, pa.int64())).to_pylist()
+        numbers = pa.py_buffer(np.ascontiguousarray(rows, np.int64))  # pa.array imports pandas
+        index = pa.Array.from_buffers(pa.int64(), len(rows), [None, numbers])
+        texts: list[str] = self._texts.take(index).to_pylist()
         return texts
 
 

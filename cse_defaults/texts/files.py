@@ -7,16 +7,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
+from cse_core.files import open_bytes
 from cse_core.registry.names import unpacked
-from cse_core.texts import Wanted
-from cse_defaults.texts.tables import ROWS, Seen, batched, text_table
+from cse_core.texts import Seen, Wanted
+from cse_defaults.texts.tables import ROWS, batched, text_table
 
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 SAVED = ("state.json", "dataset_dict.json")
 """What tells a folder that ``save_to_disk`` of the library datasets wrote: of one set, of splits"""
 _APART = re.compile(r"[\w.-]+(?: [\w.-]+)*(?:([;\t])[\w.-]+(?: [\w.-]+)*)+")
@@ -36,38 +35,6 @@ if TYPE_CHECKING:
 def is_saved(name: str | Path) -> bool:
     """Tell whether a folder holds what ``save_to_disk`` of the library datasets wrote."""
     return any((Path(name).expanduser() / saved).is_file() for saved in SAVED)
-
-
-def read_error(name: str, error: Exception) -> CseError:
-    """Turn an error of the operating system into one line."""
-    if isinstance(error, PermissionError):
-        hint = "make it readable: chmod +r FILE"
-        return CseError("permission denied", where=name, hint=hint)
-    return CseError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=name)
-
-
-@contextmanager
-def open_bytes(name: str) -> Iterator[IO[bytes]]:
-    """Open a file for its uncompressed bytes; what fails while they are read is a ``CseError``."""
-    try:
-        with open(Path(name).expanduser(), "rb") as raw:
-            magic = raw.read(4)
-            raw.seek(0)
-            if not magic:
-                raise CseError("the file is empty", where=name, hint="name a file with texts")
-            packed = next((form for mark, form in _PACKED.items() if magic.startswith(mark)), None)
-            if packed is None:
-                yield raw
-            else:
-                import pyarrow as pa
-
-                yield io.BufferedReader(pa.CompressedInputStream(raw, packed))
-    except OSError as error:
-        if error.errno is not None:  # which damages have not
-            raise read_error(name, error) from error
-        what = f"the compressed file is cut short or damaged ({error})"
-        hint = "copy or download it again"
-        raise CseError(what, where=name, hint=hint) from error
 
 
 def file_lines(name: str, longest: int = _MAX_LINE) -> Iterator[str]:

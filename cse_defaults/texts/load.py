@@ -202,7 +202,8 @@ def _read(
     import pyarrow as pa
 
     where = source.name
-    wanted = Wanted(limit, options.unit, options=source.place.options)
+    titles = options.titles == "before"
+    wanted = Wanted(limit, options.unit, options=source.place.options, titles=titles)
     raw = join_tables(source.tables(wanted))
     seen = source.seen
     raw = raw.select([name for name in raw.column_names if name not in seen.left_out])
@@ -241,7 +242,8 @@ def _read(
     for name in options.columns.keys() - asked.keys():
         columns[name] = SOURCE
         table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
-    names = () if source.place.spec.is_dataset else tuple(table)
+    # Of the columns of documents only the text is one that views could read.
+    names = () if source.place.spec.is_dataset or "headings" in table else tuple(table)
     texts = (n for n in names if columns[n] != SOURCE and kind(columns[n]) in ("texts", "lists"))
     return SourceTable(source, pa.table(table), columns, tuple(texts))
 

@@ -26,19 +26,15 @@ def _places(name: str, summary: str, reader: str, takes: str) -> SourceSpec:
 
 @hookimpl
 def cse_sources() -> list[SourceSpec]:
-    """Return the readers of files, folders and data sets of the hub."""
+    """Return the readers of files and data sets of the hub."""
     saved, hub = "a folder of save_to_disk", "a data set of the hub: owner/name@split"
-    folder, fields = (
-        "a folder of Markdown, HTML and plain files",
-        "a header line, then rows of fields",
-    )
+    fields = "a header line, then rows of fields"
     return [
         _files("lines", "a text a line", "Lines", ".txt"),
         _files("separated", fields, "Separated", ".csv", ".tsv", parameters=("quotes",)),
         _files("json", "an object a line, or a list of objects", "Json", ".jsonl", ".json"),
         _files("arrow", "columns of Parquet or Arrow", "Arrow", ".parquet", ".arrow"),
         _places("saved", saved, "files:Saved", "files:is_saved"),
-        _places("documents", folder, "documents:Documents", "documents:has_documents"),
         _places("hub", hub, "hub:HubRows", "hub:hub_name"),
     ]
 

@@ -5,21 +5,21 @@ Tables of a large file lie in a file that is mapped into memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import cache_folder
+from cse_core.files import cache_folder, read_error
 from cse_core.loading import load_factory
 from cse_core.records import SourceSpec
 from cse_core.registry.names import Place, ending_of, source_of
 from cse_core.registry.registry import Registered, Registry
-from cse_core.texts import Wanted
-from cse_defaults.texts.files import read_error
+from cse_core.texts import Seen, Wanted
 from cse_defaults.texts.plugin import cse_sources
-from cse_defaults.texts.tables import LARGE, Seen, arrow_text, mapped, record_tables, trimmed
+from cse_defaults.texts.tables import LARGE, arrow_text, mapped, record_tables, trimmed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +78,7 @@ class TextSource:
         name, reader, rows = self.place.name, self.reader, 0
         texts: Iterator[pa.Table]
         if tables := getattr(reader, "tables", None):
-            texts = (arrow_text(table, self.seen) for table in tables(name, wanted))
+            texts = (arrow_text(table, self.seen, wanted.titles) for table in tables(name, wanted))
         else:
             texts = record_tables(reader.rows(name, wanted), wanted, self.seen)
         for table in texts:
@@ -112,8 +112,10 @@ def find_source(
             is_set = place.spec.is_dataset or hasattr(source.reader, "title")
             if is_set and where is None:
                 place = None
-            elif not place.spec.endings or Path(place.name).expanduser().is_file():
-                return source
+            else:
+                path = Path(place.name).expanduser()
+                if not place.spec.endings or path.is_file() or path.is_dir():
+                    return source
         path = Path(name if place is None else place.name).expanduser()
         if where and place is None and not (path.suffix or "/" in name or path.exists()):
             hint = did_you_mean(name, [*registry.datasets(), *loadable_names(Path(), registry)])
@@ -139,7 +141,10 @@ def _no_file(name: str, path: Path, registry: Registry) -> CseError:
     """Describe why a path has no text."""
     if path.is_dir():
         names = ", ".join(loadable_names(path, registry)[:6])
-        hint = f"name a file in it: {names}" if names else "no file in it can be read"
+        kinds = Counter(file.suffix.lower() or "without an ending" for file in path.iterdir())
+        others = ", ".join(f"{count:,} {ending}" for ending, count in kinds.most_common(5))
+        hint = f"no file in it can be read ({others or 'it is empty'})"
+        hint = f"name a file in it: {names}" if names else hint
         return CseError("is a folder, not a file", where=name, hint=hint)
     if path.is_file():
         sources = registry.all(SourceSpec)

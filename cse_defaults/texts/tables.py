@@ -11,7 +11,6 @@ import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cse_core.errors import CseError
 from cse_core.files import cache_folder
-from cse_core.texts import Unit, Wanted
+from cse_core.texts import Seen, Unit, Wanted, in_context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,28 +46,6 @@ _ARTICLE = (
     'an article is {"id", "title", "sections": [[heading, [sentence, …]], …]} '
     'or {"id", "title", "paras": [[sentence, …], …]}'
 )
-
-
-@dataclass
-class Seen:
-    """What was noticed while a source was read.
-
-    Attributes:
-        articles: Whether it held articles, whose rows depend on the unit.
-        left_out: Columns that hold no plain values -> what they hold.
-        from_header: Whether the columns' names are the first line of a text file.
-        grades: The column, by the core's name, that says how similar text and positive are; empty
-            where pairs are positives.
-        unnamed: Whether its one column has no name that a user could say.
-        messages: What a user should know, a line each, without the name of the source.
-    """
-
-    articles: bool = False
-    left_out: dict[str, str] = field(default_factory=dict)
-    from_header: bool = False
-    grades: str = ""
-    unnamed: bool = False
-    messages: list[str] = field(default_factory=list)
 
 
 def batched(rows: Iterable[Item], limit: int | None) -> Iterator[list[Item]]:
@@ -169,7 +146,7 @@ def record_tables(
 
     Articles are unfolded into units.
     """
-    for batch in batched(_plain_rows(records, wanted.unit, seen), wanted.limit):
+    for batch in batched(_plain_rows(records, wanted, seen), wanted.limit):
         names = dict.fromkeys(name for _, row in batch for name in row)
         try:
             yield text_table({name: [row.get(name) for _, row in batch] for name in names})
@@ -186,7 +163,7 @@ def record_tables(
 
 
 def _plain_rows(
-    records: Iterable[tuple[str, Any]], unit: Unit, seen: Seen
+    records: Iterable[tuple[str, Any]], wanted: Wanted, seen: Seen
 ) -> Iterator[tuple[str, dict[str, TextCell]]]:
     """Yield rows of texts with their places."""
     for number, (place, value) in enumerate(records, 1):
@@ -194,15 +171,19 @@ def _plain_rows(
         plain = set(map(type, record.values())) == {str}  # as nearly all are: nothing to change
         article = not plain and is_article(record)
         seen.articles |= article
-        parts = unfold(record, unit, number=number, where=place) if article else (record,)
+        parts = unfold(record, wanted.unit, number=number, where=place) if article else (record,)
         for part in parts:
-            yield place, part if plain else {n: _cell(n, v, seen) for n, v in part.items()}
+            yield (
+                place,
+                part if plain else {n: _cell(n, v, seen, wanted.titles) for n, v in part.items()},
+            )
 
 
-def _cell(name: str, value: object, seen: Seen) -> TextCell:
+def _cell(name: str, value: object, seen: Seen, titles: bool) -> TextCell:
     """Return a value as text, or as the texts that it holds; what holds none is left out.
 
-    Lists are of texts, or of objects with a ``text`` each. None and NaN are no text.
+    Lists are of texts, or of objects with a ``text`` each, before which its title stands with
+    ``titles``. None and NaN are no text.
     """
     if isinstance(value, str) or value is None or value != value:
         return value if isinstance(value, str) else None
@@ -214,6 +195,14 @@ def _cell(name: str, value: object, seen: Seen) -> TextCell:
     cells = value.get("text") if isinstance(value, dict) else value
     items = cells if isinstance(cells, list | tuple) else [cells]
     texts: list[Any] = [i.get("text") if isinstance(i, dict) else i for i in items]
+    heads = [i.get("title") if titles and isinstance(i, dict) else None for i in items]
+    if any(isinstance(head, str) and head.strip() for head in heads):
+        line = f"titles stand before the texts of {name} (without them: --data.titles none)"
+        seen.messages += [line] * (line not in seen.messages)
+        texts = [
+            in_context(text.strip(), head.strip()) if isinstance(head, str) and text else text
+            for text, head in zip(texts, heads, strict=True)
+        ]
     if all(isinstance(text, str) for text in texts):
         return [text.strip() for text in texts]
     seen.left_out[name] = "objects" if isinstance(value, dict) else "lists"
@@ -293,7 +282,7 @@ def is_lists(column: pa.ChunkedArray) -> bool:
     return bool(kinds.is_list(column.type))
 
 
-def arrow_text(table: pa.Table, seen: Seen) -> pa.Table:
+def arrow_text(table: pa.Table, seen: Seen, titles: bool = True) -> pa.Table:
     """Return an Arrow table with every column of plain values or of texts, without the others."""
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -306,7 +295,7 @@ def arrow_text(table: pa.Table, seen: Seen) -> pa.Table:
         if plain or "binary" in str(kind):
             seen.left_out[name] = "lists" if plain else f"values of type {kind}"
         elif kinds.is_nested(kind):
-            columns[name] = text_array([_cell(name, v, seen) for v in column.to_pylist()])
+            columns[name] = text_array([_cell(name, v, seen, titles) for v in column.to_pylist()])
         else:
             try:
                 columns[name] = column.cast(pa.string())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,13 @@ BESTS = ("of_round", "of_run", "start")
 
 @dataclass
 class Best:
-    """A best score, where it was reached, how many evaluations ago, and what dev sets judge by."""
+    """A best score, where it was reached, and how many evaluations ago."""
 
     score: float | None = None
     step: int = 0
     round: int = 0
     scores: dict[str, float] = field(default_factory=dict)
     evals_since_best: int = 0
-    answers: dict[str, list[float]] = field(default_factory=dict)
 
     def is_improved_by(self, score: float | None) -> bool:
         """Check whether a score is strictly better; one that is not defined never is."""
@@ -41,10 +40,6 @@ class Best:
     def place(self) -> tuple[int, int]:
         """Return the round and step of its checkpoint."""
         return self.round, self.step
-
-
-_Measured = tuple[dict[str, float], dict[str, list[float]]]
-"""Scores of dev sets, and their answers, by name."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,8 @@ class Scorer:
 
         Those of step 0 are what training starts from: they choose nothing.
         """
-        scores, answers = self.measure(encode, metrics)
-        best = Best(self.value(scores), step, round_number, scores, answers=answers)
+        scores = self.measure(encode, metrics)
+        best = Best(self.value(scores), step, round_number, scores)
         better = step > 0 and self.of_round.is_improved_by(best.score)
         if not step:
             self.start = best
@@ -110,24 +105,32 @@ class Scorer:
             self.of_round.evals_since_best += 1
         return scores, better
 
-    def measure(self, encode: Callable[..., Tensor], metrics: Mapping[str, Metric]) -> _Measured:
-        """Return the dev scores that the model defines, and the answers of sets that judge it.
+    def measure(
+        self, encode: Callable[..., Tensor], metrics: Mapping[str, Metric]
+    ) -> dict[str, float]:
+        """Return the dev scores that the model defines.
 
         The first process scores, the others encode their share of the texts and hear of the scores.
         """
 
-        def measured(encode: Callable[..., Tensor]) -> _Measured:
+        def measured(encode: Callable[..., Tensor]) -> dict[str, float]:
             scores: dict[str, float] = {}
-            answers: dict[str, list[float]] = {}
             for name, dev_set in self.dev.items():
-                encoder = _DevEncoder(encode, self.similarity)
-                values = dev_set.measure(encoder, metrics)
+                values = dev_set.measure(_DevEncoder(encode, self.similarity), metrics)
                 scores |= {f"{name}.{k}": float(v) for k, v in values.items() if isfinite(v)}
-                if (numbers := dev_set.answers(encoder)) is not None:
-                    answers[name] = numbers.tolist()
-            return scores, answers
+            return scores
 
         return run_on_rank_zero(measured, encode)
+
+    def answers(self, encode: Callable[..., Tensor]) -> dict[str, list[Any]]:
+        """Return the answers of the dev sets that judge the model, by name."""
+
+        def answered(encode: Callable[..., Tensor]) -> dict[str, list[Any]]:
+            encoder = _DevEncoder(encode, self.similarity)
+            given = {name: dev_set.answers(encoder) for name, dev_set in self.dev.items()}
+            return {name: part.tolist() for name, part in given.items() if part is not None}
+
+        return run_on_rank_zero(answered, encode)
 
     def end_round(self) -> None:
         """Compare the round's best with that of the run."""
@@ -161,16 +164,18 @@ def choose(
     *,
     read: Callable[[Best], Checkpoint],
     restore: Callable[[Checkpoint], None],
+    reject: Callable[[str], None],
     encode: Callable[..., Tensor],
     metrics: Mapping[str, Metric],
 ) -> Choice:
     """Put the weights back that a run keeps, of which the dev sets scored some.
 
     Where the start counts, averages of it with the best weights are scored too. The dev sets
-    then judge by what chose nothing, and unless one finds the run better the start is kept.
+    then judge by what chose nothing, and unless one finds the run better the start is kept. Sets
+    that cannot tell leave the choice to the scores of others, where there are some.
 
-    ``read`` returns the weights of a score, ``restore`` puts weights into the model, and ``encode``
-    encodes by it; the first process has the vectors.
+    ``read`` returns the weights of a score, ``restore`` puts weights into the model, ``reject``
+    saves it with the reason, and ``encode`` encodes by it; the first process has the vectors.
     """
     best, start = scorer.of_run, scorer.start
     kept = read(best)
@@ -185,15 +190,18 @@ def choose(
     for share in options.merge:
         mixed = averaged(read(start), chosen, share)
         restore(mixed)
-        scores, answers = scorer.measure(encode, metrics)
+        scores = scorer.measure(encode, metrics)
         value = scorer.value(scores)
         if best.is_improved_by(value):
-            best, kept = replace(best, score=value, scores=scores, answers=answers), mixed
+            best, kept = replace(best, score=value, scores=scores), mixed
             why = f"{share:g} of step {best.step}, {1 - share:g} of the start"
             why += f" by {scorer.select} = {value:.2f}"
+    restore(kept)
+    end = scorer.answers(encode)
+    restore(read(start))
+    begin = scorer.answers(encode) if end else {}
     verdicts = [
-        scorer.dev[name].verdict(np.array(start.answers[name]), np.array(end))
-        for name, end in best.answers.items()
+        scorer.dev[name].verdict(np.array(begin[name]), np.array(end[name])) for name in end
     ]
     said = tuple(verdict.text for verdict in verdicts)
     if len(scorer.names) > 1:
@@ -202,8 +210,12 @@ def choose(
             for name in scorer.names
             if name in start.scores and name in best.scores
         )
-    if verdicts and not any(verdict.better for verdict in verdicts):
+    known = [verdict.better for verdict in verdicts if verdict.better is not None]
+    untold = not known and len(verdicts) == len(scorer.dev)
+    if untold or (known and not any(known)):
+        restore(kept)
+        reject(f"rejected: {why}")
         restore(read(start))
-        return Choice(start, no_better, (*said, f"no better: kept {no_better}"))
+        return Choice(start, no_better, (*said, f"kept {no_better}"))
     restore(kept)
     return Choice(best, why, said)

@@ -324,6 +324,12 @@ class Trainer:
         bests = [self.scorer.of_round, self.scorer.of_run, *start]
         return [best for best in bests if best.score is not None]
 
+    def _reject(self, why: str) -> None:
+        """Save weights that the verdict rejects beside the model."""
+        folder = self.folder.path / "rejected" / self.folder.model.name
+        self.reporter.message(f"the rejected weights are in {folder}")
+        save_model(self.assembly, folder, chosen=why)
+
     def _finish(self, seconds: float) -> Outcome:
         """Choose the weights, save the model, and mark the run as finished."""
         distributed.barrier()
@@ -334,6 +340,7 @@ class Trainer:
                 self.options,
                 read=self._weights,
                 restore=partial(saved.restore_weights, self.assembly),
+                reject=self._reject,
                 encode=self.encode,
                 metrics=self.assembly.of("metric"),
             )

@@ -9,7 +9,7 @@ from docs.packages import CONTRACT, DOORS, PACKAGES, ROOMS, ROOT, cycles, module
 from tests.architecture.weight import BOUNDS
 
 MAX_MODULE_LINES = 500
-LIGHT = ("cse_core.registry", "cse_engine.compose", "cse_defaults.texts")
+LIGHT = ("cse_core.registry", "cse_engine.compose", "cse_defaults.documents", "cse_defaults.texts")
 """Packages that import no torch, beside the contract's light half."""
 HEAVY_CONTRACT = {
     "types", "token_batch", "functional", "memory", "parts", "protocols", "weights",

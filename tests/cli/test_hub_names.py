@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -117,15 +118,19 @@ configs:
     path: de/test.parquet
 ---
 """
-HUB = {
-    "owner/texts": {"data/train-00000-of-00001.parquet": parquet(TEXTS * 4)},
-    "owner/pairs": {
-        "README.md": CARD,
-        "en/validation.parquet": parquet(PAIRS),
-        "en/test.parquet": parquet(PAIRS[:4]),
-        "de/test.parquet": parquet(PAIRS[1:]),
-    },
-}
+
+
+hub = cache(
+    lambda: {
+        "owner/texts": {"data/train-00000-of-00001.parquet": parquet(TEXTS * 4)},
+        "owner/pairs": {
+            "README.md": CARD,
+            "en/validation.parquet": parquet(PAIRS),
+            "en/test.parquet": parquet(PAIRS[:4]),
+            "de/test.parquet": parquet(PAIRS[1:]),
+        },
+    }
+)
 TRAIN = ["train", "--train.batch_size", "8", "--train.precision", "fp32", "--data", "owner/texts"]
 
 
@@ -157,7 +162,7 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     dev = ["--dev", "owner/pairs:en@validation#v1"]
     out = str(tmp_path / "run")
     evaluated = ["eval", "starter", "--json", "--no-baselines"]
-    with served_hub(HUB, ("main", "v1")) as address:
+    with served_hub(hub(), ("main", "v1")) as address:
         plan, trained, scored, german, fetched, *refused = told_by(
             [
                 [*TRAIN, *dev, "--dry-run", "--json"],
@@ -181,7 +186,7 @@ def test_names_of_the_hub_with_configuration_split_and_revision(tmp_path: Path) 
     assert record["data"]["path"] == [f"owner/texts#{COMMIT}"]
     assert record["train"]["dev"] == [f"owner/pairs:en@validation#{COMMIT}"]
     (tmp_path / "run/result.json").unlink()  # as if it had been killed before its end
-    with served_hub(HUB) as address:  # v1 is gone
+    with served_hub(hub()) as address:  # v1 is gone
         ((code, _, error),) = told_by([["train", "--resume", out]], tmp_path, address)
     assert code == 0 and f"16 rows of owner/texts#{COMMIT}" in error
     english = json.loads(scored[1])["results"]["pairs-en.test"]

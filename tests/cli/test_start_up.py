@@ -15,7 +15,7 @@ from cse_cli.main import run
 from cse_cli.plugins.installed import OWN_COMMANDS
 from tests.fixtures.command_line import CSE, Cse, forked
 
-HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate")
+HEAVY = ("torch", "transformers", "datasets", "scipy", "sklearn", "accelerate", "pandas")
 LIGHT = (
     "--help", "--version", "list-plugins", "train --help", "bench --help", "eval --help",
     "train --dry-run --data {texts} --dev {pairs}",

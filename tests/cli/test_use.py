@@ -13,10 +13,10 @@ from torch import Tensor
 
 from cse_cli.models.encoding import TextEncoder, slice_length
 from cse_cli.models.saved_model import SentenceModel, load
-from cse_cli.models.words import fuse
 from cse_cli.plugins.installed import Installed
 from cse_core.errors import CseError
 from cse_defaults.texts import Corpus
+from cse_defaults.words.bm25 import fuse
 from tests.fixtures.command_line import Cse, Printed, refused
 from tests.fixtures.tiny import composed, trainer
 

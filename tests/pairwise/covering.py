@@ -10,9 +10,9 @@ def covering(
 ) -> list[list[Found]]:
     """Return groups of parts in which each pair that fits is together once at least.
 
-    Greedy: a group begins with a pair that is in none yet and takes the part that brings the most
-    such pairs, as long as the whole group fits. Where it does not, its pairs are asked for the one
-    that no group may have.
+    Greedy: a group begins with a pair that is in none yet and takes the parts that bring the most
+    such pairs, many at once as long as the whole group fits. Where one alone does not, its pairs
+    are asked for the one that no group may have.
 
     Args:
         pairs: All pairs.
@@ -33,23 +33,30 @@ def covering(
             sets[other].discard(one)
         return True
 
+    def best(group: Sequence[Found], out: set[Found], count: int) -> list[Found]:
+        """Return parts that bring the most new pairs, and of which no pair is known to clash."""
+        members, some = {*group}, list[Found]()
+        fine = (part for part in near if part not in out and near[part] >= members)
+        gains = {part: len(new[part] & members) for part in fine}
+        for part in sorted(gains, key=lambda part: -gains[part]):
+            if gains[part] and len(some) < count and near[part] >= {*some}:
+                some.append(part)
+        return some
+
     groups = []
     for one, other in pairs:
         if other not in new[one] or apart(one, other):
             continue
-        group = [one, other]
-        candidates = [part for part in near if near[part] >= set(group)]
-        while candidates and len(group) < size:
-            best = max(candidates, key=lambda part: len(new[part] & set(group)))
-            candidates.remove(best)
-            if not new[best] & set(group):
-                break
-            if fits([*group, best]):
-                group.append(best)
-                candidates = [part for part in candidates if best in near[part]]
+        group, out, count = [one, other], set[Found](), size
+        while len(group) < size and (some := best(group, out, min(count, size - len(group)))):
+            if fits([*group, *some]):
+                group, count = [*group, *some], 2 * count
+            elif len(some) > 1:
+                count = len(some) // 2
             else:
-                like = sorted(group, key=lambda part: part.spec.kind != best.spec.kind)
-                any(apart(best, part) for part in like)
+                out.add(some[0])
+                like = sorted(group, key=lambda part: part.spec.kind != some[0].spec.kind)
+                any(apart(some[0], part) for part in like)
         for part in group:
             new[part] -= set(group)
         groups.append(group)

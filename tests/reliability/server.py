@@ -1,8 +1,8 @@
 """Runs many commands fast: a process that has imported everything forks once for each.
 
-It is itself a fork of the test kit's fork server, which has imported torch. The command runs
-``cse_cli.main.main``, which is what the installed ``cse`` runs, in a process, a session and a
-working folder of its own, with nothing left from the command before it.
+It is itself a fork of the tests' fork server, which has imported ``tests.fixtures.preloaded``. The
+command runs ``cse_cli.main.main``, which is what the installed ``cse`` runs, in a process, a
+session and a working folder of its own, with nothing left from the command before it.
 """
 
 import atexit
@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,7 @@ from tests.fixtures.processes import fork_server
 from tests.reliability.faults import Fault
 from tests.reliability.outcomes import Answer
 
-IMPORTED = (
-    "torch", "transformers", "tokenizers", "datasets", "pyarrow.parquet", "scipy.stats",
-    "encodings.utf_8_sig", "rich.console",
-    "cse_cli.commands.train", "cse_cli.main", "cse_cli.terminal.progress",
-    "cse_cli.training.choosing", "cse_engine.run.run", "cse_cli.models.saved_model",
-)  # fmt: skip
+IMPORTED = ("datasets", "pyarrow.parquet", "scipy.stats")
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "CSE_CACHE": "off",
@@ -191,8 +185,6 @@ def main(jobs: Connection) -> None:
     os.environ.update(ENVIRONMENT)
     for name in IMPORTED:
         import_module(name)
-    for point in entry_points(group="cse"):
-        point.load()
     import_module("huggingface_hub.constants").HF_HUB_OFFLINE = True
     gc.freeze()
     with suppress(EOFError):

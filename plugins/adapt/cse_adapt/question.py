@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from cse_adapt.options import QuestionOptions
-from cse_adapt.texts import by_sentence, by_title, by_words
+from cse_adapt.texts import asking, by_sentence, by_title, by_words
 from cse_core.functional import derive_seed
 from cse_core.parts import Augmenter, RoundContext, Setup
 from cse_core.protocols import Rows
@@ -28,17 +28,19 @@ class Question(Augmenter):
 
     def __init__(self, options: QuestionOptions, setup: Setup) -> None:
         super().__init__(options, setup)
-        self.seed, self.titled = setup.seed, False
+        self.seed, self.columns = setup.seed, frozenset[str]()
 
     def begin_round(self, rows: Rows, ctx: RoundContext) -> None:
         """See whether the rows have titles: texts of a round's own have none."""
-        self.titled = "title" in rows.columns
+        self.columns = frozenset(rows.columns)
 
     def __call__(
         self, x: list[str], tokens: TokenBatch | None, view: View, ctx: StepContext
     ) -> list[str]:
         """Return the question or the answer of each text."""
-        titles = ctx.texts("title") if self.titled else [""] * len(x)
+        titles = ctx.texts("title") if "title" in self.columns else [""] * len(x)
+        if "document" in self.columns:
+            titles = asking(titles, ctx.texts("document"))
         place, texts, counts = (QUESTION, ANSWER).index(view.name), [], [0, 0]
         for title, text in zip(titles, x, strict=True):
             seed = derive_seed(self.seed, self.name, ctx.round, ctx.step, text)

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import PurePath
 from typing import NamedTuple
 
 from cse import lacks_word_spaces, units_of
@@ -28,6 +29,19 @@ def without_title(title: str, text: str) -> str:
     if title and text.casefold().startswith(title.casefold()):
         return text[len(title) :].lstrip(" \t\n.:-–—|") or text
     return text
+
+
+def asking(titles: Sequence[str], documents: Sequence[str]) -> list[str]:
+    """Return titles, empty ones for those that are their file's name alone: these ask for nothing.
+
+    Args:
+        titles: One for each text.
+        documents: The file of each text, or what else stands for its document; may be empty.
+    """
+    pairs = zip(titles, documents, strict=True)
+    return [
+        "" if title != name and title == PurePath(name).stem else title for title, name in pairs
+    ]
 
 
 def sentences(text: str) -> list[str]:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet
+from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet, Questions
 from cse_adapt.texts import (
+    asking,
     by_half,
     by_sentence,
     by_title,
@@ -53,6 +54,8 @@ def test_sentences_and_titles_by_hand() -> None:
     assert without_title("one two", "one two") == "one two" and without_title("", "a b") == "a b"
     assert without_title("two", "one two") == "one two"
     assert by_title("Cats", "Cats. They sleep.") == ("Cats", "They sleep.")
+    files = ("sub/cats.txt", "sub/cats.txt", "Cats", "17")
+    assert asking(("cats", "Cats", "Cats", ""), files) == ["", "Cats", "Cats", ""]
     assert by_title("", TEXT) is None and by_title("Cats", "Cats") is None
 
 
@@ -141,70 +144,83 @@ def pieces(count: int, seed: int = 0) -> list[str]:
     ]
 
 
-def test_ranks_are_those_of_a_loop() -> None:
-    """A title asks for any row of its document, and without one a sentence of each row does."""
-    texts, others, encoder = pieces(12), pieces(7, 1), HashEncoder()
-    documents = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7]
-    titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
-    held = corpus_of([f"{title} {text}" for title, text in zip(titles, texts, strict=True)],
-                     title=titles, document=[f"doc {d}" for d in documents])  # fmt: skip
-    found = HeldOut().dev_of_rows(held, corpus_of(others))
-    assert (found.name, found.size, len(found.asked)) == ("held-out", 19, 7 + 2)
-    asked, answers = [*found.asked], [*texts]
-    for row, (document, question) in zip((6, 7), asked[3:5], strict=True):
-        assert question in sentences(texts[row]) and document == 3
-        answers[row] = " ".join(each for each in sentences(texts[row]) if each != question)
-    assert {pair for pair in zip(documents, titles, strict=True) if pair[1]} < {*asked}
-    assert found.texts == (*answers, *others)
+def cosine(one: str, two: str) -> float:
+    a, b = HashEncoder().vector(one), HashEncoder().vector(two)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
-    def cosine(one: str, two: str) -> float:
-        a, b = encoder.vector(one), encoder.vector(two)
-        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
-    gain: dict[int, list[float]] = {}
-    first: list[float] = []
+def looked_up(asked: Sequence[tuple[int, str]], answers: Sequence[tuple[int, str]]) -> Any:
+    """Return the rank, nDCG@10 and agreement with BM25 of each question, by a loop."""
+    words = Bm25.of([text for _, text in answers])
     for document, question in asked:
-        own = [a for a, d in zip(answers, documents, strict=True) if d == document]
-        rivals = [a for a, d in zip(answers, documents, strict=True) if d != document] + others
-        best = max(cosine(question, answer) for answer in own)
-        rank = sum(cosine(question, rival) >= best for rival in rivals)
-        gain.setdefault(document, []).append(1 / np.log2(rank + 2) if rank < 10 else 0)
-        first += [] if document % 3 else [1 / (rank + 1)]
-    scores = found.score(encoder)
-    chosen = [value for d, own in gain.items() if d % 3 == 0 for value in own]
-    assert scores["ndcg@10"] == pytest.approx(100 * np.mean(chosen), abs=1e-9)
-    assert scores["mrr"] == pytest.approx(100 * np.mean(first), abs=1e-9)
-    words, common = Bm25.of(found.texts), []
-    for _, question in (each for each in asked if each[0] % 3 == 0):
-        near = [cosine(question, text) for text in found.texts]
+        near = [cosine(question, text) for _, text in answers]
+        best = max(n for n, (d, _) in zip(near, answers, strict=True) if d == document)
+        rank = sum(n >= best for n, (d, _) in zip(near, answers, strict=True) if d != document)
         firsts = (
-            {*sorted(range(19), key=lambda row: -values[row])[:10]}  # noqa: B023
+            {*sorted(range(len(answers)), key=lambda row: -values[row])[:10]}  # noqa: B023
             for values in (near, words.scores(question))
         )
-        common.append(len(set.intersection(*firsts)) / 10)
-    assert scores["bm25_agreement"] == pytest.approx(100 * np.mean(common))
+        gain = 1 / np.log2(rank + 2) if rank < 10 else 0.0
+        yield rank, gain, len(set.intersection(*firsts)) / 10
+
+
+def test_ranks_are_those_of_a_loop() -> None:
+    """Every third document chooses, by titles or sentences; the titles of others judge."""
+    texts, others, encoder = pieces(24), pieces(7, 1), HashEncoder()
+    documents = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, *range(8, 20)]
+    titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
+    held = corpus_of([f"{t} {text}".strip() for t, text in zip(titles, texts, strict=True)],
+                     title=titles, document=[f"doc {d}" for d in documents])  # fmt: skip
+    found = HeldOut().dev_of_rows(held, corpus_of(others))
+    rows = [*zip(documents, titles, texts, strict=True)]
+    wanted = [(d, title) for d, title, _ in rows if d % 3 == 0 and title]
+    asked = [*found.chooses.asked]
+    assert [pair for pair in asked if pair[1] in titles] == [*dict.fromkeys(wanted)]
+    sentence = dict.fromkeys(question for d, question in asked if d == 3)
+    answers = [(d, text) for d, _, text in rows if d % 3 == 0]
+    for question in sentence:
+        (place,) = (p for p, (d, text) in enumerate(answers) if d == 3 and question in text)
+        left = " ".join(part for part in sentences(answers[place][1]) if part != question)
+        answers[place] = 3, left
+    answers += [(-1, text) for text in others]
+    assert [*zip(found.chooses.owners, found.chooses.texts, strict=True)] == answers
+    assert (found.name, found.size) == ("held-out", len(answers))
+    loop = [*looked_up(asked, answers)]
+    scores = found.score(encoder)
+    assert scores["ndcg@10"] == pytest.approx(100 * np.mean([gain for _, gain, _ in loop]))
+    assert scores["mrr"] == pytest.approx(100 * np.mean([1 / (rank + 1) for rank, _, _ in loop]))
+    assert scores["bm25_agreement"] == pytest.approx(100 * np.mean([share for *_, share in loop]))
     assert 0 < scores["effective_rank"] <= 8 and -1 <= scores["mean_cosine"] <= 1
-    wanted = [np.mean(own) for d, own in sorted(gain.items()) if d % 3]
-    assert found.answers(encoder) == pytest.approx(wanted, abs=1e-12)
+    judging = [*dict.fromkeys((d, title) for d, title, _ in rows if d % 3)]
+    assert [*found.judges.asked] == judging
+    pool = [(d, text) for d, _, text in rows] + [(-1, text) for text in others]
+    loop = [*looked_up(judging, pool)]
+    assert found.answers(encoder) == pytest.approx(np.array([line[1:] for line in loop]))
+    assert found.note().startswith(f"{len(judging)} titles judge among 31 texts")
 
 
-def test_a_title_that_its_document_repeats_does_not_ask() -> None:
+def test_titles_of_several_documents_and_repeated_ones() -> None:
     texts = ["Red lamp. Here we read of the sea. Boats go out.", "The red Lamp burns. It is warm."]
     held = corpus_of([*texts, "Red lamp. All is said here."], title=["Red lamp", "Red lamp", "x"],
                      document=["a", "a", "b"])  # fmt: skip
     found = HeldOutSet.of(held, corpus_of(["d"]))
-    assert [document for document, _ in found.asked] == [0, 0, 1] and found.asked[2][1] == "x"
-    assert found.asked[0][1] in texts[0] and found.asked[1][1] in texts[1]
-    assert "Red lamp" not in {question for _, question in found.asked}
+    assert {document for document, _ in found.chooses.asked} == {0}
+    assert all(question in " ".join(texts) for _, question in found.chooses.asked)
+    assert "Red lamp" not in {question for _, question in found.chooses.asked}
+    heads = ["One", "two", "Two", "three", "four", "Five"]
+    held = corpus_of(pieces(6), title=heads, document=[*"abcdef"])
+    found = HeldOutSet.of(held, corpus_of(pieces(1, 5), title=["FIVE"]))
+    assert [question for _, question in found.judges.asked] == ["four"], "by only one document"
 
 
 def test_trained_texts_stand_beside_those_held_out() -> None:
     many = pieces(3 * CANDIDATES, 2)
-    found = HeldOutSet.of(corpus_of(pieces(5)), corpus_of(many))
-    assert found.size == 5 + CANDIDATES and found.texts[5:] == (*many[::3],)
-    assert found.owners == (0, 1, 2, 3, 4, *[-1] * CANDIDATES)
-    held = corpus_of(pieces(4), document=["a", "", "", "a"])
-    assert HeldOutSet.of(held, corpus_of(["d"])).owners == (0, 1, 2, 0, -1)
+    found = HeldOutSet.of(corpus_of(pieces(9)), corpus_of(many))
+    assert found.size == 3 + CANDIDATES and found.chooses.texts[3:] == (*many[::3],)
+    assert found.chooses.owners == (0, 3, 6, *[-1] * CANDIDATES)
+    assert len(found.judges.texts) == 9 + len(many) and not found.judges.asked
+    held = corpus_of(pieces(6), document=["a", "", "", "a", "", "b"])
+    assert HeldOutSet.of(held, corpus_of(["d"])).chooses.owners == (0, 0, 3, -1)
     with pytest.raises(CseError, match="no text has a title"):
         HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
 
@@ -215,29 +231,40 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
         found.score(lambda texts: np.full((len(texts), 3), np.nan, np.float32))
 
 
+def judged(count: int, **given: Any) -> HeldOutSet:
+    questions = Questions(("a",), (0,), tuple((0, str(number)) for number in range(count)))
+    return HeldOutSet("held-out", ("ndcg@10",), 0, Questions(), questions, **given)
+
+
 @pytest.mark.parametrize(
     ("change", "word", "better"), [(0.2, "better:", True), (-0.2, "worse:", False),
                                    (0.0, "no better:", False)],
 )  # fmt: skip
 def test_verdicts(change: float, word: str, better: bool) -> None:
-    start = np.random.default_rng(0).uniform(0.3, 0.6, 80)
-    end = start + change + np.random.default_rng(1).normal(0, 0.1, 80)
-    found = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), ()).verdict(start, end)
+    draws = np.random.default_rng(0)
+    start = np.stack([draws.uniform(0.3, 0.6, 80), draws.uniform(0.3, 0.6, 80)], axis=1)
+    end = start.copy()
+    end[:, 0] += change + np.random.default_rng(1).normal(0, 0.1, 80)
+    found = judged(80).verdict(start, end)
     assert found.text.startswith(word) and found.better is better
-    assert f"{100 * start.mean():.2f} at the start, {100 * end.mean():.2f} now" in found.text
-    error = 196 * (end - start).std() / 80**0.5
+    gain = 100 * (end - start)[:, 0]
+    means = [f"{100 * part[:, 0].mean():.2f}" for part in (start, end)]
+    assert f"{means[0]} at the start, {means[1]} now" in found.text
+    error = 1.96 * gain.std() / 80**0.5
     low, high = (float(n) for n in found.text.rpartition("interval ")[2][:-1].split(" to "))
-    mean = 100 * (end - start).mean()
-    assert (low, high) == pytest.approx((mean - error, mean + error), abs=0.15)
-    mixed = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), (), ordered=False).verdict(start, end)
+    assert (low, high) == pytest.approx((gain.mean() - error, gain.mean() + error), abs=0.15)
+    mixed = judged(80, ordered=False).verdict(start, end)
     assert not mixed.better and mixed.text.startswith("worse (" if change < 0 else "no better (")
-    few = HeldOutSet("held-out", ("ndcg@10",), 0, (), (), ()).verdict(start[:9], end[:9])
-    assert not few.better and few.text.startswith("no verdict: 9 held-out documents could judge")
+    end[:, 1] -= 0.06
+    forgets = judged(80).verdict(start, end)
+    assert not forgets.better and "(agreement with BM25 fell from" in forgets.text
+    few = judged(9).verdict(start[:9], end[:9])
+    assert few.better is None and few.text.startswith("cannot be judged without titles or queries")
 
 
 def test_one_document_chooses_and_nothing_judges() -> None:
     found = HeldOut().dev_of_rows(corpus_of(["a b", pieces(1)[0]]), corpus_of(["d"]))
-    assert [document for document, _ in found.asked] == [1]
+    assert [document for document, _ in found.chooses.asked] == [1]
     assert np.isfinite(list(found.score(HashEncoder()).values())).all()
     assert not len(found.answers(HashEncoder()))
 
@@ -290,6 +317,25 @@ def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
     assert "Citation" not in (folders[1] / "README.md").read_text()
     before, after = (load_file(folder / "model.safetensors") for folder in folders)
     assert all(torch.equal(before[name], after[name]) for name in after)
+
+
+def test_texts_without_titles_are_trained_on_and_judged_by_nobody(cse: Cse, tmp_path: Path) -> None:
+    encoder, data = make_encoder(tmp_path / "tiny"), tmp_path / "texts.txt"
+    data.write_text("\n".join(pieces(90, 3)) + "\n")
+    words = ("train", "--recipe", "adapt", "--model", encoder, "--data", str(data), *STEPS,
+             "--train.lr", "1e-2", "--train.eval_steps", "1", "--train.patience", "9")  # fmt: skip
+    plan = cse(*words, "--dry-run")
+    said = "cannot be judged without titles or queries (0 held out, 10 needed)"
+    assert f"verdict: {said}" in plan.out, plan.err
+    done = cse(*words, "--out", str(tmp_path / "run"))
+    assert done.code == 0, done.err
+    before = load_file(Path(encoder) / "model.safetensors")
+    for name, same in (("model", True), ("rejected/model", False)):
+        after = load_file(tmp_path / "run" / name / "model.safetensors")
+        assert all(torch.equal(before[key], after[key]) for key in after) == same, name
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["step"] == 0 and result["verdicts"][0].startswith(said)
+    assert "the rejected weights are in" in done.out + done.err
 
 
 def test_held_out_documents_are_whole_and_the_same_in_any_order() -> None:

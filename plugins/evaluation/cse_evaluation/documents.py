@@ -79,10 +79,10 @@ def is_document_file(path: str | os.PathLike[str]) -> bool:
 def read_documents(path: str | os.PathLike[str], plugins: Installed | None = None) -> DocumentSet:
     """Read a file of articles (``sections`` or ``paras``), or of rows with document and title.
 
-    With ``plugins`` the path may be the name of an installed data set.
+    The path may be a folder of documents or the name of an installed data set.
     """
     where = Path(path).name
-    corpus = load_texts(os.fspath(path), plugins)
+    corpus = load_texts(os.fspath(path), plugins or Installed())
     if corpus.documents is None or "title" not in corpus.names:
         raise CseError(
             "no documents with titles",

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import ive
 
 from cse import effective_rank, mean_cosine, singular_values, unit
-from cse_cli.models.words import character_ngrams, units_of, words
 from cse_core.errors import CseError
 from cse_core.suites import Encode
+from cse_defaults.words.bm25 import character_ngrams, units_of, words
 from cse_engine.run.selection import Scorer
 from tests.shared import shared_path
 

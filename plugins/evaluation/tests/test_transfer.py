@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from cse_cli.models.words import words
+from cse_defaults.words.bm25 import words
 from tests.fixtures.evaluation import HashEncoder
 from tests.shared import shared_path
 

@@ -86,7 +86,7 @@ def state_of(files: Iterable[str], named: Sequence[str]) -> dict[str, Any]:
 
     Returns:
         ``files`` has size and time of change by path, ``folders`` the time of change of folders in
-        which documents were read, and what else lies there with such an ending.
+        which documents were read, and what else is there with such an ending, or a folder.
     """
     paths = {path: found for path in {*files} if (found := _seen(path))}
     roots = [Path(name) for name in named if Path(name).is_dir()]
@@ -122,9 +122,11 @@ def _seen(path: str) -> list[int] | None:
 
 
 def _others(folder: str, files: Mapping[str, Any]) -> set[str]:
-    """Return the names in a folder with endings of documents that are not among the files."""
-    endings, names = {os.path.splitext(path)[1] for path in files}, list[str]()
-    with suppress(OSError):
-        names = os.listdir(folder)
-    there = (n for n in names if n[0] != "." and os.path.splitext(n)[1] in endings)
-    return {name for name in there if os.path.join(folder, name) not in files}
+    """Return folders in a folder, and what is not among the files with an ending of theirs."""
+    endings, others = {os.path.splitext(path)[1] for path in files}, set[str]()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            known = entry.is_dir() or os.path.splitext(entry.name)[1] in endings
+            if known and entry.name[0] != "." and entry.path not in files:
+                others.add(entry.name)
+    return others

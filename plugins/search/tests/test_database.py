@@ -173,7 +173,8 @@ def test_changes_of_files_are_counted(tmp_path: Path) -> None:
     (folder / "b.md").unlink()
     (folder / "sub" / "new.md").write_text("x")
     (folder / "sub" / "data.bin").write_text("x")
+    (folder / "other").mkdir()
     os.utime(table, ns=(1, 1))
-    assert changes(state) == {"changed": 2, "gone": 1, "new": 1}
+    assert changes(state) == {"changed": 2, "gone": 1, "new": 2}
     shutil.rmtree(folder)
     assert changes(state) == {"changed": 1, "gone": 3}

@@ -236,7 +236,7 @@ def test_what_an_index_refuses(cse: Cse, tmp_path: Path) -> None:
     empty.mkdir()
     (empty / "a.pdf").write_bytes(b"x")
     out = ("--out", str(tmp_path / "index"))
-    refused(cse("index", "starter", str(empty), *out), "no document is in this folder (1 .pdf)")
+    refused(cse("index", "starter", str(empty), *out), "no file in it can be read (1 .pdf)")
     refused(cse("index", "starter", *out), "no texts are named")
     (empty / "a.md").write_text("A text.")
     named = ("--set", "data.columns.text=c")

@@ -65,6 +65,7 @@ class Needed:
         registry: What is installed.
         options: Options of parts that differ from their defaults.
         parts: They, and those that they require.
+        provided: What these provide.
         columns: Columns of the data, with what each has.
         cased: Whether the vocabulary must keep capital letters.
         kinds: Kind flags over the default recipe.
@@ -74,6 +75,7 @@ class Needed:
     registry: Registry
     options: dict[tuple[Kind, str], Mapping[str, Any]]
     parts: list[Found] = field(default_factory=list)
+    provided: set[Need] = field(default_factory=set)
     columns: dict[str, str | Sequence[str]] = field(default_factory=lambda: {"text": "text"})
     cased: bool = False
     kinds: dict[Kind, list[str]] = field(default_factory=dict)
@@ -102,6 +104,7 @@ class Needed:
         if any(part.plugin == found.plugin and part.spec is found.spec for part in self.parts):
             return
         self.parts.append(found)
+        self.provided |= {*self._provided(found)}
         self.columns |= declared_columns(found.distribution)
         options = self._options_of(found)
         if options is None:
@@ -129,8 +132,7 @@ class Needed:
 
     def _meet(self, alternatives: tuple[Need, ...]) -> None:
         """Meet a requirement, by the first of its alternatives that can be met."""
-        provided = {need for part in self.parts for need in self._provided(part)}
-        if provided.isdisjoint(alternatives):
+        if self.provided.isdisjoint(alternatives):
             any(self._meet_one(need) for need in alternatives)
 
     def _meet_one(self, need: Need) -> bool:

@@ -43,8 +43,12 @@ def behind_the_doors(package: str) -> dict[str, str]:
 
 def _imports(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the modules that a file imports, those inside functions too, with their lines."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while todo:
+        node = todo.pop()
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module, node.lineno
+        elif not isinstance(node, ast.expr):  # an expression imports nothing
+            todo += [*ast.iter_child_nodes(node)][::-1]

@@ -29,7 +29,8 @@ STARTS = 2
 SECONDS = 120
 """How long a process waits for the other, at the begin and in a step."""
 _METHOD = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
-set_forkserver_preload([__name__])  # torch is imported once, whatever is started how often
+# torch and the tiny encoder's model are imported once, whatever is started how often.
+set_forkserver_preload([__name__, "transformers.models.bert.modeling_bert"])
 
 
 def difference(parts: Parts, given: Given) -> str:

@@ -70,7 +70,7 @@ class Wrong:
     @cached_property
     def record(self) -> Any:
         """Its record; the class is in a module of its own."""
-        made = inspect.getsource(getattr(sound, self.part))
+        made = _source(self.part)
         assert not self.old or made.count(self.old) == 1, f"{self.name}: {self.old}"
         path = Path(sound.__file__)
         source = path.read_text(encoding="utf-8").replace(made, made.replace(self.old, self.new))
@@ -80,6 +80,11 @@ class Wrong:
         exec(compile(source, path, "exec"), vars(module))
         fields = {"provides": (f"branch:{self.name}",)} if self.part == "Copy" else {}
         return replace(module.RECORDS[self.part], name=self.name, **fields, **self.fields)
+
+
+@cache
+def _source(part: str) -> str:
+    return inspect.getsource(getattr(sound, part))
 
 
 _FIELDS: dict[str, dict[str, Any]] = {

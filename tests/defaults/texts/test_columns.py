@@ -7,10 +7,10 @@ import pytest
 
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
-from cse_core.texts import DataOptions, NeededColumns
+from cse_core.texts import DataOptions, NeededColumns, Seen
+from cse_core.words import lacks_word_spaces
 from cse_defaults.texts import load_corpus, read_data
-from cse_defaults.texts.columns import lacks_word_spaces, match_columns
-from cse_defaults.texts.tables import Seen
+from cse_defaults.texts.columns import match_columns
 from tests.fixtures.methods import refusal
 from tests.fixtures.parts import made_up_registry
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cse_core.errors import CseError
-from cse_core.texts import DataOptions
+from cse_core.texts import DataOptions, Seen
 from cse_defaults.texts import Corpus, files, load_corpus
-from cse_defaults.texts.tables import Seen, arrow_text
+from cse_defaults.texts.tables import arrow_text
 
 TEXTS = [
     "A plain sentence.",

@@ -7,6 +7,7 @@ from typing import Any
 import datasets
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.parquet
 import pytest
 from cse_testkit import tiny_corpus
 from cse_testkit.batches import tiny_tokenizer
@@ -20,6 +21,7 @@ from tests.fixtures.methods import refusal
 A, B, C, D = "A man is eating.", "A man eats food.", "Nobody is eating.", "The sky is dark."
 PASSAGES = [{"docid": "d1", "title": "Food", "text": B}, {"docid": "d2", "title": "", "text": D}]
 TRIPLET = {"text": A, "positive": B, "negative": C}
+TITLED = TRIPLET | {"positive": f"Food\n{B}"}
 PAIR = {"text": A, "positive": B}
 ALONE = {"text": A}
 
@@ -59,10 +61,10 @@ SHAPES: dict[str, tuple[str, str, dict[str, str], str]] = {
                                          neg_scores=[0.1, 0.2], prompt=""), TRIPLET, ""),
     "tevatron": ("a.jsonl", objects(query_id="1", query=A, positive_passages=PASSAGES,
                                     negative_passages=[{"docid": "3", "title": "", "text": C}]),
-                 TRIPLET, ""),
+                 TITLED, "titles stand before the texts of positive_passages"),
     "DPR": ("a.json", json.dumps([{"question": A, "answers": ["food"], "positive_ctxs": PASSAGES,
                                    "hard_negative_ctxs": [{"title": "", "text": C}]}]),
-            TRIPLET, ""),
+            TITLED, "(without them: --data.titles none)"),
     "BEIR, corpus": ("a.jsonl", objects(_id="d1", title="Food", text=A, metadata={}), ALONE, ""),
     "BEIR, judgements": ("a.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\n", {}, "no column text"),
     "SimCSE, supervised": ("a.csv", csv("sent0,sent1,hard_neg", A, B, C), TRIPLET, ""),
@@ -118,6 +120,19 @@ def test_shapes(tmp_path: Path) -> None:
         assert ("negative" in {view.name for view in pairs.composition.views}) == (
             "negative" in used
         ), shape
+
+
+def test_titles_of_passages_stand_before_their_texts_or_are_left_out(tmp_path: Path) -> None:
+    rows = [{"query": A, "positive_passages": PASSAGES, "title": "Meals"}] * 2
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(objects(**row) for row in rows))
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for file in (path, tmp_path / "a.parquet"):
+        for titles, first in (("before", f"Food\n{B}"), ("none", B)):
+            plan = cse.plan("pairs", data=file, dev="none", options={"data.titles": titles})
+            corpus = training_corpus(plan.composition, Installed().registry, Installed().read)
+            assert [*corpus.column("positive")] == [first, D] * 2
+            assert {*corpus.column("title")} == {"Meals"}  # a view of its own is one still
 
 
 def test_files_of_arrow_and_compressed_ones(tmp_path: Path) -> None:

@@ -37,17 +37,35 @@ class Peak(DevSet):
         return Verdict(f"{start[0]:g} to {end[0]:g}", bool(end[0] > start[0]))
 
 
+class Silent(Peak):
+    """A set that cannot tell."""
+
+    def verdict(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> Verdict:
+        return Verdict("cannot tell", None)
+
+
+REJECTED: list[tuple[str, float]] = []
+"""Why weights were rejected, and the weight."""
+
+
 def chosen(
-    peak: int, end: float, merge: Sequence[float] = (), *, start: bool = True, judges: bool = True
+    peak: int,
+    end: float,
+    merge: Sequence[float] = (),
+    *,
+    start: bool = True,
+    judges: bool = True,
+    sets: Sequence[type[Peak]] = (Peak,),
 ) -> Choice:
     """Choose between a start of weight 1 and an end; the score is best at ``peak / 10``."""
-    scorer = Scorer([Peak("set", ("near",) if judges else ("near", "far"), peak)], None)
+    choices = ("near",) if judges else ("near", "far")
+    scorer = Scorer([kind("set", choices, peak) for kind in sets], "set")
+    REJECTED.clear()
     weights = {0: 1.0, 5: end}
 
     def best(step: int) -> Best:
         score = 100 - abs(weights[step] - peak / 10)
-        said = {"set": [weights[step]]} if judges else {}
-        return Best(score, step, 0, {"set.near": score}, answers=said)
+        return Best(score, step, 0, {"set.near": score})
 
     scorer.of_run = max(best(0), best(5), key=lambda each: each.score or 0)
     scorer.start = best(0)
@@ -60,7 +78,12 @@ def chosen(
 
     encode: Any = lambda texts: torch.zeros(len(texts), 1)  # noqa: E731
     options = TrainOptions(select_start=start, merge=(*merge,) if start else ())
-    return choose(scorer, options, read=read, restore=restore, encode=encode, metrics={})
+
+    def reject(why: str) -> None:
+        REJECTED.append((why, AT["w"]))
+
+    given: Any = {"read": read, "restore": restore, "reject": reject, "encode": encode}
+    return choose(scorer, options, metrics={}, **given)
 
 
 def test_the_best_weights_are_kept_where_nothing_asks_for_more() -> None:
@@ -89,9 +112,15 @@ def test_the_start_is_kept_where_the_run_is_no_better() -> None:
     choice = chosen(-20, -2.0)
     why = "the start, set.near = 97.00"
     assert (choice.best.step, choice.why) == (0, why) and AT["w"] == 1.0
-    assert choice.verdicts == ("1 to -2", f"no better: kept {why}"), (
-        "the verdict asks what chose nothing"
-    )
+    assert choice.verdicts == ("1 to -2", f"kept {why}"), "the verdict asks what chose nothing"
+    assert REJECTED == [("rejected: step 5 by set.near = 100.00", -2.0)]
+
+
+def test_sets_that_cannot_tell_leave_the_choice_to_others() -> None:
+    for sets, kept in (([Silent], 1.0), ([Silent, Silent], 1.0), ([Silent, Peak], 3.0)):
+        choice = chosen(30, 3.0, sets=sets)
+        assert AT["w"] == kept and choice.verdicts[0] == "cannot tell"
+        assert bool(REJECTED) == (kept == 1.0)
 
 
 def test_averages_are_of_the_encoder_alone() -> None:

@@ -7,7 +7,7 @@ import bm25s
 import numpy as np
 import pytest
 
-from cse_cli.models.words import Bm25, stem_languages, terms, words
+from cse_defaults.words.bm25 import Bm25, stem_languages, terms, words
 
 ENGLISH = ["the lamps of the gardens were old", "a boat is on the sea", "nothing is known of it"]
 GERMAN = ["die alten Gärten und die Lampen", "ein Boot ist auf der See", "es ist nichts bekannt"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from cse_defaults.texts.columns import lacks_word_spaces
+from cse_core.words import lacks_word_spaces
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,135 @@
+"""A file read as a document: its title and its passages."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cse_core.errors import CseError, visible
+from cse_core.files import open_bytes
+from cse_core.registry.names import unpacked
+from cse_defaults.documents.html import read_html
+from cse_defaults.documents.markdown import front_matter, read_markdown
+from cse_defaults.documents.passages import (
+    MAX_TITLE_LETTERS,
+    Block,
+    Passage,
+    collapsed,
+    first_heading,
+    passages_of,
+)
+
+MAX_BYTES = 2**26
+"""Bytes of a document."""
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_CHARSET = re.compile(rb"(?:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})", re.I)
+_DECLARED = 1024
+"""Bytes of a page that may say how it is encoded."""
+_WIDE = frozenset(("ascii", "iso8859-1"))
+"""Encodings by whose names pages mean windows-1252, which holds them (WHATWG)."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document.
+
+    Attributes:
+        path: Its file.
+        title: What its front matter, ``<title>``, its first heading or its file's name says.
+        blocks: All that it says.
+        passages: Its text, divided.
+        left_out: Letters of a page beside its text.
+    """
+
+    path: Path
+    title: str
+    blocks: tuple[Block, ...]
+    passages: tuple[Passage, ...]
+    left_out: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return the whole text, with its headings."""
+        return "\n".join(block.text for block in self.blocks)
+
+
+def read_document(path: Path) -> Document:
+    """Read a document; the file's ending says how.
+
+    Raises:
+        CseError: If it cannot be read, or has no text.
+    """
+    name = str(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        what = "its name is not UTF-8"
+        raise CseError(what, where=visible(name), hint="rename it") from None
+    stem, _, ending = unpacked(path.name).rpartition(".")
+    text, title, left = _text(name, ending.startswith("htm")), "", 0
+    if ending in ("md", "markdown"):
+        title, body = front_matter(text)
+        blocks = [*read_markdown(body, 1 + text.count("\n", 0, len(text) - len(body)))]
+    elif ending.startswith("htm"):
+        page = read_html(text, name)
+        title, blocks, left = page.title, [*page.blocks], page.left_out
+    else:
+        blocks = [*_paragraphs(text)]
+    blocks = [
+        block._replace(level=block.level * (len(block.text) <= MAX_TITLE_LETTERS))
+        for block in blocks
+    ]
+    title = (title or first_heading(blocks) or collapsed(path.name[: len(stem)]))[
+        :MAX_TITLE_LETTERS
+    ]
+    if not (passages := passages_of(blocks, title)):
+        raise CseError("contains no text", where=name, hint="write some, or remove the file")
+    return Document(path, title, tuple(blocks), tuple(passages), left)
+
+
+def _text(name: str, is_page: bool) -> str:
+    """Return the text of a file, its lines ended by line feeds.
+
+    It is in the encoding that its first bytes mark or, in a page, declare; else in UTF-8.
+    """
+    with open_bytes(name) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        what = f"more than {MAX_BYTES >> 20} MiB"
+        raise CseError(what, where=name, hint="divide it")
+    encoding = next((kind for mark, kind in _MARKS.items() if data.startswith(mark)), "")
+    if not encoding and is_page and (declared := _CHARSET.search(data[:_DECLARED])):
+        encoding = declared[1].decode("ascii", "replace")
+    try:
+        encoding = codecs.lookup(encoding or "utf-8").name
+        text = data.decode("cp1252" if encoding in _WIDE else encoding)
+    except (LookupError, UnicodeError, ValueError) as error:
+        shown = (encoding or "utf-8").upper()
+        hint = "convert it, for example: iconv -f LATIN1 -t UTF-8 OLD > NEW"
+        raise CseError(f"not {shown}", where=name, hint=hint) from error
+    if "\0" in text:
+        hint = "name a text file, or remove the bytes: tr -d '\\000' < OLD > NEW"
+        raise CseError("contains a NUL byte, so it is not text", where=name, hint=hint)
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _paragraphs(text: str) -> Iterator[Block]:
+    """Yield the paragraphs of a plain text, between blank lines."""
+    begin = 1
+    words: list[str] = []
+    for number, line in enumerate((*text.split("\n"), ""), 1):
+        if line.strip():
+            begin = begin if words else number
+            words.append(line)
+        elif words:
+            yield Block(collapsed(" ".join(words)), begin)
+            words = []

@@ -1,0 +1,1 @@
+"""Words of texts: what counts as one, their stems, and ranking by them."""
