@@ -223,7 +223,7 @@ def fetch_file(
         if known is not None and known["sha256"] != checksum:
             raise _changed(file.name, "its rows are not those that were fetched before")
         record = {"sha256": checksum, "rows": rows, "revision": place.revision, "pin": place.pin}
-        return gzip.compress(text, mtime=0), {**record, "downloads": sums}
+        return gzip.compress(text, 6, mtime=0), {**record, "downloads": sums}
     raise Unreachable("; ".join(dict.fromkeys(why)), where=file.name)
 
 
@@ -295,6 +295,7 @@ def _converted(file: SourceFile, raw: dict[str, bytes]) -> tuple[int, bytes]:
     reader = load_factory(file.reader, where=file.name)
     try:
         lines = list(_lines(file, reader(raw, **file.options)))
+        text = ("\n".join(lines) + "\n").encode()
     except CseError:
         raise
     except (ValueError, KeyError, IndexError, StopIteration) as error:
@@ -306,7 +307,7 @@ def _converted(file: SourceFile, raw: dict[str, bytes]) -> tuple[int, bytes]:
     if file.rows is not None and rows != file.rows:
         what = f"has {rows:,} rows, not the {file.rows:,} that it is known by"
         raise CseError(what, where=file.name, hint="its owner changed it, or it is not whole")
-    return rows, ("\n".join(lines) + "\n").encode()
+    return rows, text
 
 
 def _lines(file: SourceFile, rows: Iterable[Any]) -> Iterator[str]:

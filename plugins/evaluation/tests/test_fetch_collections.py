@@ -12,6 +12,7 @@ from cse_evaluation.raw_collections import smart_documents, smart_judgements, sm
 
 from cse_cli.texts import fetching
 from cse_cli.texts.fetching import Sources, _converted, read_sources
+from cse_core.errors import CseError
 from plugins.evaluation.tests.made_up_web import TABLES, joined, tarred, zipped
 from tests.fixtures.command_line import Cse, refused
 from tests.shared import shared_path
@@ -157,6 +158,17 @@ def test_a_file_with_another_checksum_is_refused(cse: Cse, tmp_path: Path, downl
         said = cse("data", "fetch", "collections", "--only", name, *there)
         refused(said, "is not the file whose checksum was published", f"(got '{kind} ")
     assert not (tmp_path / "data").exists()
+
+
+def test_half_of_a_surrogate_pair_is_refused(downloads: Path) -> None:
+    (downloads / "scifact.zip").write_bytes(
+        zipped({"scifact/queries.jsonl": b'{"_id": "1", "text": "\\ud83d"}\n'})
+    )
+    (file,) = (f for f in table().files if f.name == "scifact/queries.jsonl.gz")
+    with pytest.raises(CseError, match="scifact/queries.jsonl.gz: has an unexpected form"):
+        _converted(
+            file, dict(fetching._unpacked("scifact.zip", (downloads / "scifact.zip").read_bytes()))
+        )
 
 
 def test_sets_to_choose(cse: Cse, tmp_path: Path) -> None:
