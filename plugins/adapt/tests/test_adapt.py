@@ -26,7 +26,7 @@ from cse_adapt.texts import (
 from cse_testkit import make_context, make_part
 from safetensors.torch import load_file
 
-from cse import Bm25
+from cse import Bm25, train
 from cse_core.errors import CseError
 from cse_core.types import View
 from cse_defaults.texts import Corpus
@@ -412,3 +412,34 @@ def test_the_order_of_rows_changes_nothing_held_out() -> None:
     one, two = (hold_out(corpus_of(each), 5).held_out for each in (texts, texts[::-1]))
     assert one is not None and two is not None
     assert {*one.column("text")} == {*two.column("text")}
+
+
+def nothing_to_learn(seed: int) -> list[dict[str, str]]:
+    """Make 120 documents whose titles say nothing of them: drawn, of unknown words, or copied."""
+    draws = np.random.default_rng(seed)
+    letters = [*"qwxyz"]
+    unknown = ["".join(draws.choice(letters, 5)) for _ in range(60)]
+    words = unknown if seed % 3 == 1 else WORDS[:60]
+    texts = [" ".join(f"{' '.join(draws.choice(words, 6))}." for _ in range(3)) for _ in range(120)]
+    if seed % 3 == 2:
+        texts[60:] = texts[:60]
+    titles = [" ".join(draws.choice(words, 3)) for _ in texts]
+    rows = zip(titles, texts, strict=True)
+    return [
+        {"title": title, "text": text, "document": f"{n}"} for n, (title, text) in enumerate(rows)
+    ]
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_learned_few_runs_are_better(tmp_path: Path) -> None:
+    """A test at 5 % finds about 2.5 of 100 better by chance, and as many worse."""
+    encoder, better = make_encoder(tmp_path / "tiny"), []
+    for seed in range(100):
+        run = train(
+            "adapt", model=encoder, data=nothing_to_learn(seed), seed=seed, quiet=True,
+            out=tmp_path / f"{seed}",
+            options={"train.max_steps": 6, "train.eval_steps": 3, "train.lr": 1e-3,
+                     "model.max_length": 24, "train.batch_size": 16},
+        )  # fmt: skip
+        better += [line for line in run.outcome.verdicts if line.startswith("better")]
+    assert len(better) <= 5, better

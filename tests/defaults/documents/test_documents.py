@@ -66,7 +66,9 @@ def test_commands_read_a_folder_through_the_source(cse: Cse, tmp_path: Path) -> 
     assert plan.composition.facts.rows == 3
     assert not [line for line in plan.warnings if "leaves aside" in line]
     found = json.loads(cse("search", "starter", "boats", "--data", folder, "--json").out)
-    assert found["queries"][0]["results"][0]["text"].startswith("left out\nBoats\nA boat")
+    first = found["queries"][0]["results"][0]
+    assert (first["title"], first["headings"]) == ("left out", "Boats")
+    assert first["text"].startswith("A boat")
     assert cse("encode", "starter", folder, "--out", str(tmp_path / "v.npy")).code == 0
     assert np.load(tmp_path / "v.npy").shape == (3, 256)
 

@@ -65,6 +65,7 @@ class Strings:
     fingerprint: str = "sha256:0"
     names: tuple[str, ...] = ("text",)
     columns: tuple[str, ...] = ("text",)
+    graded: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.texts)
