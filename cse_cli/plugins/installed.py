@@ -127,13 +127,17 @@ class Installed:
         return self._read[key]
 
     def owners(self, words: Sequence[str]) -> dict[str, str]:
-        """Return the plugins by their packages, where a command of the toolkit itself runs."""
-        if "manager" not in vars(self) or self.commands.chosen(words) is not None:
+        """Return the plugins by their packages, but for that whose command runs."""
+        if "manager" not in vars(self):
             return {}
-        return {
+        command = self.commands.chosen(words)
+        packages = {
             info.module.partition(".")[0]: f"{info.distribution} {info.version}".strip()
             for info in self.manager.infos
         }
+        if command is not None:  # whose author is to see the traceback
+            packages.pop(command.factory.partition(".")[0], None)
+        return packages
 
     def warn_of_failed(self) -> None:
         """Warn of plugins that could not be loaded and were not left out."""

@@ -159,3 +159,34 @@ def test_the_suite_of_a_command(bring: Bring, monkeypatch: pytest.MonkeyPatch) -
     ):
         suite = type("Suite", (PluginSuite,), {"distribution": distribution})
         assert list(failures(suite, (promise,))) == [promise]
+
+
+BROKEN = """
+class Notes:
+    def rows(self, name, wanted):
+        yield name, {"text": "a b"}
+        raise KeyError("oops")
+
+@hookimpl
+def cse_sources():
+    return [SourceSpec(name="notes", summary="notes", factory="cse_notes.plugin:Notes",
+                       endings=(".notes",))]
+"""
+
+
+def test_a_source_that_raises_is_named_by_commands_of_other_plugins_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cse: Cse
+) -> None:
+    made = Distributions(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made.add("cse-notes", BROKEN)
+    file = tmp_path / "a.notes"
+    file.touch()
+    for words in (
+        ("data", "show"), ("encode", "starter"), ("search", "starter", "x", "--data"),
+        ("index", "starter", "--out", str(tmp_path / "index")),
+        ("train", "--dev", "none", "--dry-run", "--data"),
+    ):  # fmt: skip
+        said = cse(*words, str(file))
+        assert said.code == 1, (words, said.err)
+        assert "error: cse-notes 0.1.0: Notes.rows raised KeyError: 'oops'" in said.err, words
