@@ -171,8 +171,9 @@ def choose(
     """Put the weights back that a run keeps, of which the dev sets scored some.
 
     Where the start counts, averages of it with the best weights are scored too. The dev sets
-    then judge by what chose nothing, and unless one finds the run better the start is kept. Sets
-    that cannot tell leave the choice to the scores of others, where there are some.
+    then judge by what chose nothing, and unless one finds the run better the start is kept: what
+    chooses may stand at its ceiling. Sets that cannot tell leave the choice to the scores of
+    others, where there are some.
 
     ``read`` returns the weights of a score, ``restore`` puts weights into the model, ``reject``
     saves it with the reason, and ``encode`` encodes by it; the first process has the vectors.
@@ -184,8 +185,6 @@ def choose(
     if not options.select_start or start.score is None:
         return Choice(best, why)
     no_better = f"the start, {scorer.select} = {start.score:.2f}"
-    if start.place == best.place:
-        return Choice(best, no_better, (f"no better: no step scores above {no_better}",))
     chosen = kept
     for share in options.merge:
         mixed = averaged(read(start), chosen, share)
@@ -203,6 +202,9 @@ def choose(
     verdicts = [
         scorer.dev[name].verdict(np.array(begin[name]), np.array(end[name])) for name in end
     ]
+    known = [verdict.better for verdict in verdicts if verdict.better is not None]
+    untold = verdicts and not known and len(verdicts) == len(scorer.dev)
+    above = not untold and start.is_improved_by(best.score)
     said = tuple(verdict.text for verdict in verdicts)
     if len(scorer.names) > 1:
         said += tuple(
@@ -210,9 +212,9 @@ def choose(
             for name in scorer.names
             if name in start.scores and name in best.scores
         )
-    known = [verdict.better for verdict in verdicts if verdict.better is not None]
-    untold = not known and len(verdicts) == len(scorer.dev)
-    if untold or (known and not any(known)):
+    if not (any(known) if known else above):
+        if not verdicts:
+            return Choice(start, no_better, (f"no better: no step scores above {no_better}",))
         restore(kept)
         reject(f"rejected: {why}")
         restore(read(start))

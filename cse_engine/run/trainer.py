@@ -203,7 +203,6 @@ class Trainer:
         if scored and intervals.evaluate and begins:
             self._evaluate(loop)
             if loop.options.select_start:
-                self.scorer.of_round = replace(self.scorer.start)
                 self._save(loop)
         meters = Meters(losses, self.assembly.device)
         while not (loop.over or self._enough(patience)):

@@ -310,9 +310,8 @@ def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
     result = json.loads(done.out)
     assert result["start"] is not None and result["verdicts"]
     same = json.loads((tmp_path / "kept" / "result.json").read_text())
-    assert same["step"] == 0 and same["verdicts"][-1].startswith(
-        "no better: no step scores above the start"
-    )
+    assert same["step"] == 0 and same["verdicts"][0].startswith("no better: nDCG@10 of 12 titles")
+    assert same["verdicts"][-1].startswith("kept the start")
     folders = Path(encoder), tmp_path / "kept" / "model"
     assert "Citation" not in (folders[1] / "README.md").read_text()
     before, after = (load_file(folder / "model.safetensors") for folder in folders)
