@@ -289,7 +289,7 @@ def notes(folder: Path, count: int = 90) -> Path:
     """Write a folder of Markdown files with titles."""
     folder.mkdir()
     for number, text in enumerate(pieces(count, 3)):
-        title = f"{WORDS[number % 60]} {WORDS[(7 * number) % 60]}"
+        title = f"{WORDS[number % 60]} {WORDS[(7 * number + number // 60) % 60]}"
         (folder / f"{number}.md").write_text(f"# {title}\n\n{text}\n")
     return folder
 
