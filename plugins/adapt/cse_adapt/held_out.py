@@ -174,9 +174,9 @@ class HeldOutSet(DevSet):
         if not agrees:
             word += f" (agreement with BM25 fell from {by_words:.0f} % to {now:.0f} %)"
         text = (
-            f"{word}: nDCG@{FIRST} of {count:,} titles, found among {len(self.judges.texts):,} "
-            f"texts by documents that were not trained on: {before:.2f} at the start, {after:.2f} "
-            f"now ({change[:, 0].mean():+.2f}, 95 % interval {low:+.2f} to {high:+.2f})"
+            f"{word}: nDCG@{FIRST} of {count:,} titles of documents that were not trained on, "
+            f"among {len(self.judges.texts):,} texts: {before:.2f} at the start, {after:.2f} now "
+            f"({change[:, 0].mean():+.2f}, 95 % interval {low:+.2f} to {high:+.2f})"
         )
         return Verdict(text, better)
 
