@@ -24,7 +24,8 @@ def is_caught(mutation: Mutation) -> bool:
             for entry in ROOT.iterdir():
                 if entry.name != package and not entry.name.startswith("."):
                     (folder / entry.name).symlink_to(entry)
-            return _fails(folder / "tests" / mutation.owner / mutation.test, folder, folder)
+            tests = folder / mutation.tests.relative_to(ROOT) / mutation.test
+            return _fails(tests, folder, folder)
         tests = PLUGINS / mutation.owner / "tests"
         tried = [tests / mutation.test] if mutation.test else []
         return any(_fails(path, ROOT, folder) for path in [*tried, tests])
