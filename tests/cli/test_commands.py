@@ -13,7 +13,7 @@ from cse_testkit.promises import plugins_of
 from cse_cli.commands import data
 from cse_cli.main import build_app
 from cse_cli.plugins.installed import OWN_COMMANDS, Installed
-from tests.fixtures.command_line import Cse, refused
+from tests.fixtures.command_line import Cse, loaded, refused
 from tests.fixtures.distributions import Distributions
 
 RECORD = """
@@ -169,7 +169,7 @@ class Notes:
 
 @hookimpl
 def cse_sources():
-    return [SourceSpec(name="notes", summary="notes", factory="cse_notes.plugin:Notes",
+    return [SourceSpec(name="notes", summary="notes", factory="cse_broken_source.plugin:Notes",
                        endings=(".notes",))]
 """
 
@@ -177,9 +177,8 @@ def cse_sources():
 def test_a_source_that_raises_is_named_by_commands_of_other_plugins_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cse: Cse
 ) -> None:
-    made = Distributions(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    made.add("cse-notes", BROKEN)
+    Distributions(tmp_path).add("cse-broken-source", BROKEN)
     file = tmp_path / "a.notes"
     file.touch()
     for words in (
@@ -189,4 +188,8 @@ def test_a_source_that_raises_is_named_by_commands_of_other_plugins_too(
     ):  # fmt: skip
         said = cse(*words, str(file))
         assert said.code == 1, (words, said.err)
-        assert "error: cse-notes 0.1.0: Notes.rows raised KeyError: 'oops'" in said.err, words
+        wanted = "error: cse-broken-source 0.1.0: Notes.rows raised KeyError: 'oops'"
+        assert wanted in said.err, words
+    for module in [name for name in sys.modules if name.startswith("cse_broken_source")]:
+        del sys.modules[module]
+    loaded.cache_clear()
