@@ -50,6 +50,8 @@ INDEX = "index"
 """Name of the folder of a run's index."""
 _ABOUT = "index.json"
 _PASSAGES, _VECTORS, _SCALES = "passages.jsonl", "vectors.npy", "scales.npy"
+_SHOWN = "texts.jsonl"
+"""A link to the passages, for people; nothing reads it."""
 _WORDS, _FILES = "words.npz", "files.json"
 _CONTENT = re.compile(r"content-[0-9a-f]{8}")
 _OURS = re.compile(rf"{_CONTENT.pattern}|{re.escape(LOCK)}|\.(index\.json|writable)-[0-9a-f]{{8}}")
@@ -304,6 +306,9 @@ def _clean(path: Path) -> None:
     for entry in path.iterdir():
         if _CONTENT.fullmatch(entry.name) and entry.name != content and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
+    shown = path / _SHOWN
+    if shown.is_symlink() and not shown.exists():
+        shown.unlink(missing_ok=True)
 
 
 def write_index(
@@ -347,6 +352,10 @@ def write_index(
             "content": content.name, "sums": sums,
         }  # fmt: skip
         atomic_write(path / _ABOUT, _as_written(facts).decode())
+        with suppress(OSError):  # of a file system without links
+            beside = path / f".{_SHOWN}-{secrets.token_hex(4)}"
+            beside.symlink_to(f"{content.name}/{_PASSAGES}")
+            beside.replace(path / _SHOWN)
     kept = sum(row >= 0 for row in before)
     gone = 0 if old is None else len(old) - kept
     return {"encoded": len(texts) - kept, "kept": kept, "gone": gone}
