@@ -35,6 +35,16 @@ def seen(cse: Cse, *words: str) -> dict[str, Any]:
     return found
 
 
+def articles(folder: Path) -> Path:
+    """Write four articles of ten sentences each."""
+    path, texts = folder / "articles.jsonl", sentences(40)
+    with path.open("w") as out:
+        for n in range(4):
+            body = [["a", texts[10 * n : 10 * n + 10]]]
+            out.write(json.dumps({"id": n, "title": f"t{n}", "sections": body}) + "\n")
+    return path
+
+
 def everything(folder: Path) -> dict[str, str]:
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -140,12 +150,7 @@ def test_a_run_and_a_choice_exclude_each_other_and_no_run_is_said(cse: Cse, tmp_
 def test_rounds_of_a_miner_are_shown_without_a_trace(
     cse: Cse, encoder: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "articles.jsonl"
-    texts = sentences(40)
-    with path.open("w") as out:
-        for n in range(4):
-            body = [["a", texts[10 * n : 10 * n + 10]]]
-            out.write(json.dumps({"id": n, "title": f"t{n}", "sections": body}) + "\n")
+    path = articles(tmp_path)
     before = everything(tmp_path)
     found = seen(
         cse, "--recipe", "inverse-cloze", "--model", encoder, "--data", str(path), *WORK,
@@ -172,12 +177,7 @@ def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
 def test_a_mined_positive_and_a_segment_are_shown_by_their_own_texts(
     cse: Cse, encoder: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "articles.jsonl"
-    texts = sentences(40)
-    with path.open("w") as out:
-        for n in range(4):
-            body = [["a", texts[10 * n : 10 * n + 10]]]
-            out.write(json.dumps({"id": n, "title": f"t{n}", "sections": body}) + "\n")
+    path, texts = articles(tmp_path), sentences(40)
     work = ("--model", encoder, "--data", str(path), *WORK)
     mined = seen(cse, "--recipe", "infocse", *work, "--columns", "20")
     (direction,) = mined["losses"]["infonce"]["directions"]
