@@ -125,4 +125,5 @@ def test_what_cannot_rerank(
     few = ("--rerank", reranker, "--rerank-top", "2")
     refused(cse(*words, *few), "--rerank-top: must be at least --top")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    refused(cse(*words, "--rerank", reranker), "needs sentence-transformers", "pip install sentence-transformers")
+    hint = "pip install sentence-transformers"
+    refused(cse(*words, "--rerank", reranker), "needs sentence-transformers", hint)
