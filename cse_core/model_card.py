@@ -41,6 +41,7 @@ class Declared(BaseModel):
 
     Attributes:
         row: Its row pooler; None where nothing says one, and it is the mean.
+        several: Its poolers of several vectors of a row.
         max_length: Tokens of the longest row; None where nothing says it.
         normalize: Whether vectors are scaled to length 1, before they are cut to ``truncate_dim``.
         do_lower_case: Whether texts are lower-cased before the tokenizer has them.
@@ -50,6 +51,7 @@ class Declared(BaseModel):
 
     format: Literal[1] = 1
     row: Stage | None = None
+    several: tuple[Stage, ...] = ()
     heads: tuple[Stage, ...] = ()
     slice: Stage | None = None
     max_length: Annotated[int, Field(ge=2, le=10**9, strict=True)] | None = None
@@ -99,8 +101,8 @@ class Declared(BaseModel):
         return {name: value for name, value in options.items() if value}
 
     def poolers(self) -> list[dict[str, Any]]:
-        """Return its row pooler, heads and slicer as items of a recipe, with its own weights."""
-        stages = [self.row or Stage(use="mean"), *self.heads, self.slice]
+        """Return its poolers, heads and slicer as items of a recipe, with its own weights."""
+        stages = [self.row or Stage(use="mean"), *self.several, *self.heads, self.slice]
         return [
             {
                 "use": f"{stage.distribution}/{stage.use}" if stage.distribution else stage.use,

@@ -173,7 +173,7 @@ class AugmenterSpec(ComponentSpec, kind="aug", noun="augmenter"):
 class PoolSpec(ComponentSpec, kind="pool", noun="pooler"):
     """Make one vector of token states.
 
-    Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``.
+    Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec``, ``MultiVectorSpec`` or ``HeadSpec``.
     """
 
     options: str = "cse_core.options:PoolerOptions"
@@ -200,6 +200,17 @@ class RowPoolerSpec(PoolSpec):
 
     sentence_transformers: str | Callable[[Any], str | None] | None = None
     prompts: bool | Callable[[Any], bool] = False
+
+
+class MultiVectorSpec(PoolSpec):
+    """Record of a ``MultiVectorPooler``, which provides its level; a run has any number.
+
+    Attributes:
+        sentence_transformers: Function of the options that returns the configuration of an equal
+            ``MultiVectorMask`` of sentence-transformers, or None; for vectors of tokens.
+    """
+
+    sentence_transformers: Callable[[Any], dict[str, Any] | None] | None = None
 
 
 class HeadSpec(PoolSpec):
@@ -277,11 +288,15 @@ class TokenLossSpec(LossSpec):
 
     Attributes:
         tokens: Views whose token states it reads, all of one branch.
+        whole_batch: Whether a term compares rows of the batch, which must then be encoded at once,
+            in one process. To compare rows without that, make token vectors with a
+            ``MultiVectorPooler`` and write a loss at their level.
     """
 
     options: str = "cse_core.options:TokenLossOptions"
     contrastive: bool = False
     tokens: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = lambda o: (o.view,)
+    whole_batch: bool | Callable[[Any], bool] = False
 
 
 class BranchSpec(ComponentSpec, kind="branch", noun="branch"):

@@ -43,7 +43,8 @@ class SentenceModel:
     def with_role(self, role: Role) -> SentenceModel:
         """Return the model as it encodes queries, or documents."""
         tokenizer = self.sentence_encoder.tokenizer.with_prompt(self.prompts.get(role))
-        return replace(self, sentence_encoder=replace(self.sentence_encoder, tokenizer=tokenizer))
+        encoder = replace(self.sentence_encoder, tokenizer=tokenizer, role=role)
+        return replace(self, sentence_encoder=encoder)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors."""
@@ -86,8 +87,9 @@ def load(
             raise CseError(f"the model's vectors have {size} numbers",
                            where="inference.truncate_dim", value=truncate_dim)  # fmt: skip
         sentence_encoder = replace(sentence_encoder, truncate_dim=truncate_dim)
-    row, heads, _ = says.inference_parts
+    row, several, heads, _ = says.inference_parts
     words = [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
+    words += [f"several vectors {part.name}" for part in several]
     words += [f"prompt {tokenizer.prompt!r}"] if tokenizer.prompt else []
     prompts = {} if prompt is not None else says.says.role_prompts()
     record = registry.one(BackendSpec, says.facts.backend)

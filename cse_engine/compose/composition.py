@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
@@ -19,6 +19,7 @@ from cse_core.records import (
     HeadSpec,
     Kind,
     MinerSpec,
+    MultiVectorSpec,
     PoolSpec,
     RowPoolerSpec,
     SliceSpec,
@@ -104,6 +105,12 @@ class PlannedPart:
         reads = isinstance(self.spec, TokenLossSpec)
         return self.spec.declared("tokens", self.options) if reads else ()
 
+    @property
+    def whole_batch(self) -> bool:
+        """Check whether it compares token states of all rows of a batch."""
+        reads = isinstance(self.spec, TokenLossSpec)
+        return bool(reads and self.spec.declared("whole_batch", self.options))
+
     @cached_property
     def provides(self) -> tuple[Need, ...]:
         """The capabilities that it provides."""
@@ -156,6 +163,15 @@ class PlannedPass:
     gradient: bool
     why: str
     off: tuple[str, ...] = ()
+
+
+class InferenceParts(NamedTuple):
+    """The row pooler, poolers of several vectors, heads and slicer of a model."""
+
+    row: PlannedPart
+    several: list[PlannedPart]
+    heads: list[PlannedPart]
+    slicer: PlannedPart | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,13 +309,14 @@ class Composition(Run):
     warnings: tuple[str, ...] = ()
 
     @property
-    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
-        """Return the row pooler, heads and slicer that encode after training."""
+    def inference_parts(self) -> InferenceParts:
+        """The poolers and heads that encode after training."""
         slices = self.pools(SliceSpec)
         row = self.inference_pool or self.pools(RowPoolerSpec)[0]
         heads = self.pools(HeadSpec)
         kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
-        return row, kept, slices[0] if slices and self.inference.slice else None
+        slicer = slices[0] if slices and self.inference.slice else None
+        return InferenceParts(row, self.pools(MultiVectorSpec), kept, slicer)
 
     @cached_property
     def needed_columns(self) -> NeededColumns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +18,7 @@ from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.run.checkpoint import write_tensors
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.step.assembly import Assembly
-from cse_engine.step.sentence_encoder import SentenceEncoder
+from cse_engine.step.sentence_encoder import SentenceEncoder, heads_of
 
 MAX_TOKENS = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""
@@ -29,7 +30,7 @@ def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceE
     Queries and documents get the prompts that the saved model has for them.
     """
     composition = assembly.composition
-    _, heads, slicer = composition.inference_parts
+    _, _, heads, slicer = composition.inference_parts
     prompts = composition.says.model_copy(update=_prompts(composition)).role_prompts()
     online = assembly.online
     longest = composition.inference.max_length
@@ -44,6 +45,7 @@ def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceE
         slicer=online.slicer if slicer is not None else None,
         tokenizer=online.tokenizer.with_prompt(None if role is None else prompts.get(role)),
         max_length=longest,
+        role=role,
     )
 
 
@@ -55,7 +57,7 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
     if rank_and_size()[0]:
         return
     composition = assembly.composition
-    row, heads, slicer = composition.inference_parts
+    row, several, heads, slicer = composition.inference_parts
     encoding = inference_encoder(assembly)
     card = {
         **composition.says.model_dump(),
@@ -63,6 +65,7 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
         **_prompts(composition),
         "max_length": encoding.max_length,
         "row": _part_record(row),
+        "several": [_part_record(part) for part in several],
         "heads": [_part_record(head) for head in heads],
         "slice": None if slicer is None else _part_record(slicer),
     }
@@ -71,7 +74,8 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
             adapter.save(model, beside / "adapter", public_name(composition.model.name))
             model = adapter.merged(model)
-        used = {planned.path: planned.name for planned in (row, *heads, slicer) if planned}
+        parts = filter(None, (row, *several, *heads, slicer))
+        used = {planned.path: planned.name for planned in parts}
         tensors = {
             f"{used[path]}.{key}": value
             for path, module in assembly.modules()
@@ -85,7 +89,8 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
                 tokenizer=encoding.tokenizer,
                 card=card,
                 pooling=row.spec.declared("sentence_transformers", row.options),
-                heads=encoding.heads,
+                heads=cast(dict[str, Head], encoding.heads),
+                mask=_mask(several),
                 other=_only_here(encoding, row, slicer),
             ),
             beside,
@@ -105,6 +110,12 @@ def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
         (beside / "README.md").write_text(readme, encoding="utf-8")
 
 
+def _mask(several: Sequence[PlannedPart]) -> dict[str, Any] | None:
+    """Return how sentence-transformers can say which tokens have a vector; None if it cannot."""
+    masks = (part.spec.declared("sentence_transformers", part.options) for part in several)
+    return next((mask for mask in masks if mask is not None), None)
+
+
 def _only_here(
     encoding: SentenceEncoder, row: PlannedPart, slicer: PlannedPart | None
 ) -> str | None:
@@ -117,7 +128,7 @@ def _only_here(
         return f"texts are sliced by {slicer.use}"
     if row.spec.declared("sentence_transformers", row.options) is None:
         return f"rows are pooled by {row.use}"
-    for name, head in encoding.heads.items():
+    for name, head in heads_of(encoding.heads, "row").items():
         if cast(Head, head).sentence_transformers() is None:
             return f"head {name} is not a single Dense layer"
     return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from cse_core.errors import PartError
 from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
-from cse_core.types import SLOTS_PER_TEXT, Embeddings, TokenBatch, View
+from cse_core.types import SLOTS_PER_TEXT, Embeddings, TokenBatch, Units, View
 from cse_engine.runtime import distributed
 from cse_engine.step.assembly import Assembly, BoundAugmenter
 from cse_engine.step.context import Context
@@ -32,11 +33,13 @@ class PreparedView:
         tokens: Wrapped rows, ``owner`` and ``slot`` the row keys over all processes: what
             augmenters of embeddings see.
         text: ``[R]`` which of the view's texts a row is of; rows of a text lie together.
+        units: Units of the rows that have a vector each, by level, where they were asked for.
     """
 
     view: View
     tokens: TokenBatch
     text: Tensor
+    units: Mapping[str, Units] = field(default_factory=dict)
 
     @cached_property
     def texts(self) -> int:
@@ -68,6 +71,18 @@ class PreparedView:
         """Return owner and slot of each text, the keys of what its rows are joined to."""
         first = self.text.diff(prepend=self.text.new_tensor([-1])) != 0
         return self.tokens.owner[first], self.tokens.slot[first] // SLOTS_PER_TEXT * SLOTS_PER_TEXT
+
+    def with_units(self, encoder: SentenceEncoder) -> PreparedView:
+        """Return the rows with the units that an encoder makes of them."""
+        units = encoder.units(self.tokens, self.view.name)
+        return replace(self, units=units) if units else self
+
+    def unit_keys(self, level: str) -> tuple[Tensor, Tensor]:
+        """Return owner and slot of each unit of a level; slots count those of each text."""
+        row, (owner, first) = self.units[level].row, self.text_keys()
+        text = torch.unique_consecutive(self.text, return_inverse=True)[1][row]
+        slot = torch.arange(len(row)) - torch.searchsorted(text, text)
+        return owner[text], first[text] + slot
 
 
 class ViewBuilder:
@@ -180,6 +195,7 @@ class ViewBuilder:
         """
         encoder, planned = self.assembly.encoders[branch], self.planned[view.name]
         cached = self.assembly.branches[branch].cached and encoder.slicer is None
+        cached = cached and not encoder.several
         if not cached or planned.made_by or self._of(view.name, "text"):
             return None
         if encoder.prompt(view.name) != encoder.prompt("anchor"):  # which the table gets
