@@ -7,6 +7,7 @@ its table of sources. It yields rows, a value for each column.
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
@@ -113,6 +114,15 @@ def _number(text: str, where: str) -> str:
         return str(float(text))
     except ValueError:
         raise CseError("is not a score", where=where, value=text.strip()) from None
+
+
+def labelled_pairs(raw: Raw, *, file: str) -> Iterator[dict[str, Any]]:
+    """Yield pairs of SimCLUE that are labelled 0 or 1: an object a line."""
+    for number, line in enumerate(lines_of(file_of(raw, file)), 1):
+        if line.strip():
+            row = json.loads(line)
+            label = float(_number(str(row["label"]), f"{file}, line {number}"))
+            yield {"sentence1": row["sentence1"], "sentence2": row["sentence2"], "score": label}
 
 
 def by_file(raw: Raw, *, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -113,9 +113,9 @@ class Sts(Graded):
 
 
 class Chinese(Graded):
-    """STS-B translated to Chinese."""
+    """STS-B translated to Chinese, and SimCLUE's pairs labelled 0 or 1."""
 
-    names, below = ("cstsb.test", "cstsb.dev"), "chinese"
+    names, below = ("cstsb.test", "cstsb.dev", "simclue.test", "simclue.dev"), "chinese"
 
 
 class Labelled(Suite):

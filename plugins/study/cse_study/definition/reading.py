@@ -100,7 +100,7 @@ class Definition:
     @property
     def first_score(self) -> str:
         """Return the score that decides a claim which names none."""
-        return next(iter(self.study.scores.shown or self.study.values), "")
+        return next(iter(self.study.scores.shown or self.study.values), "*.test")
 
     def row(self, label: str) -> str:
         """Return the row of the paper that has the numbers of a point."""
@@ -163,7 +163,7 @@ def _listed(definition: Definition) -> Iterator[Printed]:
     study = definition.study
     by_block: dict[str, dict[str, tuple[list[Number], list[Number]]]] = {}
     for block, score, numbers, deviations in study.paper.lists(definition.first_score):
-        by_block.setdefault(block, {})[score] = (numbers, deviations)
+        by_block.setdefault(block, {})[score] = (numbers, deviations or [None] * len(numbers))
     rows = [definition.row(label) for label in definition.labels]
     for block, numbers_ in by_block.items():
         yield listed(study.source, block, rows, numbers_)
@@ -214,7 +214,7 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
     count = len({*labels})
     for model, score, *lists in study.paper.lists(""):
         for key, numbers in zip(("numbers", "deviations"), lists, strict=True):
-            if len(numbers) != count:
+            if numbers and len(numbers) != count:
                 hint = 'one for each point, the last axis fastest, "-" where the paper prints none'
                 where = ".".join(filter(None, (f"{label}: paper.{key}", model, score)))
                 errors.append(CseError(f"{len(numbers)} numbers for {count} points", where=where,

@@ -243,7 +243,7 @@ class PaperNumbers(Table):
             by_score = given if isinstance(given, Mapping) else {first: given} if given else {}
             spreads = spread if isinstance(spread, Mapping) else {first: spread}
             for score, numbers in by_score.items():
-                yield name, score, numbers, spreads.get(score) or [None] * len(numbers)
+                yield name, score, numbers, spreads.get(score, [])
 
 
 class After(BaseModel):

@@ -251,7 +251,7 @@ class Results:
         """Return the encoders for which the paper's own numbers contradict a claim."""
         blocks = dict.fromkeys(table.block for table in self.definition.printed)
         of_blocks = {block: self._in_paper(claim, block) for block in blocks}
-        return [f"{block} {delta:+.2f}" for block, delta in of_blocks.items()
+        return [f"{block} {delta:+.2f}".strip() for block, delta in of_blocks.items()
                 if delta is not None and (delta > 0) == claim.lower]  # fmt: skip
 
     def beside_paper(self) -> list[Table]:
@@ -261,7 +261,10 @@ class Results:
         is taken as it is printed.
         """
         study, shown = self.definition.study, self.definition.block(self.variant)
-        runs = {line.label: line.seeds for part in self.tables.values() for line in part}
+        runs: dict[str, int] = {}
+        for line in (line for part in self.tables.values() for line in part):
+            label = line.point.label_without(study.tuned)
+            runs[label] = max(runs.get(label, 0), line.seeds)
         rows = [self._beside(line) for part in self.tables.values() for line in part
                 if line.paper is not None and line.seeds and not line.stands_for]  # fmt: skip
         tables = []
@@ -272,7 +275,7 @@ class Results:
             tables.append(Table(heads, rows, words, "Beside the paper"))
         labels = {self.definition.row(label): label for label in self.definition.labels}
         for table in self.definition.printed:
-            heads, cells = [table.block, *table.columns], []
+            heads, cells = [table.block or "row", *table.columns], []
             for row, printed in table.rows.items():
                 texts = [printed[name].text if name in printed else "" for name in table.columns]
                 count = runs.get(labels.get(row, ""), 0)
@@ -280,7 +283,8 @@ class Results:
                 cells.append([row, *texts, *([here] if table is shown else [])])
             heads += ["here"] if table is shown else []
             words = "" if table is shown else "not run with this encoder or on these texts"
-            tables.append(Table(heads, cells, words, f"{table.place} as printed, {table.block}"))
+            title = f"{table.place or self.definition.name} as printed, {table.block}"
+            tables.append(Table(heads, cells, words, title.rstrip(", ")))
         return tables
 
     def _beside(self, line: Line) -> list[str]:
