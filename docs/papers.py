@@ -6,8 +6,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from cse_cli.terminal.markdown import markdown_table
 from cse_study.definition.printed import FILE, read_printed
+
+from cse_cli.terminal.markdown import markdown_table
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
@@ -50,7 +51,9 @@ def table_of_papers() -> str:
             page = FOLDER / f"studies/{paper}-{study}.md"
             ours = f"[runs](studies/{page.name})" if page.is_file() else "not run"
             spread = sum("±" in cell.text for cell in cells)
-            rows.append([name, place, f"`{paper}/{study}`", str(len(cells)), str(spread or ""), ours])
+            rows.append(
+                [name, place, f"`{paper}/{study}`", str(len(cells)), str(spread or ""), ours]
+            )
         rows.append([name, "text", "", str(texts), "", ""])
     total = [sum(int(row[column] or 0) for row in rows) for column in (3, 4)]
     rows.append(["**all**", "", "", *(f"**{count:,}**" for count in total), ""])

@@ -11,6 +11,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 MIX = {"aug": "fgsm", "negatives": "queue", "loss": "twins"}
 """Flags of the run that is drawn: MoCoSE's perturbation and queue with IFCL's loss."""
+VIEWS, PASSES, STORES, LOSSES = range(4)
 PLAIN = "#eceff3"
 COLOURS = {"cse-mocose": "#bcd9f5", "cse-ifcl": "#f9d3a8"}
 BARS = ("#c3c9d2", "#8fb4dc", "#2f6db3")
@@ -47,21 +48,25 @@ def combined(plan: Mapping[str, Any]) -> str:
     for column, boxes in enumerate(columns):
         for row, (name, marks) in enumerate(boxes):
             x, y = 20 + 225 * column, 60 + round(210 * (row + 0.5) / len(boxes))
+            if column == STORES:  # beside the pass that fills it
+                sources = [each["branch"] for each in real if name in each["why"]]
+                y = max((places[PASSES, branch][1] for branch in sources), default=y)
             places[column, name] = (x, y)
             lines += _box(x, y, name, [parts[mark] for mark in marks])
-    edges = [((0, view), (1, each["branch"])) for each in real for view in each["views"]]
+    edges = [((VIEWS, view), (PASSES, each["branch"])) for each in real for view in each["views"]]
     for each in real:
-        ends = [(3, loss) for loss in losses if each["gradient"]]
-        ends += [(2, store) for store in stores if store in each["why"]]
-        edges += [((1, each["branch"]), end) for end in ends]
-    edges += [((2, store), (3, loss)) for store in stores for loss in losses]
+        ends = [(LOSSES, loss) for loss in losses if each["gradient"]]
+        ends += [(STORES, store) for store in stores if store in each["why"]]
+        edges += [((PASSES, each["branch"]), end) for end in ends]
+    edges += [((STORES, store), (LOSSES, loss)) for store in stores for loss in losses]
     drawn = (_edge(places[start], places[end]) for start, end in edges)
-    heads = ("views", f"encoder passes ({extra} more for gradients)", "negatives", "losses")
-    heads = tuple(head.replace(" (0 more for gradients)", "") for head in heads)
+    heads = ("views", "encoder passes", "negatives", "losses")
     titles = [_text(20 + 225 * n, 40, head, weight="bold") for n, head in enumerate(heads)]
     known = {part["distribution"] for part in parts.values()} & COLOURS.keys()
     legend = [_text(20 + 225 * n, 305, f"■ {name}", fill=COLOURS[name], size=15)
               for n, name in enumerate(sorted(known, reverse=True))]  # fmt: skip
+    if extra:
+        legend.append(_text(470, 305, f"{extra} more encoder pass for the gradient of the inputs"))
     words = " ".join(f"--{kind} {name}" for kind, name in MIX.items())
     return _svg(880, 320, f"A step of cse train {words}", [*drawn, *lines, *titles, *legend])
 
@@ -94,7 +99,8 @@ def _box(x: int, y: int, name: str, parts: Sequence[Mapping[str, Any]]) -> list[
     owners = [part["distribution"] for part in parts]
     fill = next((COLOURS[owner] for owner in owners if owner in COLOURS), PLAIN)
     said = ", ".join(part["name"] for part in parts if f"{part['kind']}.{part['name']}" != name)
-    rect = f'<rect x="{x}" y="{y - 24}" width="165" height="48" rx="6" fill="{fill}" stroke="#44546a"/>'
+    rect = (f'<rect x="{x}" y="{y - 24}" width="165" height="48" rx="6" fill="{fill}" '
+            'stroke="#44546a"/>')  # fmt: skip
     text = [_text(x + 12, y + (-3 if said else 5), name, weight="bold")]
     return [rect, *text, *([_text(x + 12, y + 15, said)] if said else [])]
 
@@ -106,8 +112,11 @@ def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
             'stroke="#44546a" marker-end="url(#tip)"/>')  # fmt: skip
 
 
-def _text(x: int, y: int, words: str, *, weight: str = "", fill: str = "#1b2a3d", size: int = 13) -> str:
+def _text(
+    x: int, y: int, words: str, *, weight: str = "", fill: str = "#1b2a3d", size: int = 13
+) -> str:
     bold = f' font-weight="{weight}"' if weight else ""
     mark, rest = (words[:1], words[1:]) if words.startswith("■") else ("", words)
     colour = f'<tspan fill="{fill}">{mark}</tspan>' if mark else ""
-    return f'<text x="{x}" y="{y}" font-size="{size}" fill="#1b2a3d"{bold}>{colour}{escape(rest)}</text>'
+    place = f'x="{x}" y="{y}" font-size="{size}" fill="#1b2a3d"'
+    return f"<text {place}{bold}>{colour}{escape(rest)}</text>"

@@ -130,7 +130,9 @@ def read_pairs(path: str | os.PathLike[str], name: str = "") -> PairSet:
     if known := published_name(place) or (name if place.name in _PUBLISHED else ""):
         published = list(published_rows(known, place))
         placed = ((f"{path}, pair {number}", row) for number, row in enumerate(published, 1))
-        return _pair_set(known, place, os.fspath(path), list(published[:1] and published[0]), placed)
+        return _pair_set(
+            known, place, os.fspath(path), list(published[:1] and published[0]), placed
+        )
     columns, rows = read_table(path)
     return _pair_set(table_name(path), Path(path), os.fspath(path), columns, rows)
 

@@ -37,7 +37,9 @@ class Layout(NamedTuple):
 @cache
 def layouts() -> dict[str, Layout]:
     """Return the layout of each set by its name, such as ``sts12.test``."""
-    table = tomllib.loads(package_path("cse_evaluation:sources/sts.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(
+        package_path("cse_evaluation:sources/sts.toml").read_text(encoding="utf-8")
+    )
     known = {}
     for file in table["files"]:
         options = file["options"]

@@ -1,4 +1,4 @@
-"""STS as its publishers wrote it: SemEval's text files, the STS benchmark, SICK; SentEval's folders."""
+"""STS as its publishers wrote it, in SentEval's folders: SemEval's files, the benchmark, SICK."""
 
 import gzip
 import json
@@ -15,9 +15,13 @@ from tests.fixtures.command_line import Cse
 HEAD = "pair_ID\tsentence_A\tsentence_B\tentailment_label\trelatedness_score\tSemEval_set"
 QUOTED = [
     ('He said ""no"".', '"It is ""so""", she said.', 4.2),
-    ('"', "An inch is 2.54 cm (1\").", 0.0),
+    ('"', 'An inch is 2.54 cm (1").', 0.0),
     ('"A whole sentence in quotes."', 'A "word" in quotes', 5.0),
-    ("It's fine.", "caf\N{LATIN SMALL LETTER E WITH ACUTE}, na\N{LATIN SMALL LETTER I WITH DIAERESIS}ve", 1.5),
+    (
+        "It's fine.",
+        "caf\N{LATIN SMALL LETTER E WITH ACUTE}, na\N{LATIN SMALL LETTER I WITH DIAERESIS}ve",
+        1.5,
+    ),
 ]
 """Sentences with doubled quotes, one that nothing closes, and whole ones in quotes."""
 
@@ -43,19 +47,18 @@ def written(folder: Path, end: str = "\n", mark: str = "", year: str = "STS") ->
             put(f"STS/STSBenchmark/sts-{name[5:]}.csv", rows)
         else:
             rows = [f"{n}\t{a}\t{b}\tNEUTRAL\t{max(s, 1)}\t{part}"
-                    for n, (a, b, s) in enumerate(QUOTED) for part in ("TRAIN", "TRIAL", "TEST")]  # fmt: skip
+                    for n, (a, b, s) in enumerate(QUOTED)
+                    for part in ("TRAIN", "TRIAL", "TEST")]  # fmt: skip
             put("SICK/SICK.txt", [HEAD, *rows])
 
 
 @pytest.mark.parametrize(
     ("end", "mark", "year"), [("\n", "", "STS"), ("\r\n", "\ufeff", "STS2016")]
 )
-def test_every_set_is_read_with_its_quotes(
-    tmp_path: Path, end: str, mark: str, year: str
-) -> None:
+def test_every_set_is_read_with_its_quotes(tmp_path: Path, end: str, mark: str, year: str) -> None:
     written(tmp_path / "data/downstream", end, mark, year)
     suite = Sts()
-    files = suite.locate(tmp_path)
+    files = suite.locate(tmp_path / "data")
     assert not files.missing
     for pairs in suite.read(files.there):
         parts = len(layouts()[pairs.name].options.get("parts", ("one",)))
@@ -78,7 +81,9 @@ def test_published_files_are_pairs_and_tables_go_first(cse: Cse, tmp_path: Path)
     mine.write_bytes(gzip.compress("\n".join(rows).encode()))
     assert Sts().locate(tmp_path).there["sts15.test"] == mine
     found = read_pairs(mine).pairs
-    assert [(p.sentence1, p.sentence2, p.score) for p in found] == QUOTED, "quotes are text in a tsv"
+    assert [(p.sentence1, p.sentence2, p.score) for p in found] == QUOTED, (
+        "quotes are text in a tsv"
+    )
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
@@ -86,7 +91,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "STS/STS12-en-test"
     scores = folder / "STS.gs.MSRpar.txt"
     mistakes = {
-        "1\n2\n": "line 3: has no score",
+        "1\n2\n": "line 4: has no score",
         "1\n2\n3\n4\n5\n6\n": "line 6: has no pair of sentences",
         "1\n2\nx\n4\n\n": "line 3: is not a score",
     }

@@ -1,4 +1,4 @@
-"""Appendix D: the eight titles of one document, their clusters of two rounds, and what they drop."""
+"""Appendix D: eight titles of one document, their clusters in two rounds, and dropped pairs."""
 
 import importlib.util
 import itertools

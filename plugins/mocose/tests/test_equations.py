@@ -57,7 +57,9 @@ def test_loss() -> Iterator[tuple[Tensor, float]]:
         yield found, total / 4
 
 
-@equation("MoCoSE", "Eqs. 5 to 9 (A.11), mean age of a moving average's weights", "study appendix-A.11")
+@equation(
+    "MoCoSE", "Eqs. 5 to 9 (A.11), mean age of a moving average's weights", "study appendix-A.11"
+)
 def test_the_mean_age() -> Iterator[tuple[float, float]]:
     """An average that is updated one weight at a time, and the share of each of them in it."""
     for eta, terms in ((0.5, 60), (0.85, 300), (0.95, 40)):

@@ -17,7 +17,7 @@ PAPERS = ("hicl", "iscse", "infocse", "ifcl", "mocose")
 STS = ["sts12.test", "sts13.test", "sts14.test", "sts15.test", "sts16.test", "stsb.test",
        "sickr.test"]  # fmt: skip
 TRANSFER = ["mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc"]
-SLIPS = {("iscse", "first-last average"): 0.1, ("iscse", "CARDS"): 0.03}
+SLIPS = {("iscse", "first-last average"): 0.1, ("iscse", "CARDS"): 0.033}
 """Printed averages that are not those of their scores, and by how much."""
 WITHOUT_STUDY = {"GloVe", "BERT-flow", "IS-BERT", "CT-BERT", "DeCLUTR", "Skip-thought", "BERT",
                  "BERT, mean", "BERT, [CLS]", "BERT-whitening", "VaSCL", "PT-BERT",
@@ -68,7 +68,7 @@ def test_numbers_are_those_that_were_read_from_the_paper(paper: str) -> None:
     found = Counter((place_of(t.place), cell.text) for t in printed(paper) for cell in t.cells)
     lost = {text for place, text in (wanted - found) if place.startswith("Table")}
     assert not lost
-    # Five statements of InfoCSE are sentences there, and are said in other words.
+    # Four statements of InfoCSE are sentences in the paper, and stand in other words here.
     assert (wanted - found).total() == (found - wanted).total() <= (4 if paper == "infocse" else 0)
 
 

@@ -9,7 +9,7 @@ and a cell for each column: as printed, with a deviation behind ``±``, ``-`` wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -22,6 +22,7 @@ FILE = "paper.tsv"
 """Name of the file beside the studies of a paper."""
 NOTHING = "-"
 """A cell in which the paper prints nothing."""
+Numbers = Sequence[float | None]
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -109,19 +110,12 @@ def _table(lines: Sequence[tuple[int, str]], file: Path) -> Printed:
 
 
 def listed(
-    place: str, block: str, rows: Sequence[str], numbers: Mapping[str, Sequence[Sequence[float | None]]]
+    place: str, block: str, rows: Sequence[str], columns: Mapping[str, tuple[Numbers, Numbers]]
 ) -> Printed:
-    """Return the numbers of a study file as a table: by column those of each row, then deviations."""
+    """Return numbers as a table: for each column those of all rows, and their deviations."""
     cells: dict[str, dict[str, Cell]] = {row: {} for row in rows}
-    for column, (values, deviations) in numbers.items():
+    for column, (values, deviations) in columns.items():
         for row, value, deviation in zip(rows, values, deviations, strict=True):
             if value is not None:
                 cells[row][column] = Cell(f"{value:g}", value, deviation)
-    return Printed(place, block, tuple(numbers), cells)
-
-
-def count(tables: Sequence[Printed]) -> Iterator[tuple[str, int, int]]:
-    """Yield each place with its printed cells and deviations."""
-    for place in dict.fromkeys(table.place for table in tables):
-        cells = [cell for table in tables if table.place == place for cell in table.cells]
-        yield place, len(cells), sum("±" in cell.text for cell in cells)
+    return Printed(place, block, tuple(columns), cells)

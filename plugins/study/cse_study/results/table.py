@@ -296,8 +296,8 @@ class Results:
         values = [shown.value - line.paper for _, shown in runs.values()]
         delta = compared(values, drawn, 0)
         gap = f"{(line.mean or 0.0) - line.paper:+.2f}"
-        return [line.label, line.score, number(line.paper, line.paper_deviation),
-                number(line.mean, line.deviation), str(line.seeds), _interval(delta) or gap]  # fmt: skip
+        numbers = [number(line.paper, line.paper_deviation), number(line.mean, line.deviation)]
+        return [line.label, line.score, *numbers, str(line.seeds), _interval(delta) or gap]
 
     def layout(self, *, page: bool = False) -> list[Table]:
         """Return a table for each shown score, or one on a page and where none are compared."""
