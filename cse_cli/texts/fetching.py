@@ -275,12 +275,14 @@ def _unpacked(
                     if not item.is_dir():
                         yield item.filename, archive.read(item)
         elif name.endswith((".tar.gz", ".tgz", ".tar")):
-            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            with tarfile.open(fileobj=io.BytesIO(content)) as packed:
                 total = 0
-                for member in filter(lambda each: wanted(each.name), archive):
+                for member in packed:
+                    if not wanted(member.name):
+                        continue
                     total += member.size
                     _check_size(url, total)
-                    if member.isfile() and (file := archive.extractfile(member)) is not None:
+                    if member.isfile() and (file := packed.extractfile(member)) is not None:
                         yield member.name, file.read()
         else:
             yield name, content

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cse import hub_name, hub_rows, read_table, table_name
 from cse_core.errors import CseError
 from cse_core.suites import NoDevSet
-from cse_evaluation.published import published_name, published_rows
+from cse_evaluation.published import published_columns, published_name, published_rows
 
 SENTENCE_COLUMNS = (
     ("sentence1", "sentence2"),
@@ -128,11 +128,9 @@ def read_pairs(path: str | os.PathLike[str], name: str = "") -> PairSet:
     """
     place = Path(path)
     if known := published_name(place) or (name if place.name in _PUBLISHED else ""):
-        published = list(published_rows(known, place))
-        placed = ((f"{path}, pair {number}", row) for number, row in enumerate(published, 1))
-        return _pair_set(
-            known, place, os.fspath(path), list(published[:1] and published[0]), placed
-        )
+        read = published_rows(known, place)
+        placed = ((f"{path}, pair {number}", row) for number, row in enumerate(read, 1))
+        return _pair_set(known, place, os.fspath(path), published_columns(known), placed)
     columns, rows = read_table(path)
     return _pair_set(table_name(path), Path(path), os.fspath(path), columns, rows)
 

@@ -90,6 +90,11 @@ def published_name(path: Path) -> str | None:
     return None
 
 
+def published_columns(name: str) -> Sequence[str]:
+    """Return the columns of a published set."""
+    return layouts()[name].columns
+
+
 def published_rows(name: str, path: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a published set: its values by column."""
     layout = layouts()[name]

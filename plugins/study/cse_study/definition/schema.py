@@ -238,7 +238,8 @@ class PaperNumbers(Table):
 
         ``first`` is the score of a list that names none.
         """
-        for name, part in [(self.model, self), *self.variants.items()]:
+        parts: list[tuple[str, PaperNumbers | Variant]] = [(self.model, self)]
+        for name, part in [*parts, *self.variants.items()]:
             given, spread = part.numbers, part.deviations
             by_score = given if isinstance(given, Mapping) else {first: given} if given else {}
             spreads = spread if isinstance(spread, Mapping) else {first: spread}
