@@ -275,7 +275,7 @@ class Results:
             tables.append(Table(heads, rows, words, "Beside the paper"))
         labels = {self.definition.row(label): label for label in self.definition.labels}
         for table in self.definition.printed:
-            heads, cells = [table.block or "row", *table.columns], []
+            heads, cells = ["row", *table.columns], []
             for row, printed in table.rows.items():
                 texts = [printed[name].text if name in printed else "" for name in table.columns]
                 count = runs.get(labels.get(row, ""), 0)
@@ -288,15 +288,24 @@ class Results:
         return tables
 
     def _beside(self, line: Line) -> list[str]:
-        """Return a point's score beside the number that the paper prints."""
-        assert line.paper is not None
+        """Return a point's score beside the number that the paper prints.
+
+        Beside a mean of some sets that is the mean of the paper's numbers of these.
+        """
         runs = self.scored_points(line.score).get(line.point.number, {})
+        paper, spread = line.paper or 0.0, line.paper_deviation
+        if "mean-of-" in line.score:
+            label = line.point.label_without(self.definition.study.tuned)
+            sets = next(iter(runs.values()))[1].sets
+            cells = [self.definition.cell(self.variant, label, name.lower()) for name in sets]
+            values = [cell.value for cell in cells if cell and cell.value is not None]
+            if len(values) == len(sets):
+                paper, spread = float(np.mean(values)), None
         found = [draws_of_run(self.folder, self.scoring, *run) for run in runs.values()]
-        drawn = [draws[0] - line.paper for draws in found if draws is not None]
-        values = [shown.value - line.paper for _, shown in runs.values()]
-        delta = compared(values, drawn, 0)
-        gap = f"{(line.mean or 0.0) - line.paper:+.2f}"
-        numbers = [number(line.paper, line.paper_deviation), number(line.mean, line.deviation)]
+        drawn = [draws[0] - paper for draws in found if draws is not None]
+        delta = compared([shown.value - paper for _, shown in runs.values()], drawn, 0)
+        gap = f"{(line.mean or 0.0) - paper:+.2f}"
+        numbers = [number(paper, spread), number(line.mean, line.deviation)]
         return [line.label, line.score, *numbers, str(line.seeds), _interval(delta) or gap]
 
     def layout(self, *, page: bool = False) -> list[Table]:
