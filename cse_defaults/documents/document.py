@@ -47,7 +47,7 @@ _ENDS = frozenset(".!?;,:")
 _MAX_CAPITALS = 80
 """Letters of a heading without small letters."""
 _LEVEL_OF_CAPITALS = 9
-"""Below all others; such a heading is no title."""
+"""Below all others; such a heading is never the title."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Checkpoint:
                 with safe_open(path / TENSORS, "pt") as tensors:
                     read = {
                         name: tensors.get_tensor(name)
-                        for name in tensors.keys()  # noqa: SIM118  (it is no mapping)
+                        for name in tensors.keys()  # noqa: SIM118  (not a mapping)
                         if not (weights and name.startswith("optimizer."))
                     }
                 return Checkpoint(read, values, files)

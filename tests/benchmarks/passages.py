@@ -27,7 +27,9 @@ from cse_defaults.documents.document import read_document
 from cse_defaults.documents.walk import Walk
 
 ARTICLES, QUESTIONS, WORDS, SHARE = 450, 500, 100, 0.3
-"""Documents, questions, words of an article's passage, and the share of BM25."""
+"""Articles, questions, words of an article's passage, and the share of BM25."""
+PASSAGES = 2_000
+"""Passages of a folder, about."""
 Cut = tuple[list[tuple[str, str, str]], list[tuple[str, int]]]
 """Passages of title, headings and text; questions, each with the place of a passage."""
 
@@ -38,11 +40,13 @@ def of_folder(folder: Path) -> Cut:
     random.Random(0).shuffle(files)
     cut: list[tuple[str, str, str]] = []
     asked: dict[str, int] = {}
-    for file in files[:ARTICLES]:
+    for file in files:
         try:
             document = read_document(file)
         except CseError:
             continue
+        if len(cut) >= PASSAGES:
+            break
         for passage in document.passages:
             if passage.headings:
                 heading = passage.headings.rpartition(" > ")[2]
@@ -96,7 +100,7 @@ def main(articles: str, name: str) -> None:
     path = Path(articles)
     cut, asked = of_folder(path) if path.is_dir() else passages(path)
     questions, places = [text for text, _ in asked], np.array([place for _, place in asked])
-    print(f"{len(cut):,} passages of at most {ARTICLES} documents, {len(asked)} questions, {name}")
+    print(f"{len(cut):,} passages, {len(asked)} questions, {name}")
     texts = {
         "text": [text for _, _, text in cut],
         "title, headings and text": [in_context(text, *place) for *place, text in cut],

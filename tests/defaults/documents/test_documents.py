@@ -331,10 +331,10 @@ def test_plain_text_keeps_its_lists_lines_and_headings(tmp_path: Path) -> None:
     assert [(p.line, p.headings, p.text) for p in document.passages] == [
         (7, "Since 1.1", "* A seal that is long enough to be wrapped\n* gears\n2) oil\n"
                          "Date: today\nFrom: the one who wrote these lines\nTo: you\nAnd: me"),
-        (17, "Since 1.1 > VALVES",
+        (19, "Since 1.1 > VALVES",
          "They open when the water in the tank stands high, and close again when it has gone.\n"
          "name use\nseal keeps\nNOT THIS."),
-        (29, "Since 1.0", "Nothing."),
+        (31, "Since 1.0", "Nothing."),
     ]  # fmt: skip
 
 
