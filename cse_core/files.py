@@ -28,7 +28,7 @@ from cse_core.errors import CseError
 RUN_FILE = "run.toml"
 """What a run writes beside its model; it is a recipe too."""
 RESULT, METRICS, EVALUATIONS = "result.json", "metrics.jsonl", "evaluations.jsonl"
-FOLDERS = ("model", "rounds", "checkpoints")
+FOLDERS = ("model", "rejected", "rounds", "checkpoints")
 """Folders in a run's folder."""
 LOCK = ".lock"
 """Names the process that writes into the folder."""

@@ -84,6 +84,9 @@ class TrainOptions(Options):
     save_steps: int | None = Field(default=None, ge=0)
     """Steps between checkpoints, by default eval_steps; 0 means only at the end. Each better dev
     score writes one too."""
+    keep_checkpoints: bool = True
+    """Keep the last checkpoints when the run is finished. Without them, a result that is lost later
+    is trained again from the beginning."""
     save_rounds: bool = True
     """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)

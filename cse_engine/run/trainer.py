@@ -315,7 +315,7 @@ class Trainer:
 
     def _weights(self, best: Best) -> Checkpoint:
         """Read the best weights so far, also before the first step: damaged ones are refused."""
-        return Checkpoint.read(self.folder.checkpoint(*best.place), RESTORE)
+        return Checkpoint.read(self.folder.checkpoint(*best.place), RESTORE, weights=True)
 
     def _candidates(self) -> list[Best]:
         """List what the end may choose from: the best so far, and the start where it counts."""
@@ -360,6 +360,8 @@ class Trainer:
         )
         save_model(self.assembly, self.folder.model, chosen=why)
         if self._main:
+            if not self.options.keep_checkpoints:
+                saved.forget(self.folder, self.settings)
             result = {**asdict(outcome), "seconds": round(seconds, 1)}
             self.reporter.finish(self.folder.path, result)
             self.folder.write(RESULT, (json.dumps(result, indent=2) + "\n").encode())
