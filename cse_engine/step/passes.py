@@ -53,6 +53,7 @@ class PreparedBatch:
         keys: Row keys of these.
         on_device: Copies row keys to the device.
         gather: Joins vectors over the processes.
+        lists: Texts of the longest list of the batch, for each view that has all texts.
     """
 
     ctx: Context
@@ -63,6 +64,7 @@ class PreparedBatch:
     keys: Keys
     on_device: KeysOnDevice
     gather: Callable[[Extra], Extra]
+    lists: Mapping[str, int]
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -157,10 +159,12 @@ class Passes:
         pieces = {name: _cut(view, chunks) for name, view in prepared.items()}
         on_device, whole = KeysOnDevice(self.device), None
         keys = {name: self._keys(piece, on_device) for name, piece in pieces.items()}
-        if self.assembly.online.slicer is None and not any(view.made_by for view in views):
+        lists = self.builder.lengths(ctx)
+        alone = not lists and not any(view.made_by for view in views)
+        if self.assembly.online.slicer is None and alone:
             whole = on_device.of(torch.arange(count), torch.zeros(count, dtype=torch.int64))
         gather = partial(gather_views, batch=count, keys=whole)
-        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather)
+        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather, lists)
 
     def _keys(self, pieces: Pieces, on_device: KeysOnDevice) -> dict[str, RowKeys]:
         texts = [piece.text_keys() for piece in pieces]
@@ -348,7 +352,7 @@ class Passes:
         batch, encoder = encoded.batch, self.assembly.encoders[branch]
         view, pieces, keys = batch.views[name].view, batch.pieces[name], batch.keys[name]
         with self.precision.autocast():
-            kept = self.builder.kept(view, branch, batch.local.index, keys[SENTENCE])
+            kept = self.builder.kept(view, branch, batch.local, keys[SENTENCE])
         if kept is not None:
             return {SENTENCE: kept}
         if encoder.tokenizer is not self.assembly.encoders[view.branch].tokenizer:
