@@ -42,10 +42,10 @@ def ragged() -> tuple[Batch, dict[str, list[list[float]]]]:
     return replace(batch, views=views, targets={"positive": group}), scores
 
 
-def value(name: str, batch: Batch, scores: Any, **options: Any) -> float:
+def value(name: str, batch: Batch, numbers_of: Any, **options: Any) -> float:
     part = make_part("loss", name, views=("negative",), **options)
-    ctx = make_context(batch, values={k: torch.tensor(v).double() for k, v in scores.items()})
-    ctx = ctx.replace(values=lambda column: torch.tensor(scores[column], dtype=torch.float64))
+    numbers = {k: torch.tensor(v, dtype=torch.float64) for k, v in numbers_of.items()}
+    ctx = make_context(batch).replace(values=numbers.__getitem__)
     given = batch.targets["positive"], ctx.negatives(batch, part.options), ctx
     return float(part(batch, *given).value)
 

@@ -43,7 +43,7 @@ class SupCon(Loss):
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
     ) -> LossOutput:
-        """Return the mean (or sum) over the texts."""
+        """Return the mean over the texts."""
         vectors, classes = texts_of_classes(batch, targets, ctx, self.options)
         many = len(batch.anchors) if self.options.contrast == "one" else len(vectors)
         itself = torch.eye(many, len(vectors), dtype=torch.bool, device=vectors.device)
@@ -56,6 +56,4 @@ class SupCon(Loss):
         counts = same.sum(dim=1)
         terms = -logs.masked_fill(~same, 0.0).sum(dim=1) / counts.clamp_min(1)
         terms = terms * there[:many]
-        if self.options.reduction == "sum":
-            return LossOutput(terms.sum())
         return LossOutput(terms.sum() / there[:many].sum().clamp_min(1))

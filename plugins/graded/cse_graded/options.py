@@ -54,6 +54,8 @@ class ClassOptions(LossOptions):
     """Classes are of whole texts."""
     directions: Literal["one"] = "one"
     """A class has no direction."""
+    reduction: Literal["mean"] = "mean"
+    """The mean is over texts, of which some are anchors."""
 
 
 class SupConOptions(ClassOptions):

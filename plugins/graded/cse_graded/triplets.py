@@ -19,9 +19,9 @@ class Triplet(Loss):
     """``max(0, d(a, p) - d(a, n) + margin)``, d the Euclidean or the cosine distance.
 
     Schroff et al., CVPR 2015. ``own``: each of a text's own negatives, their mean; ``hardest``: the
-    nearest of all negatives. With a column of classes the triplets are batch-hard (Hermans et al.,
-    2017): of each text the farthest of its class and the nearest of another, over the texts that
-    have both.
+    nearest of all negatives. The weight of a negative is that of its term. With a column of classes
+    the triplets are batch-hard (Hermans et al., 2017): of each text the farthest of its class and
+    the nearest of another, over the texts that have both.
     """
 
     options: TripletOptions
@@ -29,18 +29,17 @@ class Triplet(Loss):
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
     ) -> LossOutput:
-        """Return the mean (or sum) over the texts."""
+        """Return the mean over the texts that have a positive."""
         options = self.options
         if options.column is not None:
             vectors, classes = texts_of_classes(batch, targets, ctx, options)
             terms, counted = self._batch_hard(vectors, classes)
             total = terms.masked_fill(~counted, 0.0).sum()
-            if options.reduction == "sum":
-                return LossOutput(total)
             return LossOutput(total / counted.sum().clamp_min(1))
         near = distances(batch.anchors.unsqueeze(1), targets.vectors, options.distance)  # [A, P]
         far = distances(batch.anchors, negatives.vectors, options.distance)  # [A, N]
         seen = ~negatives.mask & (negatives.log_weights > -torch.inf)
+        weights = negatives.log_weights.exp()
         if options.triplets == "own":
             own = torch.zeros_like(seen)
             for name, block in negatives.spans():
@@ -50,9 +49,10 @@ class Triplet(Loss):
             seen = seen & own
         elif seen.shape[1]:
             nearest = far.masked_fill(~seen, torch.inf).argmin(dim=1, keepdim=True)
-            far, seen = far.gather(1, nearest), seen.gather(1, nearest)
+            far, seen, weights = (x.gather(1, nearest) for x in (far, seen, weights))
         terms = (near.unsqueeze(2) - far.unsqueeze(1) + options.margin).relu()  # [A, P, N]
-        terms = (terms * seen.unsqueeze(1)).sum(dim=2) / seen.sum(dim=1, keepdim=True).clamp_min(1)
+        terms = (terms * (weights * seen).unsqueeze(1)).sum(dim=2)
+        terms = terms / seen.sum(dim=1, keepdim=True).clamp_min(1)
         value = reduce_terms(mean_over_positives(terms, targets), targets, options.reduction)
         return LossOutput(value)
 

@@ -4,15 +4,15 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import torch
 from cse_graded.options import SupConOptions, TripletOptions
-from cse_testkit import LossSuite, compose, make_batch, make_context, make_part, tiny_corpus
+from cse_testkit import compose, make_batch, make_context, make_part, tiny_corpus
 from torch import Tensor
 
-from cse_core.types import Batch, Negatives, Positives, StepContext
+from cse_core.types import Batch
 from tests.fixtures.methods import refusal
 from tests.shared import compare, tensor
 
@@ -62,33 +62,6 @@ def apart(one: Tensor, other: Tensor, kind: str) -> float:
     if kind == "cosine":
         return 1 - float(torch.cosine_similarity(one, other, dim=0))
     return float((one - other).norm())
-
-
-class TestLossTriplet(LossSuite):
-    part = ("loss", "triplet")
-    options: ClassVar[Any] = {"triplets": "hardest", "margin": 2.0}
-    variants = ({"distance": "cosine"}, {"triplets": "own"}, {"column": "label"})
-    columns = {"label": "label"}
-
-    def slow(
-        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any
-    ) -> float:
-        total = 0.0
-        for a, anchor in enumerate(batch.anchors):
-            far = [
-                apart(anchor, vector, options.distance)
-                for n, vector in enumerate(negatives.vectors)
-                if not negatives.mask[a, n] and negatives.log_weights[a, n] > -math.inf
-            ]
-            near = apart(anchor, targets.vectors[a, 0], options.distance)
-            if far:
-                total += max(0.0, near - min(far) + options.margin)
-        return total / len(batch.anchors)
-
-
-class TestLossSupcon(LossSuite):
-    part = ("loss", "supcon")
-    variants = ({"views": "anchor"}, {"contrast": "one"})
 
 
 @pytest.mark.parametrize("kind", ["euclidean", "cosine"])

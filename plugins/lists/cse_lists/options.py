@@ -43,3 +43,5 @@ class RankedOptions(LossOptions):
     """Every sentence of a list ranks all of them."""
     negatives: Literal["none"] = "none"
     """A list holds only its own sentences."""
+    similarity: Literal["cosine"] = "cosine"
+    """Sentences are compared by their cosines."""

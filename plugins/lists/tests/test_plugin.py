@@ -18,6 +18,7 @@ from cse_testkit import (
     part_suites,
     recipe_suites,
     shared_encoder,
+    tiny_corpus,
 )
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
@@ -91,13 +92,14 @@ def test_what_decays() -> None:
 
 
 def test_recipes_read_columns_of_lists() -> None:
+    corpus = tiny_corpus(columns=("positive", "negative"))
     for recipe, wanted in (
         ("syncse", {"positive": "draw", "negative": "draw"}),
         ("gcse", {"positive": "draw", "negative": "draw"}),
         ("ranked-sentences", {"positive": "all"}),
     ):
-        run = compose(recipe=recipe)
+        run = compose(recipe=recipe, corpus=corpus)
         lists = {view.name: view.lists for view in run.views if view.lists != "rows"}
         assert {name: lists.get(name) for name in wanted} == wanted
-    (line,) = (line for line in compose(recipe="gcse").warnings if "itself" in line)
+    (line,) = (line for line in compose(recipe="gcse", corpus=corpus).warnings if "itself" in line)
     assert "--branch.frozen.model MODEL" in line
