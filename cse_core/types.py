@@ -32,6 +32,8 @@ SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
 SLOTS_PER_TEXT = 2**10
 """Room for the slots of one text, its slices or units, where a batch row has several texts."""
+MAX_SLOTS = 2**20
+"""Room for the slots of a batch row, of as many texts as it may have."""
 INPUT = "input"
 """The level of mean input embeddings, built only when a part requires it."""
 _OF_ROWS = ("vectors", "owner", "slot", "length")
@@ -416,7 +418,7 @@ class StepContext:
         """
 
     def texts(self, column: str) -> list[str]:
-        """Give the batch's texts of a column, over all processes.
+        """Give the batch's texts of a column, over all processes; those of lists end to end.
 
         In ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
         """
@@ -425,7 +427,8 @@ class StepContext:
         """Give ``[B]`` numbers of the rows that ``texts`` is of, for a column that a record reads.
 
         They are float32, or int64 for integers and labels. ``[batch.owner]`` selects those of the
-        anchors.
+        anchors. A ``PerText`` of lists is ``[B, P]`` beside a view that has all texts of a row, 0
+        where a row has fewer: ``[rows.owner, rows.text]`` selects those of the view's rows.
         """
 
     def tokens(self, column: str) -> TokenBatch:

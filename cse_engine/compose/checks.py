@@ -274,6 +274,20 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
             yield f"the data has a column {name!r} that this run leaves aside: {hint}"
 
 
+def check_lists(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse lists of the anchor, and views that take the lists of one column in two ways."""
+    for view in run.views:
+        where = f"views.{view.name}.lists"
+        if view.lists != "rows" and view.role == "anchor":
+            hint = f"--set {where}=rows"
+            yield CseError("a row has one anchor", where=where, value=view.lists, hint=hint)
+        for other in run.views if view.lists != "rows" else ():
+            if other.column == view.column and other.lists == "rows":
+                what = f"{other.name} makes rows of the lists of column {view.column}"
+                hint = f"--set views.{other.name}.lists={view.lists}"
+                yield CseError(what, where=where, value=view.lists, hint=hint)
+
+
 def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Refuse what reads a column of the data in rounds whose texts are not the data's."""
     miners = [p for p in run.round_miners if "text" in cast(MinerSpec, p.spec).columns]
@@ -484,7 +498,7 @@ def _how_to_add(registry: Registry, need: Need) -> str:
 
 CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
-    check_positives, check_token_losses, check_branches, check_sizes, check_columns,
+    check_positives, check_token_losses, check_branches, check_sizes, check_columns, check_lists,
     check_round_texts, check_inference, check_attention, check_prompts,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

@@ -219,7 +219,10 @@ def _count(plan: Composition, problems: list[Problem]) -> RunInfo:
         plan.facts,
         rows=rows,
         steps=plan.train.max_steps if rows is None else plan.train.steps(rows),
-        views={v.name: {"branch": v.branch, "column": v.column, "role": v.role} for v in views},
+        views={
+            v.name: {"branch": v.branch, "column": v.column, "role": v.role, "lists": v.lists}
+            for v in views
+        },
         branches={part.name: part.options.model_dump() for part in plan.of("branch")},
         stores={part.name: part.options.model_dump() for part in plan.of("negatives")},
     )

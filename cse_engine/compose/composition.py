@@ -20,7 +20,9 @@ from cse_core.records import (
     Kind,
     MinerSpec,
     MultiVectorSpec,
+    PerText,
     PoolSpec,
+    Reads,
     RowPoolerSpec,
     SliceSpec,
     TokenLossSpec,
@@ -30,7 +32,7 @@ from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registered
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
-from cse_core.texts import FILLED, DataOptions, NeededColumns
+from cse_core.texts import FILLED, DataOptions, Lists, NeededColumns
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 Problem = CseError | str
@@ -82,7 +84,14 @@ class PlannedPart:
     @property
     def reads(self) -> Mapping[str, ColumnType]:
         """Return the columns of the data that its record says it reads, with their types."""
-        return cast(Mapping[str, ColumnType], self.spec.declared("reads", self.options))
+        read: Reads = self.spec.declared("reads", self.options)
+        return {name: x.kind if isinstance(x, PerText) else x for name, x in read.items()}
+
+    @property
+    def per_text(self) -> Mapping[str, str]:
+        """Return those columns that have a number for each text of a view, with the view."""
+        read: Reads = self.spec.declared("reads", self.options)
+        return {name: x.view for name, x in read.items() if isinstance(x, PerText)}
 
     @property
     def only(self) -> Mapping[str, str]:
@@ -134,6 +143,7 @@ class PlannedView:
         column: Column of its texts; None where a part makes the view.
         made_by: Path of the part that adds it; None for the core's own.
         prompt: Text before its texts; None: that of all.
+        lists: What becomes of lists of texts in its column.
     """
 
     name: str
@@ -143,6 +153,7 @@ class PlannedView:
     made_by: str | None = None
     augmenters: tuple[str, ...] = ()
     prompt: str | None = None
+    lists: Lists = "rows"
 
 
 @dataclass(frozen=True)
@@ -329,7 +340,22 @@ class Composition(Run):
         types = {name: kind for part in self.parts for name, kind in part.reads.items()}
         whole = {name for part in self.parts if not part.only for name in part.reads}
         required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
-        return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
+        lists: dict[str, Lists] = {}
+        for view in self.views:
+            if view.column in encoded and view.lists != "rows" and lists.get(view.column) != "draw":
+                lists[view.column] = view.lists  # a text to draw is more than a list may have
+        by_view = {name: view.column for name, view in self.scored_views.items()}
+        beside = {name: column for name, column in by_view.items() if column in encoded}
+        partial = frozenset(types.keys() - whole)
+        return NeededColumns(required, encoded, types, partial, lists, beside)
+
+    @cached_property
+    def scored_views(self) -> dict[str, PlannedView]:
+        """Map columns with a number for each text of a view to the view."""
+        named = {
+            name: self.view(view) for part in self.parts for name, view in part.per_text.items()
+        }
+        return {name: view for name, view in named.items() if view is not None}
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from cse_core.options import Location, Options, Patience
-from cse_core.texts import DataOptions
+from cse_core.texts import DataOptions, Lists
 
 
 def _checked_device(name: str) -> str:
@@ -139,6 +139,9 @@ class ViewOptions(Options):
     prompt: str | None = None
     """Text before its training texts, or the name of one of the model's prompts; by default
     model.prompt. Saved with the model as query or document."""
+    lists: Lists = "rows"
+    """What becomes of lists of texts in its column: a row of the data for each text, a text drawn
+    in each step, or all texts of the list."""
 
 
 class InferenceOptions(Options):

@@ -55,6 +55,7 @@ class PreparedBatch:
         keys: Row keys of these.
         on_device: Copies row keys to the device.
         gather: Joins vectors over the processes.
+        lists: Texts of the longest list of the batch, for each view that has all texts.
     """
 
     ctx: Context
@@ -65,6 +66,7 @@ class PreparedBatch:
     keys: Keys
     on_device: KeysOnDevice
     gather: Callable[[Extra], Extra]
+    lists: Mapping[str, int]
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -164,11 +166,12 @@ class Passes:
         pieces = {n: _cut(v, chunks, encoders[v.view.branch]) for n, v in prepared.items()}
         on_device, whole = KeysOnDevice(self.device), None
         keys = {name: self._keys(piece, on_device) for name, piece in pieces.items()}
-        online = self.assembly.online
-        if not (online.slicer or online.several or any(view.made_by for view in views)):
+        online, lists = self.assembly.online, self.builder.lengths(ctx)
+        made = any(view.made_by for view in views)
+        if not (online.slicer or online.several or lists or made):
             whole = on_device.of(torch.arange(count), torch.zeros(count, dtype=torch.int64))
         gather = partial(gather_views, batch=count, keys=whole)
-        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather)
+        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather, lists)
 
     def _keys(self, pieces: Pieces, on_device: KeysOnDevice) -> dict[str, RowKeys]:
         parts = {level: [p.unit_keys(level) for p in pieces] for level in pieces[0].units}
@@ -360,7 +363,7 @@ class Passes:
         batch, encoder = encoded.batch, self.assembly.encoders[branch]
         view, pieces, keys = batch.views[name].view, batch.pieces[name], batch.keys[name]
         with self.precision.autocast():
-            kept = self.builder.kept(view, branch, batch.local.index, keys[SENTENCE])
+            kept = self.builder.kept(view, branch, batch.local, keys[SENTENCE])
         if kept is not None:
             return {SENTENCE: kept}
         if encoder.tokenizer is not self.assembly.encoders[view.branch].tokenizer:

@@ -14,6 +14,7 @@ from cse_core.errors import PartError
 from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
 from cse_core.types import SLOTS_PER_TEXT, Embeddings, TokenBatch, Units, View
+from cse_engine.compose.composition import PlannedView
 from cse_engine.runtime import distributed
 from cse_engine.step.assembly import Assembly, BoundAugmenter
 from cse_engine.step.context import Context
@@ -154,7 +155,7 @@ class ViewBuilder:
 
     def _views(self, ctx: Context) -> list[View]:
         local = [view for view in self.planned.values() if view.made_by is None]
-        views = [View(view.name, view.role, view.branch) for view in local]
+        views = [View(v.name, v.role, v.branch, owner=self._owners(v, ctx)) for v in local]
         rows = self.rows.corpus_row[ctx.index]
         for part in self.assembly.parts.values():
             for added in self.assembly.calls(part, "views", rows, ctx):
@@ -165,6 +166,20 @@ class ViewBuilder:
                 views.append(replace(added, branch=view.branch, role=view.role))
         return views
 
+    def _owners(self, view: PlannedView, ctx: Context) -> Tensor | None:
+        """Return ``[R]`` whose texts those of a view are, None where each row has one."""
+        _, counts = ctx.places(self.column(view.name), view)
+        return None if counts is None else torch.arange(len(counts)).repeat_interleave(counts)
+
+    def lengths(self, ctx: Context) -> dict[str, int]:
+        """Count the texts of the longest list of the batch, for each view that has all texts."""
+        found = {}
+        for view in self.planned.values():
+            counts = None if view.made_by else ctx.places(self.column(view.name), view)[1]
+            if counts is not None:
+                found[view.name] = max(1, int(counts.max()))
+        return found
+
     def _content(self, view: View, ctx: Context, encoder: SentenceEncoder) -> TokenBatch:
         augmenters, tokenizer = self._of(view.name, "text"), self._tokenizer(view.name, encoder)
         texts = view.texts
@@ -173,9 +188,10 @@ class ViewBuilder:
             return replace(view.tokens, owner=torch.arange(view.tokens.rows))
         if texts is None:
             column = self.column(view.name)
+            places, _ = ctx.places(column, self.planned[view.name])
             if not augmenters:
-                return self.rows.content(column, ctx.index, tokenizer)
-            texts = self.rows.texts(column, ctx.index)
+                return self.rows.content(column, places, tokenizer)
+            texts = self.rows.texts(column, places)
         for augmenter in augmenters:
             texts = self.augment(augmenter, list(texts), None, view, ctx)
         return tokenizer.content(texts, tokenizer.longest or self.rows.longest)
@@ -187,8 +203,8 @@ class ViewBuilder:
             return encoder.tokenizer
         return online.with_prompt(self.planned[view].prompt)
 
-    def kept(self, view: View, branch: str, index: Tensor, keys: RowKeys) -> Embeddings | None:
-        """Return the vectors of rows ``[b]``, with their keys, by a branch that keeps them.
+    def kept(self, view: View, branch: str, ctx: Context, keys: RowKeys) -> Embeddings | None:
+        """Return the vectors of a context's rows, with their keys, by a branch that keeps them.
 
         None where it does not, or where a part makes or changes the texts. The processes make the
         vectors together.
@@ -207,7 +223,7 @@ class ViewBuilder:
             vectors = encoder.encode_table(table, self.assembly.device, shared=True)
             self._vectors[branch, column] = vectors, lengths, place
         *parts, place = self._vectors[branch, column]
-        device, rows = self.assembly.device, place[index]
+        device, rows = self.assembly.device, place[ctx.places(column, planned)[0]]
         vectors, lengths = (part[rows].to(device, non_blocking=True) for part in parts)
         return Embeddings(vectors, keys.owner, keys.slot, lengths)
 

@@ -19,6 +19,7 @@ from cse_core.records import (
     Kind,
     MinerSpec,
     MultiVectorSpec,
+    PerText,
     RowPoolerSpec,
     SliceSpec,
 )
@@ -112,7 +113,7 @@ class Needed:
             return
         needs = [*found.spec.required(options)]
         for name, kind in found.spec.declared("reads", options).items():
-            self.columns.setdefault(name, kind)
+            self.columns.setdefault(name, kind.kind if isinstance(kind, PerText) else kind)
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
             needs += [(Need("view", view),) for view in views]
