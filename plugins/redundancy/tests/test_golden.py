@@ -14,7 +14,7 @@ from cse_testkit import make_batch, make_context, make_part, make_setup
 from torch import Tensor
 
 from cse_core.errors import CseError
-from cse_core.types import Batch, StepContext
+from cse_core.types import Batch, Positives, StepContext
 from tests.shared import compare, tensor
 
 BOUND = 1e-9
@@ -87,3 +87,29 @@ def test_a_teacher_of_another_dimension() -> None:
     part = make_part("loss", "vicreg", teacher="ema")
     with pytest.raises(CseError, match=r"ema has vectors of 4 dimensions, the views of 6"):
         value(part, batch, ctx)
+
+
+@pytest.mark.parametrize("name", ["barlow-twins", "vicreg", "sigreg"])
+def test_weights_choose_among_positives(name: str) -> None:
+    """Of three positives with one weight each, the loss is that of the one that has the weight."""
+    batch, part = make_batch(sentences=5), make_part("loss", name)
+    one = batch.targets["positive"].vectors
+    others = torch.randn(5, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    place = torch.tensor([0, 2, 1, 2, 0])
+    three = torch.cat([one, others], dim=1)
+    three = torch.stack([torch.roll(row, int(p), 0) for row, p in zip(three, place, strict=True)])
+    weights = torch.nn.functional.one_hot(place, 3).double() * 0.7
+    ctx = make_context(batch)
+    given = (ctx.negatives(batch, part.options), ctx)
+    found = part(batch, Positives(three, weights), *given).value
+    assert torch.allclose(found, part(batch, Positives(one), *given).value, rtol=0, atol=1e-12)
+
+
+def test_a_teacher_is_joined_by_key() -> None:
+    batch, views = make_batch(), make_batch(seed=1).views
+    order = torch.tensor([2, 0, 3, 1])
+    moved = {name: {"sentence": of["sentence"].take(order)} for name, of in views.items()}
+    part = make_part("loss", "vicreg", teacher="ema")
+    values = [value(part, batch, make_context(batch, vectors=lambda view, _, of=of: of[view]))
+              for of in (views, moved)]  # fmt: skip
+    assert torch.allclose(*values, rtol=0, atol=1e-12)
