@@ -159,9 +159,7 @@ class Session:
         trainer = self._trainer = Trainer(prepared, RunFolder(folder))
         if checkpoint is not None:
             trainer.restore(checkpoint)
-        current = next(trainer.rounds.run(checkpoint is not None), None)
-        if current is None:
-            raise CseError("needs no training round", where="positives")
+        current = next(trainer.rounds.run(checkpoint is not None))
         loop = trainer.begin(current, checkpoint)
         loop.engine.builder.tokenise(self._reporter)
         self.trained, self.rows, self.round = loop.optimizer.named, loop.rows, current.number

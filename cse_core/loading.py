@@ -33,8 +33,9 @@ def load_factory(factory: str, *, where: str | None = None) -> Any:
     except ImportError as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         is_itself = missing is not None and (module_name + ".").startswith(missing + ".")
-        hint = f"pip install {missing.split('.')[0]}" if missing and not is_itself else None
-        hint = hint or "reinstall its plugin"
+        hint = "reinstall its plugin"
+        if missing and not is_itself:
+            hint += f", or install what has the module {missing.split('.')[0]}"
         raise CseError(f"{factory} cannot be imported: {error}", where=where, hint=hint) from error
     except SystemExit as error:
         raise RuntimeError(f"{factory} calls sys.exit({error.code!r}) on import") from error

@@ -7,10 +7,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
+from types import NoneType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from cse_core.errors import CseError
+from cse_core.errors import CseError, PartError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,12 +159,38 @@ class DevSet:
         return self.score(encode)
 
 
+_RETURNED: Mapping[str, tuple[type, ...]] = {
+    "locate": (SuiteFiles,), "score": (Sequence,), "read_dev": (DevSet, NoneType),
+    "dev_of_rows": (DevSet,), "dev_of_pairs": (DevSet,),
+}  # fmt: skip
+"""What methods of suites return."""
+
+
+def _checked(method: Callable[..., Any], *kinds: type) -> Callable[..., Any]:
+    @wraps(method)
+    def call(suite: Suite, *given: Any, **named: Any) -> Any:
+        if not isinstance(made := method(suite, *given, **named), kinds):
+            kind, shown = type(suite), "None" if made is None else type(made).__name__
+            who = SimpleNamespace(path=kind.__qualname__, owner=kind.__module__.partition(".")[0])
+            what = f"promised {' or '.join(k.__name__ for k in kinds)}, returned {shown}"
+            raise PartError(who, method.__name__, what)
+        return made
+
+    return call
+
+
 class Suite:
     """Texts with known answers. Subclass it; the class is called without an argument.
 
     ``locate`` and methods that begin with ``read`` or ``dev`` must not import torch. A suite keeps
-    nothing between calls.
+    nothing between calls. What a method returns is checked: a ``PartError`` names the class.
     """
+
+    def __init_subclass__(cls) -> None:
+        """Let the methods of a subclass check what they return."""
+        for name, kinds in _RETURNED.items():
+            if name in vars(cls):
+                setattr(cls, name, _checked(vars(cls)[name], *kinds))
 
     def locate(self, folder: Path) -> SuiteFiles:
         """Return its files in a folder, which may be missing; none is read whole."""

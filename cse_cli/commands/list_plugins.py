@@ -39,9 +39,15 @@ def list_plugins(
             help="BibTeX of the papers behind a run's folder, a recipe, a plugin, or all.",
         ),
     ] = None,
+    available: Annotated[
+        bool, typer.Option("--available", help="Those of the index that CSE_PLUGIN_INDEX names.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the installed plugins, and why one is broken."""
+    if available:
+        _available(installed(context), json)
+        return
     if cite is not None:
         _cite(cite, installed(context), json)
         return
@@ -76,6 +82,20 @@ def list_plugins(
         if plugin["reason"]:
             parts += [plugin["reason"], plugin["fix"]]
         table.add_row(_name(plugin), plugin["version"], plugin["status"], "\n".join(parts))
+    say_table(table)
+
+
+def _available(plugins: Installed, json: bool) -> None:
+    from cse_cli.plugins.index import published
+
+    here = {info.distribution: info.version for info in plugins.manager.infos}
+    index = published()
+    if json:
+        say_json({"plugins": [{**vars(one), "installed": here.get(one.name)} for one in index]})
+        return
+    table = plain_table("", ("distribution", "version", "installed", "what it is for"))
+    for one in index:
+        table.add_row(one.name, one.version, here.get(one.name, ""), one.summary)
     say_table(table)
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cse_cli.plugins.index import names
 from cse_core.capabilities import Need
 from cse_core.registry.plugin_info import KnownPart
 
@@ -23,7 +24,9 @@ def directory() -> Mapping[str, Mapping[str, Any]]:
 def known_parts() -> tuple[KnownPart, ...]:
     """Return the parts that the directory lists."""
     return tuple(
-        KnownPart(kind, name, distribution, tuple(map(Need.parse, provides)))
+        KnownPart(
+            kind, name, distribution, tuple(map(Need.parse, provides)), distribution in names()
+        )
         for distribution, table in directory().items()
         for kind, parts in table.items()
         if kind != "command"

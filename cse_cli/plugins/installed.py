@@ -70,9 +70,10 @@ class Installed:
     def registry(self) -> Registry:
         """Return the parts of the loaded plugins."""
         from cse_cli.plugins.directory import known_parts
+        from cse_cli.plugins.index import who_has
         from cse_core.registry.registry import Registry
 
-        return Registry.from_plugins(self.manager.infos, known_parts())
+        return Registry.from_plugins(self.manager.infos, known_parts(), who_has)
 
     @cached_property
     def datasets(self) -> dict[str, SourceSpec]:

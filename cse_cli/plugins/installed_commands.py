@@ -143,15 +143,17 @@ class Commands:
     def missing(self, path: str) -> str:
         """Explain how to get a missing command, or return an empty text."""
         from cse_cli.plugins.directory import known_commands
+        from cse_cli.plugins.index import names, who_has
 
         left_out = {command.name: f"it is {command.info.reason}" for command in self.all}
         known = {
-            name: f"it is a command of {owner}, not installed: pip install {owner}"
+            name: f"it is a command of {owner}, not installed: "
+            f"{'pip ' if owner in names() else ''}install {owner}"
             for name, owner in known_commands().items()
         } | left_out
         close = get_close_matches(path, known.keys() - self.usable.keys(), n=1, cutoff=0.75)
         if not close:
-            return ""
+            return who_has(path, command=True)
         return (
             known[close[0]] if close[0] == path else f"did you mean {close[0]}? {known[close[0]]}"
         )

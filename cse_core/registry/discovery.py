@@ -88,5 +88,5 @@ def blocked(info: PluginInfo, left_out: Mapping[str, str]) -> PluginInfo | None:
 
 
 def update_command(distribution: str) -> str:
-    """Return the command that updates a distribution."""
-    return f"pip install -U {distribution}"
+    """Say what to update: no command, for a name that anybody might register on an index."""
+    return f"update {distribution}"

@@ -56,13 +56,19 @@ class KnownPart:
     """A part that need not be installed, and the distribution that brings it.
 
     ``provides`` are the capabilities that it provides with default options; ``dev`` is that of a
-    suite that reads dev sets.
+    suite that reads dev sets. ``published`` says whether a package index has the distribution.
     """
 
     kind: str
     name: str
     distribution: str
     provides: tuple[Need, ...] = ()
+    published: bool = False
+
+    @property
+    def install(self) -> str:
+        """Say how to install it: no command for a name that anybody might register."""
+        return f"{'pip ' if self.published else ''}install {self.distribution}"
 
 
 def canonical(name: str) -> str:

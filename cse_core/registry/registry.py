@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from types import SimpleNamespace
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, SupportsFloat, TypeVar, cast
 
 from cse_core.capabilities import Need
-from cse_core.errors import CseError, PartError, did_you_mean
+from cse_core.errors import CseError, PartError, did_you_mean, truncate_repr
 from cse_core.hookspecs import COMPONENT_SPECS, CORE_VIEWS, NOUNS
 from cse_core.loading import load_factory
 from cse_core.records import ComponentSpec, Kind, Record, ScheduleSpec, SourceSpec, ViewSpec
@@ -59,7 +59,8 @@ class Registry:
     A name may be qualified by its distribution, ``cse-toolkit/infonce``, or by its plugin's key,
     ``cse-toolkit:basics/infonce``; it must be where two plugins bring a part of one name, and
     neither is the distribution of the recipe that names it or the toolkit itself.
-    ``plugins`` say what became of each plugin, and ``known`` which parts others bring, for hints.
+    ``plugins`` say what became of each plugin, ``known`` which parts others bring, and
+    ``elsewhere(name)`` who else may bring a part, all for hints.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Registry:
         parts: Iterable[Registered[Record]],
         plugins: Iterable[PluginInfo] = (),
         known: Sequence[KnownPart] = (),
+        elsewhere: Callable[[str], str] = lambda name: "",
     ) -> None:
         self._parts: dict[str, list[Registered[Record]]] = {}
         for part in parts:
@@ -74,18 +76,18 @@ class Registry:
         for records in self._parts.values():
             records.sort(key=lambda part: (part.name, part.plugin))
         self.plugins = tuple(plugins)
-        self.known = known
+        self.known, self.elsewhere = known, elsewhere
 
     @classmethod
-    def from_plugins(cls, infos: Iterable[PluginInfo], known: Sequence[KnownPart] = ()) -> Registry:
-        """Register the parts of the plugins that are loaded."""
+    def from_plugins(cls, infos: Iterable[PluginInfo], *hints: Any) -> Registry:
+        """Register the parts of the plugins that are loaded; ``hints`` are those of the class."""
         plugins = tuple(infos)
         parts = (
             Registered(part, info.distribution, info.version, info.key)
             for info in plugins
             for part in info.parts
         )
-        return cls(parts, plugins, known)
+        return cls(parts, plugins, *hints)
 
     def parts(self, kind: Kind | None = None) -> tuple[Registered[ComponentSpec], ...]:
         """Return the parts of a kind sorted by name, or those of all kinds."""
@@ -179,8 +181,7 @@ class Registry:
     def _bringing(self, part: KnownPart) -> str:
         plugins = [info for info in self.plugins if info.distribution == part.distribution]
         if not plugins:
-            name = part.distribution
-            return f"it is a part of {name}, not installed: pip install {name}"
+            return f"it is a part of {part.distribution}, not installed: {part.install}"
         for info in plugins:
             if info.status != "active":
                 return f"it is a part of {info.label}, {info.status} ({info.reason}): {info.fix}"
@@ -208,6 +209,8 @@ class Registry:
         near = get_close_matches(bare, others, n=1)
         if near and not hint.startswith("did you mean"):
             return f"did you mean {near[0]}? {self._bringing(others[near[0]])}"
+        if said := self.elsewhere(bare):
+            return f"{hint}; {said}" if hint.startswith("did you mean") else said
         failed = [info for info in self.plugins if info.status != "active"]
         why = "; ".join(f"{info.key} is {info.status}: {info.reason}" for info in failed[:2])
         more = ", ..." if len(failed) > 2 else ""
@@ -222,10 +225,12 @@ def _provided(spec: ComponentSpec) -> tuple[Need, ...]:
 
 
 def _curve(shape: Registered[ScheduleSpec], start: float, end: float, done: float) -> float:
-    value = float(load_factory(shape.spec.factory)(start, end, done))
+    made = load_factory(shape.spec.factory)(start, end, done)
     low, high, slack = min(start, end), max(start, end), 1e-6 * (abs(start) + abs(end))
-    if not low - slack <= value <= high + slack:
+    number = isinstance(made, SupportsFloat)
+    if not (number and low - slack <= float(made) <= high + slack):
         schedule = SimpleNamespace(path=f"schedule.{shape.name}", owner=shape.label)
-        what = f"promised a number between its bounds, returned {value:.9g}"
+        shown = f"{float(made):.9g}" if number else truncate_repr(made)
+        what = f"promised a number between its bounds, returned {shown}"
         raise PartError(schedule, f"{shape.name}({start:g},{end:g})", what)
-    return value
+    return float(made)

@@ -492,7 +492,7 @@ def _how_to_add(registry: Registry, need: Need) -> str:
     """Name flags that add a part which provides a need; empty where none is known."""
     here, elsewhere = registry.providers(need), registry.providers_elsewhere(need)
     flags = [f"--{part.spec.kind} +{part.name} ({part.label})" for part in here[:3]]
-    flags += [f"--{p.kind} +{p.name} (pip install {p.distribution})" for p in [*elsewhere][:3]]
+    flags += [f"--{p.kind} +{p.name} ({p.install})" for p in [*elsewhere][:3]]
     return f"add {' or '.join(flags)}" if flags else ""
 
 

@@ -149,7 +149,7 @@ def _typed_parts(draft: Draft, registry: Registry, reader: OptionReader) -> tupl
             path, owner = f"{kind}.{name}", item.use.rpartition("/")[0]
             if (version := draft.versions.get(owner)) and owner not in installed:
                 what = f"part of {owner} {version}, which is not installed"
-                hint = registry.how_to_get(kind, item.use) or f"pip install {owner}=={version}"
+                hint = registry.how_to_get(kind, item.use) or f"install {owner} {version}"
                 raise CseError(what, where=path, value=item.use, hint=hint)
             record = registry.find(kind, item.use, where=f"--{kind}", near=item.near)
             options = reader.options(record.spec.options_class, item.options, path)

@@ -99,9 +99,9 @@ def dev_sets(
     if corpus is not None and corpus.held_out is not None:
         of_rows = suites("rows")
         if not of_rows:
-            names = [part.distribution for part in registry.providers_elsewhere(DEV_OF_ROWS)]
+            ways = [part.install for part in registry.providers_elsewhere(DEV_OF_ROWS)]
             what = "no installed suite makes a dev set of rows"
-            raise CseError(what, where="data.held_out", hint=f"pip install {' or '.join(names)}")
+            raise CseError(what, where="data.held_out", hint=" or ".join(ways))
         sets += [suite.dev_of_rows(corpus.held_out, corpus) for suite in of_rows]
     return sets
 

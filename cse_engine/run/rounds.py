@@ -118,6 +118,9 @@ class Rounds:
                 _write_round(folder, asked)
             distributed.barrier()
             yield read_round(folder, state.number)
+        if miners and not state.number:
+            what, hint = "asked for no round, so nothing would be trained", "see what it mines"
+            raise CseError(what, where=" and ".join(m.path for m in miners), hint=hint)
 
     def begin(self, current: TrainingRound) -> TrainingRows:
         """Show every part the rows of a round that begins, or goes on after a break."""

@@ -8,7 +8,7 @@ is looked at in the first step of a run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache, partial
 from itertools import chain
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_core import parts, protocols, types
-from cse_core.errors import PartError, describe
+from cse_core.errors import PartError, describe, truncate_repr
 from cse_core.parts import Augmenter, Head, Part
 from cse_core.types import LossOutput, Negatives, StepContext, TokenBatch, TokenSums
 
@@ -33,6 +33,8 @@ CORE_NAMES = re.compile(r"step|round|lr|loss|gradient_norm|\w+_per_second|batch\
 _BESIDE_STEPS = (
     "pool", "prompt", "content", "reads", "slices", "units", "join", "next_round", "compute",
 )  # fmt: skip
+_INTEGERS = ("row", "age", "mask", "a scalar tensor")
+"""What need not be real numbers."""
 
 
 class PartCalls:
@@ -185,21 +187,30 @@ def _broken(part: Any, method: str, given: tuple[Any, ...], result: Any) -> Iter
             texts = len(view.texts or ()) if view.tokens is None else view.tokens.rows
             if texts != count:
                 yield f"promised {count} texts, returned {texts} as {view.name}"
+            elif bad := _unreadable(view.texts or ()):
+                yield f"promised texts, returned {bad} as {view.name}, with a lone surrogate"
     elif (
         method == "order"
         and result is not None
-        and not torch.equal(result.sort().values, torch.arange(len(first)))
+        and (
+            result.dtype is not torch.int64
+            or not torch.equal(result.sort().values, torch.arange(len(first)))
+        )
     ):
-        yield f"promised each of {len(first)} rows once, returned {_kind(result)}"
+        yield f"promised each of {len(first)} rows once, in int64, returned {_kind(result)}"
     elif isinstance(part, Augmenter) and method == "__call__" and not _same_rows(first, result):
         promised = f"{len(first)} texts" if isinstance(first, list) else _kind(first)
         yield f"promised {promised} of the same rows, returned {_kind(result)}"
+    elif isinstance(part, Augmenter) and isinstance(result, list) and (bad := _unreadable(result)):
+        yield f"promised texts, returned {bad}, with a lone surrogate"
     elif isinstance(result, Negatives) and result.mask.dtype is not torch.bool:
         yield f"promised a mask of bool, returned {result.mask.dtype}"
     for name, value, shape in _shapes(method, given, result):
         sizes = zip(shape, value.shape, strict=False)
         if value.dim() != len(shape) or any(size not in ("P", "D", now) for size, now in sizes):
             yield f"promised {name} [{', '.join(map(str, shape))}], returned {_kind(value)}"
+        if name not in _INTEGERS and not value.is_floating_point():
+            yield f"promised {name} of real numbers, returned {_kind(value)}"
 
 
 def _same_rows(given: Any, changed: Any) -> bool:
@@ -210,6 +221,16 @@ def _same_rows(given: Any, changed: Any) -> bool:
     if isinstance(given, TokenBatch):
         return isinstance(changed, TokenBatch) and torch.equal(changed.owner, given.owner)
     return isinstance(changed, Tensor) and changed.shape == given.shape
+
+
+def _unreadable(texts: Sequence[str]) -> str:
+    """Return the first text that no tokenizer can read, cut; "" where there is none."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        bad = next(text for text in texts if any("\ud800" <= char <= "\udfff" for char in text))
+        return truncate_repr(bad, 60)
+    return ""
 
 
 def _shapes(method: str, given: tuple[Any, ...], result: Any) -> Iterator[tuple[str, Tensor, Any]]:

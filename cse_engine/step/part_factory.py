@@ -16,7 +16,16 @@ from cse_core.errors import CseError, PartError, describe
 from cse_core.functional import derive_seed
 from cse_core.loading import load_factory
 from cse_core.model_card import AGAIN
-from cse_core.parts import Head, MultiVectorPooler, Part, RowPooler, Setup, SlicePooler, TextModel
+from cse_core.parts import (
+    Branch,
+    Head,
+    MultiVectorPooler,
+    Part,
+    RowPooler,
+    Setup,
+    SlicePooler,
+    TextModel,
+)
 from cse_core.protocols import Corpus, Encoder, MaskedHead, TextReader, Tokenizer
 from cse_core.records import HeadSpec
 from cse_core.registry.plugin_info import TOOLKIT
@@ -150,6 +159,9 @@ def make_part(
         raise PartError(choice, "__init__", f"raised {describe(error)}") from error
     if not isinstance(part, Part):
         raise PartError(choice, "__init__", f"promised a Part, made a {type(part).__name__}")
+    for name in ("encoder", "heads") if isinstance(part, Branch) else ():
+        if not hasattr(part, name):
+            raise PartError(choice, "__init__", f"promised {type(part).__name__}.{name}, has none")
     part.name, part.path, part.owner = choice.name, path, choice.owner
     if wrong := _lost(part, choice, setup):
         raise PartError(part, "__init__", wrong)

@@ -119,15 +119,15 @@ def test_commands_that_are_not_there(
     bring("cse-renamed", "renamed", record=RECORD.replace("{name}", "other"))
     (bring("cse-words") / "count.py").write_text("import no_such_module")
     refused(cse("missing", "a"), "cse missing: cse-missing 1.0 cannot be imported",
-            "no_such_module", "pip install -U cse-missing")  # fmt: skip
+            "no_such_module", "update cse-missing")  # fmt: skip
     refused(cse("missing", "--help"), "cannot be imported")
     refused(cse("count", "a"), "cse count: cse_words.count:count cannot be imported",
-            "pip install no_such_module")  # fmt: skip
+            "install what has the module no_such_module")  # fmt: skip
     refused(cse("renamed", "a"), "not a CommandSpec of this name")
     assert cse("--help").code == 0 and cse("eval", "--help").code == 0
     monkeypatch.setattr("cse_cli.plugins.installed_commands.find_entry_points", lambda group: ())
     refused(cse("eval"), "no such command 'eval'", "a command of cse-evaluation, not installed",
-            "pip install cse-evaluation")  # fmt: skip
+            ": install cse-evaluation")  # fmt: skip
     refused(cse("bnch"), "did you mean bench? it is a command of cse-bench")
 
 

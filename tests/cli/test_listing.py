@@ -47,7 +47,7 @@ def test_broken_plugins_have_reason_and_fix(cse: Cse, distributions: Distributio
     distributions.add("cse-fine", plugin(loss("mine")))
     said = cse("list-plugins")
     assert said.code == 0
-    for words in ("broken", "no_such_module_at_all", "pip install", "loss: mine",
+    for words in ("broken", "no_such_module_at_all", "update cse-unmet", "loss: mine",
                   "ValueError: a :cat: [red] and [/red]"):  # fmt: skip
         assert words in said.out
 

@@ -34,7 +34,7 @@ class Reranker:
             from sentence_transformers import CrossEncoder
             from transformers import AutoConfig
         except ImportError:
-            hint = "pip install 'cse-search[rerank]'"
+            hint = "pip install sentence-transformers"
             raise CseError("needs sentence-transformers", where=_WHERE, hint=hint) from None
         try:
             folder = Models(registry).weights(name)

@@ -125,4 +125,8 @@ def test_what_cannot_rerank(
     few = ("--rerank", reranker, "--rerank-top", "2")
     refused(cse(*words, *few), "--rerank-top: must be at least --top")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    refused(cse(*words, "--rerank", reranker), "needs sentence-transformers", "cse-search[rerank]")
+    refused(
+        cse(*words, "--rerank", reranker),
+        "needs sentence-transformers",
+        "pip install sentence-transformers",
+    )

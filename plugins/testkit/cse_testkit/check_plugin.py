@@ -82,10 +82,9 @@ def _show(part: str, asked: list[Asked]) -> None:
     line = f"{part}: {count['kept']} promises kept"
     if refused := sum(item.detail.startswith("refused: ") for item in asked):
         line += f" ({refused} refused with a reason)"
+    unasked = Counter(item.detail for item in asked if item.status == "not asked")
     if count["broken"]:
-        line += f", {count['broken']} broken, {count['not asked']} not asked until it is fixed"
-    unset = "an option has no default"
-    unasked = Counter(item.detail for item in asked if item.detail.startswith(unset))
+        line += f", {count['broken']} broken, {unasked.pop('', 0)} not asked until it is fixed"
     echo("; ".join([line, *(f"{count} not asked: {why}" for why, count in unasked.items())]))
     for item in asked:
         if item.status == "broken":

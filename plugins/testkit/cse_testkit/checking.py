@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from itertools import chain, combinations, islice
 from pathlib import Path
@@ -21,10 +22,12 @@ from cse_core.records import (
     RecipeSpec,
     Record,
     ReporterSpec,
+    ScheduleSpec,
     SourceSpec,
+    SuiteSpec,
     TokenLossSpec,
 )
-from cse_testkit.batch_suites import LossSuite, MinerSuite, SamplerSuite, StoreSuite
+from cse_testkit.batch_suites import LossSuite, StoreSuite
 from cse_testkit.completion import KINDS, Found, path_of, train_together
 from cse_testkit.encoding_suites import (
     AdapterSuite,
@@ -34,11 +37,12 @@ from cse_testkit.encoding_suites import (
     TokenLossSuite,
     TransformSuite,
 )
-from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite
+from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite, ScheduleSuite, SuiteSuite
 from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
 from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
+from cse_testkit.row_suites import MinerSuite, SamplerSuite
 from cse_testkit.source_suite import SourceSuite
 from cse_testkit.tiny import declared_options
 
@@ -172,7 +176,7 @@ def check(
 def of_record(
     record: Record, info: PluginInfo, registry: Registry | None = None
 ) -> Iterator[Asked]:
-    """Yield the promises of a part, recipe, reporter or source; those of others are files."""
+    """Yield the promises of a record; those of encoders, views and studies are their files."""
     part, module = f"{NOUNS[record.kind]} {record.name}", _file(_module, info.module)
     if isinstance(record, ComponentSpec):
         suite = suite_of(record.kind, f"{info.distribution}/{record.name}", registry)
@@ -192,6 +196,12 @@ def of_record(
     elif isinstance(record, ReporterSpec):
         values = {"reporter": record.name, "registry": registry}
         yield from _of(ReporterSuite, part, _file(load_factory, record.factory), **values)
+    elif isinstance(record, ScheduleSpec):
+        values = {"schedule": f"{info.distribution}/{record.name}", "registry": registry}
+        yield from _of(ScheduleSuite, part, _file(load_factory, record.factory), **values)
+    elif isinstance(record, SuiteSpec):
+        values = {"suite": f"{info.distribution}/{record.name}", "registry": registry}
+        yield from _of(SuiteSuite, part, _file(load_factory, record.factory), **values)
     elif isinstance(record, SourceSpec):
         declared = declared_options(info.distribution, f"source.{record.name}")
         values = {"source": f"{info.distribution}/{record.name}", "registry": registry, **declared}
@@ -199,7 +209,10 @@ def of_record(
 
 
 def of_pairs(distribution: str) -> Iterator[Asked]:
-    """Yield the outcome of each pair of a distribution's part with every other installed one."""
+    """Yield the outcome of each pair of a distribution's part with every other installed one.
+
+    A pair with a part of others that fails without ours is not asked.
+    """
     says = "Any two parts train a step together, or the composer says why not."
     for one, other in pairs():
         ours = [part for part in (one, other) if part.distribution == distribution]
@@ -212,9 +225,24 @@ def of_pairs(distribution: str) -> Iterator[Asked]:
             detail = f"refused: {error.line()}"
         except Exception as error:
             status, detail = "broken", f"{type(error).__name__}: {error}"
+            if theirs := [part for part in (one, other) if part not in ours and _fails(part)]:
+                status = "not asked"
+                detail = f"{path_of(theirs[0])} of {theirs[0].label} fails by itself"
         label = f"pair {path_of(one)} + {path_of(other)}"
         file = _file(load_factory, ours[0].spec.factory)
         yield Asked("trains_or_is_refused", status, says, detail, label, file)  # type: ignore[arg-type]
+
+
+@cache
+def _fails(part: Found) -> bool:
+    """Check whether a part fails to train alone."""
+    try:
+        train_together((part,))
+    except CseError:
+        return False
+    except Exception:
+        return True
+    return False
 
 
 def pairs(registry: Registry | None = None) -> list[tuple[Found, Found]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
@@ -11,6 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import cse_core
+
+TOOLKIT = ("cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse")
+"""The packages of the toolkit."""
 
 
 @cache
@@ -28,17 +32,32 @@ def behind_the_doors(package: str) -> dict[str, str]:
     """
     points = (*entry_points(group="cse"), *entry_points(group="cse.commands"))
     plugins = {point.module.partition(".")[0] for point in points} - {package, "cse_defaults"}
-    ours = {"cse_core", "cse_engine", "cse_defaults", "cse_cli", "cse", *plugins} - {package}
+    ours = {*TOOLKIT, *plugins} - {package}
     allowed = doors()
     places: dict[str, str] = {}
+    for module, place in _of_package(package):
+        if module.partition(".")[0] in ours and module not in allowed:
+            places.setdefault(module, place)
+    return places
+
+
+def others_imported(package: str) -> dict[str, str]:
+    """List the top-level modules of others that a package imports, each with its first place."""
+    ours = {package, *TOOLKIT, *sys.stdlib_module_names}
+    places: dict[str, str] = {}
+    for module, place in _of_package(package):
+        if (top := module.partition(".")[0]) not in ours:
+            places.setdefault(top, place)
+    return places
+
+
+def _of_package(package: str) -> Iterator[tuple[str, str]]:
+    """Yield the modules that the files of a package import, with file and line."""
     spec = find_spec(package)
     for folder in spec.submodule_search_locations or () if spec is not None else ():
         for path in sorted(Path(folder).rglob("*.py")):
             for module, line in _imports(path):
-                if module.partition(".")[0] in ours and module not in allowed:
-                    place = f"{path.relative_to(Path(folder).parent)}:{line}"
-                    places.setdefault(module, place)
-    return places
+                yield module, f"{path.relative_to(Path(folder).parent)}:{line}"
 
 
 def _imports(path: Path) -> Iterator[tuple[str, int]]:

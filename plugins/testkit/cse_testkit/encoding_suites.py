@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -32,8 +34,9 @@ from cse_core.records import (
     RowPoolerSpec,
     SliceSpec,
 )
-from cse_core.types import Embeddings, TokenBatch, TokenStates, ragged_index
+from cse_core.types import Embeddings, Hidden, TokenBatch, TokenStates, ragged_index
 from cse_testkit.batches import tiny_tokenizer
+from cse_testkit.gradients import STOPPED, Leaves, fault, projected
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.watching import same, snapshot
@@ -59,12 +62,41 @@ class AugmenterSuite(PartSuite):
             else:
                 _check_places([text.split() for text in x], [text.split() for text in result])
 
+    def promise_it_takes_a_row_without_content(self) -> None:
+        """A row that another augmenter left empty ends as a row, without an exception."""
+        part = self.trial().part
+        for call in self.trial().calls("call")[:1]:
+            x, *rest = call.arguments
+            empty = x
+            if isinstance(x, TokenBatch):
+                empty = x.keep_tokens((x.source < 0) | (x.row_of_token() > 0))
+            elif not isinstance(x, Tensor):
+                empty = ["", *x[1:]]
+            try:
+                result = part(empty, *rest)
+            except Exception as error:
+                what = f"a row without content raises {type(error).__name__}: {error}"
+                raise AssertionError(what) from error
+            rows = result.rows if isinstance(result, TokenBatch) else len(result)
+            assert rows == (empty.rows if isinstance(empty, TokenBatch) else len(empty)), (
+                "a row without content is lost"
+            )
+
     def promise_gradients_pass_through_it(self) -> None:
-        """What it returns at an embedding point still leads back to the encoder's weights."""
+        """What it returns at an embedding point leads back to the encoder's weights, unscaled."""
+        part = self.trial().part
+        samples = []
         for call in self.trial().calls("call"):
-            x = call.arguments[0]
+            x, *rest = call.arguments
             if isinstance(x, Tensor) and x.requires_grad:
                 assert call.result.requires_grad, "cuts the gradient of what it changes"
+                samples.append((partial(_of_input, part, rest), {"embeddings": x.double()}))
+        if "gradient" not in self.unchecked():
+            assert not (wrong := fault(samples[:3])), f"{wrong} {STOPPED}"
+
+
+def _of_input(part: Any, rest: Sequence[Any], leaves: Leaves) -> Tensor:
+    return projected(part(leaves["embeddings"], *rest))
 
 
 def _check_places(before: Sequence[Sequence[Any]], after: Sequence[Sequence[Any]]) -> None:
@@ -135,6 +167,32 @@ class TokenLossSuite(PartSuite):
         """It is called for the views of its record; the core sees that its total has a gradient."""
         assert self.trial().calls("sums"), "nothing called it"
 
+    def promise_its_gradient_is_the_slope_of_its_value(self) -> None:
+        """The gradient of the states and vectors is the slope of the total."""
+        if "gradient" in self.unchecked():
+            return
+        part = self.trial().unwatched()  # which may lean on the encoder, in its number format
+        if isinstance(part, nn.Module):
+            part.eval()
+
+        def total(views: Any, ctx: Any, leaves: Leaves) -> Tensor:
+            changed = {
+                name: replace(
+                    view, states=leaves[f"states of {name}"], vectors=leaves[f"vectors of {name}"]
+                )
+                for name, view in views.items()
+            }
+            value: Tensor = part.sums(changed, ctx).total
+            return value
+
+        samples = []
+        for call in self.trial().calls("sums")[:3]:
+            views, ctx = call.arguments
+            leaves = {f"states of {name}": view.states for name, view in views.items()}
+            leaves |= {f"vectors of {name}": view.vectors for name, view in views.items()}
+            samples.append((partial(total, views, ctx), leaves))
+        assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
+
     def promise_no_rows_add_nothing(self) -> None:
         """Of no rows total and count are zero, and the parts are those of other rows."""
         call = self.trial().calls("sums")[0]
@@ -176,6 +234,36 @@ class TransformSuite(PartSuite):
                 learns = not given.vectors.requires_grad or changed.vectors.requires_grad
                 assert learns, f"cuts the gradient of {name}"
 
+    def promise_its_gradient_is_the_slope_of_its_vectors(self) -> None:
+        """The gradient of the vectors that it is given is the slope of what it makes of them."""
+        samples: list[Any] = []
+        part = self.trial().in_float64()
+
+        def of_views(views: Mapping[str, Embeddings], ctx: Any, leaves: Leaves) -> Tensor:
+            given = {n: replace(view, vectors=leaves[f"view {n}"]) for n, view in views.items()}
+            return projected({n: view.vectors for n, view in part(given, ctx).items()})
+
+        for call in self.trial().calls("call")[:3]:
+            views, ctx = call.arguments
+            leaves = {f"view {name}": view.vectors.double() for name, view in views.items()}
+            samples.append((partial(of_views, views, ctx), leaves))
+        if "gradient" not in self.unchecked():
+            assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
+
+    def promise_a_row_keeps_its_key(self) -> None:
+        """Rows in another order with their keys come out in this order, with the same vectors."""
+        part, (views, ctx) = self.trial().part, self.trial().calls("call")[0].arguments
+        order = {n: torch.arange(len(view)).roll(1 + place) for place, (n, view) in
+                 enumerate(views.items())}  # fmt: skip
+        once = part(views, ctx)
+        again = part({name: view.take(order[name]) for name, view in views.items()}, ctx)
+        for name, view in once.items():
+            close = torch.allclose(view.vectors[order[name]], again[name].vectors, atol=1e-5)
+            assert close, (
+                f"rows of {name} in another order get other vectors: return each row's vector in "
+                "its place, and join views by owner and slot"
+            )
+
 
 class PoolerSuite(PartSuite):
     """What a pooler promises: of rows, of several vectors, a slicing part or a head."""
@@ -202,6 +290,51 @@ class PoolerSuite(PartSuite):
         far = np.abs(vectors - rig.session.encode(texts)).max()
         assert far < 1e-4, (
             f"vectors differ by up to {far:.2g}: make it an nn.Module and what it learns a buffer"
+        )
+
+    def promise_its_gradient_is_the_slope_of_its_vectors(self) -> None:
+        """The gradient of the states, or of the vectors, is the slope of what it makes of them."""
+        if "gradient" in self.unchecked():
+            return
+        trial = self.trial()
+        part = trial.in_float64()
+
+        def of_states(hidden: Hidden, tokens: TokenBatch, leaves: Leaves) -> Tensor:
+            layers = {layer: leaves[f"layer {layer}"] for layer in hidden.layers}
+            return projected(
+                part.pool(replace(hidden, last=leaves["states"], layers=layers), tokens)
+            )
+
+        def of_vectors(leaves: Leaves) -> Tensor:
+            return projected(part(leaves["vectors"]))
+
+        def of_rows(rows: Embeddings, leaves: Leaves) -> Tensor:
+            return projected(part.join(replace(rows, vectors=leaves["vectors"])).vectors)
+
+        samples: list[Any] = []
+        for hidden, tokens in (call.arguments for call in trial.calls("pool")[:3]):
+            leaves = {f"layer {layer}": states.double() for layer, states in hidden.layers.items()}
+            leaves["states"] = hidden.last.double()
+            samples.append((partial(of_states, hidden, tokens), leaves))
+        for (vectors,) in (call.arguments for call in trial.calls("forward")[:3]):
+            samples.append((of_vectors, {"vectors": vectors.double()}))
+        for (rows,) in (call.arguments for call in trial.calls("join")[:3]):
+            samples.append((partial(of_rows, rows), {"vectors": rows.vectors.double()}))
+        assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
+
+    def promise_a_row_without_content_has_a_vector(self) -> None:
+        """Of a row of special tokens alone the vector is finite, and the others stay."""
+        self.made(RowPoolerSpec)
+        call = self.trial().calls("pool")[0]
+        hidden, tokens = call.arguments
+        if hidden.selected_only:
+            return
+        keep = (tokens.source < 0) | (tokens.row_of_token() > 0)
+        layers = {layer: states[keep] for layer, states in hidden.layers.items()}
+        rest = replace(hidden, last=hidden.last[keep], layers=layers)
+        pooled = self.trial().part.pool(rest, tokens.keep_tokens(keep))
+        assert bool(pooled.isfinite().all()), (
+            "the vector of a row without content is not finite: does it divide by 0?"
         )
 
     def promise_its_prompts_are_texts(self) -> None:

@@ -12,20 +12,21 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cse_core.loading import load_factory
+from cse_core.options import Options
 from cse_core.parts import Metric
-from cse_core.records import ReporterSpec, SuiteSpec
+from cse_core.records import ReporterSpec, ScheduleSpec, SuiteSpec
 from cse_core.reporter import Reporter
-from cse_core.suites import DevSet, NoDevSet, SuiteScore
+from cse_core.suites import DevSet, NoDevSet, SuiteFiles, SuiteScore
 from cse_core.suites import Suite as EvaluationSuite
 from cse_testkit.batches import make_setup
+from cse_testkit.other_options import asked_of, others
 from cse_testkit.part_suite import RecordSuite
-from cse_testkit.promises import Suite
+from cse_testkit.promises import NotAsked, Suite
 from cse_testkit.tiny import tiny_corpus
-from cse_testkit.watching import same, snapshot
+from cse_testkit.watching import random_state, same, snapshot
 
 PAIRS = "sentence1\tsentence2\tscore\na b\ta c\t3\na\tz\t0\n"
 """A file of graded pairs."""
@@ -85,18 +86,34 @@ class MetricSuite(RecordSuite):
 
     def promise_its_numbers_are_finite_and_repeat(self) -> None:
         """``compute`` returns named finite numbers, the same twice, and holds nothing back."""
-        spec = self.found().spec
-        made = load_factory(spec.factory)(self.given_options(), make_setup(spec.name))
-        metric = cast(Metric, made)
-        metric.name = spec.name
-        before = snapshot(metric)
+        metric = self.made(self.given_options())
+        before, state = snapshot(metric), random_state()
         numbers = metric.compute(self.encode, self.pairs())
+        assert state == random_state(), "compute draws from a global generator"
         assert numbers, "computes no number"
         for name, value in numbers.items():
             assert isinstance(name, str) and math.isfinite(value), f"{name} is {value}"
         again = metric.compute(self.encode, self.pairs())
         same("computed twice, another number", snapshot(numbers), snapshot(again))
         same("compute changes", before, snapshot(metric))
+
+    def promise_each_option_changes_something(self) -> None:
+        """Some other value of each option changes a number."""
+        options = self.given_options()
+        numbers = snapshot(self.made(options).compute(self.encode, self.pairs()))
+        for name in {*asked_of("metric", options, Options)} - {*self.unchecked()}:
+            changed = (options.model_copy(update={name: value}) for value in others(options, name))
+            assert any(
+                snapshot(self.made(other).compute(self.encode, self.pairs())) != numbers
+                for other in changed
+            ), f"other values of {name} change no number: honour it"
+
+    def made(self, options: Options) -> Metric:
+        """Return the metric with some options."""
+        spec = self.found().spec
+        metric = cast(Metric, load_factory(spec.factory)(options, make_setup(spec.name)))
+        metric.name = spec.name
+        return metric
 
 
 class SuiteSuite(Suite):
@@ -107,11 +124,11 @@ class SuiteSuite(Suite):
 
     Attributes:
         suite: Its name.
-        folder: A data folder that holds a file of it, a small one.
+        folder: A data folder that holds a file of it, a small one; None where none is at hand.
     """
 
     suite: ClassVar[str]
-    folder: ClassVar[Path]
+    folder: ClassVar[Path | None] = None
 
     def spec(self) -> SuiteSpec:
         """Return its record."""
@@ -127,15 +144,27 @@ class SuiteSuite(Suite):
 
     def promise_it_finds_its_files(self) -> None:
         """The folder has one at least; of an empty one, or one not there, each name is missing."""
-        paths = self.made().locate(self.folder).there
-        assert paths, f"no file of {self.suite} is found in {self.folder}"
+        paths = {} if self.folder is None else self.located(self.folder).there
+        assert paths or self.folder is None, f"no file of {self.suite} is found in {self.folder}"
         for name, path in paths.items():
             assert path.is_file(), f"{name} is said to be {path}, which is not a file"
         with tempfile.TemporaryDirectory(prefix="cse-suite-") as folder:
             for empty in (Path(folder), Path(folder) / "nowhere"):
-                files = self.made().locate(empty)
+                files = self.located(empty)
                 assert not files.there, f"finds {', '.join(files.there)} in an empty folder"
                 assert files.missing, "names no file that is missing from an empty folder"
+
+    def located(self, folder: Path) -> SuiteFiles:
+        """Return its files in a folder."""
+        files: Any = self.made().locate(folder)
+        assert isinstance(files, SuiteFiles), f"locate returned {files!r}, not SuiteFiles"
+        return files
+
+    def small_files(self) -> Mapping[str, Path]:
+        """Return its files in the folder of the suite; not asked without one."""
+        if self.folder is None:
+            raise NotAsked("it has no small files: subclass SuiteSuite with a folder in a test")
+        return self.located(self.folder).there
 
     def promise_its_scores_are_finite_and_repeat(self) -> None:
         """Each set has a name of its own, a setting and finite scores, the same by another suite.
@@ -164,12 +193,12 @@ class SuiteSuite(Suite):
 
         A dev set has a name, texts, and finite scores, the same twice, by which it may choose.
         """
-        suite, dev = self.made(), self.spec().dev
+        suite, dev, files = self.made(), self.spec().dev, self.small_files()
         reads = type(suite).read_dev is not EvaluationSuite.read_dev
         assert reads == bool(dev), f"read_dev is {'' if reads else 'not '}its own: dev={reads}"
         pairs = type(suite).dev_of_pairs is not EvaluationSuite.dev_of_pairs
         assert pairs == (dev == "pairs"), f"dev_of_pairs is {'' if pairs else 'not '}its own"
-        for name, path in suite.locate(self.folder).there.items() if reads else ():
+        for name, path in files.items() if reads else ():
             dev_set = suite.read_dev(path)
             assert isinstance(dev_set, DevSet), (
                 f"{name} is a file of it, and read_dev returns {dev_set}"
@@ -189,9 +218,11 @@ class SuiteSuite(Suite):
             assert made.name == "own.dev", f"the pairs of a data set are called {made.name}"
 
     def _scores(self) -> list[SuiteScore]:
-        suite = self.made()
-        read = suite.read(suite.locate(self.folder).there)
-        return list(suite.score(letter_counts, read, lambda done, total, what: None))
+        files, suite = self.small_files(), self.made()
+        scores: Any = suite.score(letter_counts, suite.read(files), lambda done, total, what: None)
+        fine = isinstance(scores, Sequence) and all(isinstance(s, SuiteScore) for s in scores)
+        assert fine, f"score returned {scores!r}, not SuiteScores"
+        return list(scores)
 
 
 def _check_scores(dev: DevSet) -> None:
@@ -221,7 +252,7 @@ class ReporterSuite(Suite):
         run goes on from step 2, with lines of later steps in the file.
         """
         settings, lines = deepcopy(SETTINGS), deepcopy(LINES)
-        state = torch.get_rng_state()
+        state = random_state()
         with tempfile.TemporaryDirectory(prefix="cse-reporter-") as made:
             folder = Path(made)
             (folder / "run.toml").write_text("[train]\nseed = 42\n", encoding="utf-8")
@@ -230,8 +261,7 @@ class ReporterSuite(Suite):
             (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
             self._run(folder, settings, lines, done=2)
         assert (settings, lines) == (SETTINGS, LINES), "changes the settings or lines it is given"
-        same = torch.equal(state, torch.get_rng_state())
-        assert same, "draws from the global generator of torch"
+        assert state == random_state(), "draws from a global generator"
 
     def _run(
         self,
@@ -265,3 +295,36 @@ class ReporterSuite(Suite):
                 call("scores", int(line["step"]), {"tiny.dev.spearman": 61.25}, True)
         call("warning", "vectors begin to collapse")
         call("end")
+
+
+class ScheduleSuite(Suite):
+    """What a schedule promises: a number between its bounds, wherever a round stands.
+
+    Attributes:
+        schedule: Its name.
+    """
+
+    schedule: ClassVar[str]
+
+    def promise_it_stays_between_its_bounds(self) -> None:
+        """A function of both bounds and the finished share gives a finite number between them.
+
+        It may refuse bounds by a ``ValueError``.
+        """
+        curve = load_factory(self.installed().one(ScheduleSpec, self.schedule).spec.factory)
+        taken = 0
+        for start, end in ((0.1, 1.0), (1.0, 0.1), (0.0, 2.0), (3.0, 3.0)):
+            try:
+                values = [curve(start, end, done / 8) for done in range(9)]
+            except ValueError:
+                continue
+            taken += 1
+            for value in values:
+                number = isinstance(value, int | float) and math.isfinite(value)
+                assert number, f"of {start:g} and {end:g} it returned {value!r}, not a number"
+                slack = 1e-6 * (start + end)
+                inside = min(start, end) - slack <= value <= max(start, end) + slack
+                assert inside, (
+                    f"of {start:g} and {end:g} it returned {value}, not between its bounds"
+                )
+        assert taken, "refuses every pair of bounds"

@@ -33,6 +33,8 @@ PARTS = [kind for kind, of in KINDS.items() if "try" not in of]
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 MAX_NAME = 20
 """Characters of a name; with more the lines of the templates are too long."""
+COLUMNS, INDENT = 100, 4
+"""Of a line of Python, and before one in brackets."""
 
 
 def new_plugin(
@@ -203,7 +205,7 @@ class Package:
             "title": title,
             "summary": f"The method {self.name}, a plugin of cse",
             "author": json.dumps(author, ensure_ascii=False),
-            "paper": json.dumps(self.paper, ensure_ascii=False),
+            "paper": literal(self.paper, len("PAPER = ")),
             "lowest": f"{major}.{minor}",
             "next": f"{major}.{int(minor) + 1}",
             "kinds": self.kinds,
@@ -214,3 +216,29 @@ class Package:
             "specs": sorted(KINDS[kind]["record"] for kind in recorded),
             "cites": bool({*self.kinds} & {*PARTS, "recipe", "study"}),
         }
+
+
+def literal(text: str, before: int) -> str:
+    """Return a text as Python's formatter writes it behind some columns: in one line, or several.
+
+    Lines break behind spaces, or where a word is longer than a line.
+    """
+    if before + len(whole := _quoted(text)) <= COLUMNS:
+        return whole
+    lines, rest = [], text
+    while rest:
+        size = len(rest)
+        while INDENT + len(_quoted(rest[:size])) > COLUMNS:
+            size = rest.rfind(" ", 0, size - 1) + 1 or size - 1
+        lines.append(_quoted(rest[:size]))
+        rest = rest[size:]
+    return "\n".join(["(", *(f"{' ' * INDENT}{line}" for line in lines), ")"])
+
+
+def _quoted(text: str) -> str:
+    """Return a text in the quotes that leave less to escape."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    if text.count('"') <= text.count("'"):
+        return quoted
+    inner = quoted[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"'{inner}'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import chain
@@ -24,10 +24,10 @@ from cse_core.records import ComponentSpec, Kind, MultiVectorSpec
 from cse_core.types import Batch, StepContext
 from cse_testkit.batches import make_batch, make_context
 from cse_testkit.completion import complete
-from cse_testkit.promises import NotMeant, Suite, failures, plugins_of
+from cse_testkit.promises import NotAsked, NotMeant, Suite, failures, plugins_of
 from cse_testkit.recipes import ENCODERS
 from cse_testkit.runs import Rig, compose
-from cse_testkit.tiny import Columns, shared_encoder
+from cse_testkit.tiny import Columns, declared_unchecked, shared_encoder
 from cse_testkit.watching import Call, attached, same, snapshot
 
 
@@ -50,13 +50,24 @@ class RecordSuite(Suite):
         return cls.installed().find(*cls.part)
 
     @classmethod
+    def package(cls) -> str:
+        """Return the package of the part."""
+        return cls.found().spec.factory.partition(".")[0].partition(":")[0]
+
+    @classmethod
+    def unchecked(cls) -> Collection[str]:
+        """Return the options that do nothing in a few steps, and ``gradient``, as declared."""
+        found = cls.found()
+        return declared_unchecked(found.distribution, f"{found.spec.kind}.{found.name}")
+
+    @classmethod
     def given_options(cls) -> Options:
-        """Return the suite's options, or the defaults; not meant where one has no default."""
+        """Return the suite's options, or the defaults; not asked where one has no default."""
         spec = cls.found().spec
         options = spec.options_class(**cls.options) if cls.options else spec.default_options()
         if options is None:
             where = f"[tool.cse.options.{spec.kind}.{spec.name}]"
-            raise NotMeant(f"an option has no default: give one in {where}, or the suite options")
+            raise NotAsked(f"an option has no default: give one in {where}, or the suite options")
         return options
 
     def promise_its_options_are_described(self) -> None:
@@ -92,6 +103,7 @@ class RecordSuite(Suite):
 
 STEPS = 3
 """Steps of a watched run."""
+THOROUGH = ("each_option_changes_something", "a_real_run_takes_it")
 
 
 class Trial:
@@ -132,16 +144,27 @@ class Trial:
     def second(self) -> Rig:
         """A run of the same composition, after two steps; ``made`` is what its part held first."""
         rig = self.fresh()
-        self.made = _held(rig.session.parts[self.path])
+        self.made = self.suite.held(rig.session.parts[self.path])
         rig.step(2)
         return rig
+
+    def unwatched(self) -> Any:
+        """Return the part of a new run, which nobody watches."""
+        return self.fresh().session.prepare().parts[self.path]
+
+    def in_float64(self) -> Any:
+        """Return the part of a new run; a module in float64 and evaluation."""
+        part = self.unwatched()
+        return part.double().eval() if isinstance(part, nn.Module) else part
 
     def calls(self, method: str | None = None) -> list[Call]:
         """Return the part's calls in the watched run, of one method where it is named."""
         return self.rig.watch.of(self.path, method)
 
-    def fresh(self, *sets: str, watch: str = "") -> Rig:
+    def fresh(self, *sets: str, watch: str = "", compare: bool = True) -> Rig:
         """Return a new run of the same composition, with other settings where given.
+
+        ``watch`` and ``compare`` are those of a ``Rig`` and its ``Watch``.
 
         Raises:
             CseError: If the composer refuses the settings.
@@ -149,7 +172,7 @@ class Trial:
         composition = self.composition
         if sets:
             composition = self.needed.compose(self.corpus, *self.suite.sets, *sets)
-        return Rig(composition, self.plugins, watch=watch)
+        return Rig(composition, self.plugins, watch=watch, compare=compare)
 
 
 class PartSuite(RecordSuite):
@@ -174,7 +197,11 @@ class PartSuite(RecordSuite):
         "leaves_the_online_encoder_as_it_is",
         "chunks_give_the_same_loss",
         "its_variants_keep_them_too",
+        "it_computes_on_the_device_of_the_run",
+        "it_holds_for_hundreds_of_steps",
+        *THOROUGH,
     )
+    thorough: ClassVar[tuple[str, ...]] = THOROUGH
     _may_change: ClassVar[tuple[str, ...]] = ()
     _trial: ClassVar[Trial]
 
@@ -190,7 +217,7 @@ class PartSuite(RecordSuite):
                 if cls.options or not str(error.where).startswith(path):
                     raise
                 why = f"its defaults are refused, give the suite options: {error.line()}"
-                raise NotMeant(why) from None
+                raise NotAsked(why) from None
         return cls._trial
 
     def batch(self, sentences: int = 4, dtype: torch.dtype = torch.float32) -> Batch:
@@ -271,6 +298,29 @@ class PartSuite(RecordSuite):
             f"it draws random numbers, yet {len(calls)} calls returned the same for another seed"
         )
 
+    def promise_its_own_generators_follow_the_run(self) -> None:
+        """A generator that it makes or seeds itself draws otherwise for another seed and step."""
+        trial = self.trial()
+        calls = [call for call in trial.calls() if call.own and not call.drawn]
+        calls = [call for call in calls if isinstance(call.arguments[-1], StepContext)]
+        if not calls:
+            return
+        rig = trial.fresh("train.seed=7", watch=trial.path, compare=False)
+        rig.step(STEPS)
+        others = rig.watch.of(trial.path, calls[0].method)
+        later = [
+            getattr(trial.part, f"__{call.method}__" if call.method == "call" else call.method)(
+                *call.arguments[:-1], call.arguments[-1].replace(step=call.arguments[-1].step + 1)
+            )
+            for call in calls
+        ]
+        for what, results in (("seed", [call.result for call in others]), ("step", later)):
+            pairs = zip(calls, results, strict=False)
+            assert any(snapshot(call.result) != snapshot(result) for call, result in pairs), (
+                f"{calls[0].method} makes or seeds a generator of its own ({calls[0].own[0]}), "
+                f"which draws the same for another {what} of the run: draw from ctx.generator"
+            )
+
     def promise_it_draws_for_its_own_rows_or_for_all(self) -> None:
         """An augmenter draws with ``shared=False``; what sees the whole batch with True.
 
@@ -322,7 +372,7 @@ class PartSuite(RecordSuite):
             for rig in (trial.rig, second)
         )
         same("resumed after step 2, other weights", before, after)
-        kept, resumed = (_held(rig.session.parts[trial.path]) for rig in (trial.rig, second))
+        kept, resumed = (self.held(rig.session.parts[trial.path]) for rig in (trial.rig, second))
         lost = [p for p, v in kept.items() if v not in (trial.made.get(p), resumed.get(p))]
         fix = "which steps change: name it in remembers, or register a buffer"
         assert not lost, f"a resume forgets {lost[0]}, {fix}"
@@ -389,6 +439,50 @@ class PartSuite(RecordSuite):
             for name, detail in failures(variant, _OF_VARIANTS).items():
                 raise AssertionError(f"with {dict(options)} {name}: {detail}")
 
+    def promise_each_option_changes_something(self) -> None:
+        """Some other value of each option of its own changes what some steps show.
+
+        So does one of the options that it inherits and must honour by itself. One that cannot, as
+        it says how fast something is computed, is named in ``[tool.cse.unchecked]``.
+        """
+        from cse_testkit.thorough import silent_options
+
+        silent = [*silent_options(self)]
+        assert not silent, (
+            f"other values of {', '.join(silent)} change nothing: honour them, or narrow what is "
+            'inherited, as by similarity: Literal["cosine"] = "cosine"'
+        )
+
+    def promise_it_computes_on_the_device_of_the_run(self) -> None:
+        """On another device than the CPU it mixes no tensors of both; the device is pretended."""
+        from cse_testkit.thorough import fault_elsewhere
+
+        assert not (fault := fault_elsewhere(self)), fault
+
+    def promise_it_holds_for_hundreds_of_steps(self) -> None:
+        """After 256 steps the online encoder is the optimiser's, and a resume restores the part."""
+        if type(self.trial().part).after_step is parts.Part.after_step:
+            raise NotMeant("it does nothing after a step")
+        from cse_testkit.thorough import forgotten_later
+
+        assert not (fault := forgotten_later(self)), fault
+
+    def promise_a_real_run_takes_it(self) -> None:
+        """``cse train`` trains its run, and saves the model."""
+        from cse_testkit.thorough import refused_run
+
+        trial = self.trial()
+        composition = trial.needed.compose(trial.corpus, *self.sets, "train.max_steps=2")
+        said = refused_run(composition, trial.plugins)
+        assert not said, f"cse train refuses its run: {said}"
+
+    @staticmethod
+    def held(part: parts.Part) -> dict[str, Any]:
+        """Return the state that only this part holds, by path; shared objects are left out."""
+        copies = dict(part.encoder.state_dict()) if isinstance(part, parts.Branch) else {}
+        every = snapshot(part) | snapshot({"encoder": copies})
+        return {path: value for path, value in every.items() if not isinstance(value, int)}
+
     def _trained(self, part: parts.Part) -> dict[str, nn.Parameter]:
         """Return the parameters of a part that are to be trained, by name."""
         modules: dict[str, nn.Module] = {"": part} if isinstance(part, nn.Module) else {}
@@ -408,11 +502,6 @@ _OF_VARIANTS = (
     "its_state_round_trips",
     "chunks_give_the_same_loss",
 )
-
-
-def _held(part: parts.Part) -> dict[str, Any]:
-    """Return the state that only this part holds, by path; shared objects are left out."""
-    return {path: value for path, value in snapshot(part).items() if not isinstance(value, int)}
 
 
 def _online_state(module: nn.Module) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import distribution
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,9 +16,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cse_cli.api import PluginInfo
+from cse_core.errors import truncate_repr
 from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import load_factory, package_path
-from cse_testkit.doors import behind_the_doors
+from cse_testkit.doors import behind_the_doors, others_imported
 from cse_testkit.promises import NotMeant, Suite, plugins_of
 
 TOOLKIT = "cse-toolkit"
@@ -48,7 +50,33 @@ def heavy_imports(modules: Mapping[str, Sequence[str]]) -> str:
     """Name the distribution whose modules or records import something heavy; "" where none do."""
     words = [sys.executable, "-c", _LIGHT, json.dumps(modules)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    if done.stdout and not done.returncode:
+        return f"its modules print {truncate_repr(done.stdout, 60)} to stdout on import"
     return done.stderr.strip()[-300:] if done.returncode else ""
+
+
+@cache
+def distributions_by_module() -> Mapping[str, Sequence[str]]:
+    """Return the installed distributions of each top-level module."""
+    return packages_distributions()
+
+
+def needs_of(name: str) -> set[str]:
+    """Return a distribution with all that it and its extras need, and what these need."""
+    needs, todo = {name}, [(name, True)]
+    while todo:
+        of, extras = todo.pop()
+        try:
+            lines = distribution(of).requires or ()
+        except PackageNotFoundError:
+            continue
+        for need in map(Requirement, lines):
+            other = canonicalize_name(need.name)
+            asked = extras or need.marker is None or need.marker.evaluate({"extra": ""})
+            if asked and other not in needs:
+                needs.add(other)
+                todo.append((other, bool(need.extras)))
+    return needs
 
 
 class PluginSuite(Suite):
@@ -67,7 +95,8 @@ class PluginSuite(Suite):
         """Return the records of its entry points of group ``cse``."""
         name, commands = canonicalize_name(self.distribution), self.commands()
         infos = [info for info in plugins_of().manager.infos if info.distribution == name]
-        return [info for info in infos if info.key not in {point.info.key for point in commands}]
+        # A plugin and a command may have one name, and so one key.
+        return [info for info in infos if info not in [point.info for point in commands]]
 
     def commands(self) -> list[Any]:
         """Return its entry points of group ``cse.commands``."""
@@ -125,6 +154,16 @@ class PluginSuite(Suite):
         for package in {module.partition(".")[0] for module in self.modules()} - {"cse_defaults"}:
             wrong = [f"{place} {name}" for name, place in behind_the_doors(package).items()]
             assert not wrong, f"imports what may change in any version: {', '.join(wrong[:5])}"
+
+    def promise_its_dependencies_are_declared(self) -> None:
+        """What it imports of others is among its dependencies and extras, or a need of these."""
+        declared = needs_of(canonicalize_name(self.distribution))
+        for package in {module.partition(".")[0] for module in self.modules()}:
+            for module, place in others_imported(package).items():
+                brought = {canonicalize_name(n) for n in distributions_by_module().get(module, ())}
+                assert brought & declared or not brought, (
+                    f"{place} imports {module}, and dependencies lack {' or '.join(brought)}"
+                )
 
     def promise_its_packages_are_typed(self) -> None:
         """Each package has a ``py.typed``, so that type checkers see its annotations."""

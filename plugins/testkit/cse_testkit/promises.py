@@ -8,15 +8,19 @@ and none after the first that is broken: what follows rests on it, so one mistak
 from __future__ import annotations
 
 import inspect
+import io
 import traceback
 from collections.abc import Collection, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import pytest
+
 from cse_cli.api import Installed, Registry
-from cse_core.errors import CseError, PartError
+from cse_core.errors import CseError, PartError, truncate_repr
 
 _PREFIX = "promise_"
 
@@ -25,15 +29,20 @@ class NotMeant(Exception):
     """What a promise raises that means nothing for this part; the text says why."""
 
 
+class NotAsked(NotMeant):
+    """What a promise raises that means something and cannot be asked; the text says why."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What became of a promise.
 
     Attributes:
         name: Of the promise.
-        status: ``not meant`` for this part, ``not asked`` since one before it is broken.
+        status: ``not meant`` for this part; ``not asked`` where ``detail`` says why, or since one
+            before it is broken.
         says: The promise in words.
-        detail: What broke it, or why it is not meant.
+        detail: What broke it, or why it is not meant or not asked.
         part: Whose promise, in ``cse check-plugin``: ``loss margin``, ``recipe margin``.
         file: Where to fix it there.
     """
@@ -66,26 +75,45 @@ class Suite:
     Attributes:
         registry: Where parts are found; None is what is installed.
         last: Promises that are asked after those of subclasses.
+        thorough: Those that take seconds, a pytest test of their own: ``-m "not slow"`` leaves
+            them to ``cse check-plugin``.
     """
 
     registry: ClassVar[Registry | None] = None
     last: ClassVar[tuple[str, ...]] = ()
+    thorough: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def installed(cls) -> Registry:
         """Return the registry of its parts."""
         return cls.registry or installed_registry()
 
+    @classmethod
+    def package(cls) -> str:
+        """Return the package of what it asks, whose lines errors name."""
+        return ""
+
     def test_promises(self) -> None:
         """Every promise is kept."""
-        for asked in ask(type(self)):
+        self._keeps([name for name in names_of(type(self)) if name not in self.thorough])
+
+    @pytest.mark.slow
+    def test_thorough_promises(self) -> None:
+        """Those that take seconds are kept too."""
+        self._keeps(self.thorough)
+
+    def _keeps(self, names: Collection[str]) -> None:
+        for asked in ask(type(self), names):
             assert asked.status != "broken", (
                 f"{asked.name}\n  promised: {asked.says}\n  found: {asked.detail}"
             )
 
 
 def ask(suite: type[Any], names: Collection[str] | None = None) -> Iterator[Asked]:
-    """Yield the outcome of every promise of a suite, or of some whatever comes before them."""
+    """Yield the outcome of every promise of a suite, or of some whatever comes before them.
+
+    What prints breaks its promise: stdout is for the results of commands.
+    """
     broken = False
     for name in names_of(suite) if names is None else names:
         method = getattr(suite, _PREFIX + name)
@@ -93,22 +121,35 @@ def ask(suite: type[Any], names: Collection[str] | None = None) -> Iterator[Aske
         if broken and names is None:
             yield Asked(name, "not asked", says)
             continue
-        detail = ""
+        detail, printed = "", io.StringIO()
         try:
-            method(suite())
+            with redirect_stdout(printed):
+                method(suite())
+            if text := printed.getvalue():
+                shown = truncate_repr(text, 60)
+                detail = f"prints {shown} to stdout, where it spoils --json: log it, or leave it"
         except NotMeant as reason:
-            yield Asked(name, "not meant", says, str(reason))
+            status: Any = "not asked" if isinstance(reason, NotAsked) else "not meant"
+            yield Asked(name, status, says, str(reason))
             continue
         except (AssertionError, PartError) as error:
             detail = str(error) or "an assertion without a text failed"
         except CseError as error:
             detail = error.line()
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"({Path(place.filename).name}:{place.lineno})"
-            detail = f"{type(error).__name__}: {error} {where}"
+            detail = f"{type(error).__name__}: {error} ({_place(error, suite.package())})"
         broken = broken or bool(detail)
         yield Asked(name, "broken" if detail else "kept", says, " ".join(detail.split()))
+
+
+def _place(error: Exception, package: str) -> str:
+    """Return the file and line of the innermost call of a package; else of all."""
+    frames = [*traceback.walk_tb(error.__traceback__)][::-1]
+    names = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in frames]
+    if package and package not in names:
+        return "raised by what it returned"
+    frame, line = frames[names.index(package) if package else 0]
+    return f"{Path(frame.f_code.co_filename).name}:{line}"
 
 
 def failures(suite: type[Any], names: Collection[str] | None = None) -> dict[str, str]:

@@ -95,6 +95,8 @@ class RecipeSuite(Suite):
     settings: ClassVar[Path | None] = None
     columns: ClassVar[Columns | None] = None
     sets: ClassVar[Sequence[str]] = ()
+    last: ClassVar[tuple[str, ...]] = ("a_real_run_takes_it",)
+    thorough: ClassVar[tuple[str, ...]] = last
 
     def resolved(self, encoder: str) -> Composition:
         """Return the recipe resolved for an encoder of ``ENCODERS``, or of ``DECODERS``."""
@@ -131,17 +133,35 @@ class RecipeSuite(Suite):
 
     def promise_it_trains(self) -> None:
         """Steps with a tiny encoder leave finite losses and gradients, and move weights."""
-        given: Any = {"registry": self.registry, "corpus": tiny_corpus(columns=self._columns())}
-        family: Any = "llama" if "llama" in self.encoders() else "bert"
-        encoder = shared_encoder(family=family)
-        run = compose(recipe=self.recipe, sets=self.sets, encoder=encoder, **given)
-        rig = Rig(run, plugins_of(self.registry))
+        rig = Rig(self._composed(), plugins_of(self.registry))
         before = rig.weights()
         rig.step(2)
         assert not (bad := rig.not_finite()), bad
         after = rig.weights()
         moved = any(not torch.equal(before[name], after[name]) for name in before)
         assert moved, "two steps left every weight as it was"
+
+    def promise_a_real_run_takes_it(self) -> None:
+        """``cse train`` trains it with its reporters and its choice of a score, and saves a model.
+
+        Graded pairs are its dev set where the recipe names no other.
+        """
+        from cse_testkit.thorough import refused_run
+
+        run = self._composed("train.max_steps=2")
+        assert not (said := refused_run(run, plugins_of(self.registry))), (
+            f"cse train refuses it: {said}"
+        )
+
+    def _composed(self, *sets: str) -> Composition:
+        family: Any = "llama" if "llama" in self.encoders() else "bert"
+        return compose(
+            recipe=self.recipe,
+            sets=[*self.sets, *sets],
+            encoder=shared_encoder(family=family),
+            registry=self.registry,
+            corpus=tiny_corpus(columns=self._columns()),
+        )
 
     def _columns(self) -> Columns:
         if self.columns is not None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from cse import Composition, Session, StepResult, StoredRun
 from cse_cli.api import Installed, Registry, resolve
+from cse_core.errors import CseError
 from cse_core.options import models_named
 from cse_core.protocols import Corpus
 from cse_core.records import Kind
@@ -26,6 +27,8 @@ BATCH = 4
 """Sentences of a batch, unless a setting says otherwise."""
 MODELS: dict[Any, Any] = {}
 """What runs of this process read of models: a run has copies, which it may change."""
+_WIDE = 2**16
+"""A width that no size of a loss exceeds."""
 SETTINGS = (
     *(f"train.batch_size={BATCH}", "train.lr=0.001", "train.max_steps=10", "data.shuffle=false"),
     *("train.precision=fp32", "train.device=cpu"),
@@ -43,6 +46,8 @@ def compose(
 ) -> Composition:
     """Compose a recipe or kind flags for the tiny encoder and corpus.
 
+    Sizes of a Matryoshka loss beyond the encoder's width are made smaller, all by one factor.
+
     Args:
         recipe: An installed recipe or a TOML file.
         kinds: Kind flags as typed: ``{"aug": ["fgsm"], "loss": ["+bml"]}``.
@@ -58,21 +63,29 @@ def compose(
     corpus, folder = corpus or tiny_corpus(), encoder or shared_encoder()
     facts = replace(_facts(folder), rows=len(corpus), columns=corpus.names)
 
-    def composed(facts: RunInfo | None, *teachers: str) -> Composition:
+    def composed(facts: RunInfo | None, *more: str) -> Composition:
         return resolve(
             registry or installed_registry(),
             recipe=recipe,
             kinds=kinds,
-            sets=[*SETTINGS, *sets, *teachers],
+            sets=[*SETTINGS, *sets, *more],
             model=str(folder),
             data=[str(data_file(corpus))],
             facts=facts,
         )
 
-    made = composed(facts)
+    more: list[str] = []
+    try:
+        made = composed(facts)
+    except CseError as error:
+        several = getattr(error, "errors", (error,))
+        if not all(str(one.where).endswith(".dimensions") for one in several):
+            raise
+        more += _smaller(composed(replace(facts, hidden=_WIDE, embedding=_WIDE)), facts.hidden)
+        made = composed(facts, *more)
     if any(models_named(part.options) for part in made.parts):
-        teachers = [*_teachers(made)]
-        made = replace(composed(facts, *teachers), named=composed(None, *teachers).named)
+        more += _teachers(made)
+        made = replace(composed(facts, *more), named=composed(None, *more).named)
     return made
 
 
@@ -81,6 +94,15 @@ def _facts(encoder: Path) -> RunInfo:
     """Return the facts of an encoder; recipes take it for the starter."""
     made = resolve(installed_registry(), kinds={"pool": ["mean"]}, model=str(encoder))
     return replace(made.facts, origin="starter")
+
+
+def _smaller(made: Composition, width: int | None) -> Iterator[str]:
+    """Yield the settings by which the sizes of losses fit vectors of a width."""
+    for part in made.of("loss"):
+        sizes = getattr(part.options, "dimensions", ())
+        if sizes and width and max(sizes) > width:
+            fitting = [max(1, size * width // max(sizes)) for size in sizes]
+            yield f"{part.path}.dimensions={fitting}"
 
 
 def _teachers(made: Composition) -> Iterator[str]:
@@ -98,6 +120,7 @@ class Rig:
         made_of: What ``compose`` returned, or a stored run, which goes on.
         plugins: The installed plugins of a composition.
         watch: Whether the parts' methods are called twice and compared; a path for one part's.
+        compare: Whether they are; else what is watched is only seen.
 
     Attributes:
         session: The run: ``session.parts["loss.NAME"]`` is a part, ``session.encoder()`` the
@@ -113,11 +136,12 @@ class Rig:
         plugins: Installed | None = None,
         *,
         watch: bool | str = False,
+        compare: bool = True,
     ) -> None:
         self.session = Session(
             made_of, plugins=plugins or plugins_of(), models=MODELS, check_parts=True
         )
-        self.watch = Watch()
+        self.watch = Watch(compare)
         if watch:
             seen = [part for path, part in self.session.parts.items() if watch in (True, path)]
             self.watch.see(seen, self.session.encoder())

@@ -135,6 +135,19 @@ def declared_options(name: str, part: str) -> Mapping[str, Any]:
     return options
 
 
+def declared_unchecked(name: str, part: str) -> Sequence[str]:
+    """Return what is not asked of a part, ``loss.NAME``, as its ``pyproject.toml`` declares.
+
+    That are options that do nothing in a few steps, and ``gradient`` where it is not the slope of
+    the value, as behind a stop-gradient::
+
+        [tool.cse.unchecked]
+        "loss.margin" = ["gradient", "chunk"]
+    """
+    names: Sequence[str] = _declared(name)[1].get("unchecked", {}).get(part, ())
+    return names
+
+
 def _declared(name: str) -> tuple[Path, dict[str, Any]]:
     """Return the file and ``[tool.cse]`` of where a distribution is installed from, or of here."""
     try:

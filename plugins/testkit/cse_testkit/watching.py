@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, is_dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -118,6 +121,17 @@ def same(what: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     assert where is None, f"{what}: {where}"
 
 
+def tensors_of(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors in a value of the contract."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_of(item)
+    elif is_dataclass(value) and not isinstance(value, StepContext):
+        yield from tensors_of(vars(value))
+
+
 def attached(part: Any) -> list[str]:
     """Return the tensors of a part that still hold a graph, or ask for a gradient unasked.
 
@@ -137,9 +151,10 @@ class Call:
     Attributes:
         path: The part's path in the recipe.
         method: Name of the method, ``call`` for the part itself.
-        arguments: What it was given, the context last.
+        arguments: What it was given, the context last; one of a step logs nothing any more.
         result: What it returned.
         drawn: Names that it drew by, each with whether for all processes.
+        own: Generators that it made or seeded itself.
         other: What it returned under another seed, where it drew.
     """
 
@@ -148,6 +163,7 @@ class Call:
     arguments: tuple[Any, ...]
     result: Any
     drawn: list[tuple[str, bool]] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
     other: Any = None
 
 
@@ -198,16 +214,17 @@ class Watch:
         given: tuple[Any, ...],
         pure: bool,
     ) -> Any:
-        call = Call(part.path, method, given, None)
-        note = call.drawn.append if pure else None
-        watched = [_with_generator(value, note) for value in given]
+        silent = (silenced(value) for value in given)
+        call = Call(part.path, method, tuple(silent), None)
+        watched = [_with_generator(value, call.drawn.append if pure else None) for value in given]
         if not self.compare:
             call.result = function(*watched)
             self.calls.append(call)
             return call.result
         before, arguments, state = snapshot(part), snapshot(given), random_state()
         weights = snapshot(dict(self.online.state_dict()))
-        call.result = function(*watched)
+        with _noted_generators(type(part).__module__) as call.own:
+            call.result = function(*watched)
         self.calls.append(call)
         same(f"{method} changes its arguments", arguments, snapshot(given))
         assert state == random_state(), f"{method} draws from a global generator: use ctx.generator"
@@ -220,6 +237,49 @@ class Watch:
         if call.drawn:
             call.other = function(*(_with_generator(value, seed=ANOTHER_SEED) for value in given))
         return call.result
+
+
+def silenced(argument: Any) -> Any:
+    """Return a context that logs nothing, for calls outside of a step; others as they are."""
+    if not isinstance(argument, StepContext):
+        return argument
+    return argument.replace(log=lambda name, value: None)
+
+
+_GENERATORS = (
+    *((torch, name) for name in ("Generator", "manual_seed")),
+    *((random, name) for name in ("Random", "seed")),
+    *((np.random, name) for name in ("default_rng", "RandomState", "Generator", "seed")),
+)
+"""What makes or seeds a generator."""
+
+
+@contextmanager
+def _noted_generators(module: str) -> Iterator[list[str]]:
+    """Note the generators that a module's package makes or seeds meanwhile, by their names."""
+    package, made = module.partition(".")[0], list[str]()
+
+    def noted(holder: ModuleType, name: str) -> Any:
+        original = getattr(holder, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            frame: Any = sys._getframe(1)
+            while frame.f_globals is globals():
+                frame = frame.f_back
+            if frame.f_globals.get("__name__", "").partition(".")[0] == package:
+                made.append(f"{holder.__name__}.{name}")
+            return original(*given, **named)
+
+        if not isinstance(original, type):
+            return call
+        check = {"__call__": lambda _, *given, **named: call(*given, **named)}
+        check["__instancecheck__"] = lambda _, value: isinstance(value, original)
+        return type(name, (type,), check)(name, (), {})
+
+    with ExitStack() as stack:
+        for holder, name in _GENERATORS:
+            stack.enter_context(patch.object(holder, name, noted(holder, name)))
+        yield made
 
 
 def _with_generator(

@@ -6,14 +6,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from cse_core.functional import row_means
-from cse_core.options import LossOptions, ModelName
+from cse_core.options import AugmenterOptions, BranchOptions, LossOptions, ModelName
 from cse_core.parts import (
     Augmenter,
     Branch,
@@ -23,7 +23,9 @@ from cse_core.parts import (
     NegativeStore,
     PositiveMiner,
     RowPooler,
+    Sampler,
     SlicePooler,
+    Transform,
 )
 from cse_core.records import (
     AugmenterSpec,
@@ -34,9 +36,11 @@ from cse_core.records import (
     MinerSpec,
     ReporterSpec,
     RowPoolerSpec,
+    SamplerSpec,
     SliceSpec,
     StoreSpec,
     SuiteSpec,
+    TransformSpec,
 )
 from cse_core.reporter import Reporter
 from cse_core.suites import DevSet, Suite, SuiteFiles, SuiteScore
@@ -69,9 +73,10 @@ class Repeat(Augmenter):
         for row in range(x.rows):
             start, stop = int(x.offsets[row]), int(x.offsets[row + 1])
             content = [t for t in range(start, stop) if not bool(x.special[t])]
-            pick = content[int(torch.randint(len(content), (), generator=draws))]
-            index += [t for t in range(start, stop) for _ in range(2 if t == pick else 1)]
-            lengths.append(stop - start + 1)
+            place = int(torch.randint(max(len(content), 1), (), generator=draws))
+            doubled = content[place : place + 1]
+            index += [t for t in range(start, stop) for _ in range(2 if t in doubled else 1)]
+            lengths.append(stop - start + len(doubled))
         return x.take_tokens(torch.tensor(index), torch.tensor(lengths))
 
 
@@ -87,12 +92,17 @@ class Texts(Augmenter):
         return [f"{t} indeed" if float(d) < 0.5 else t for t, d in zip(x, draws, strict=True)]
 
 
-@part(AugmenterSpec, point="word_embeddings")
+class ScalesOptions(AugmenterOptions):
+    by: float = 1.5
+    """Factor."""
+
+
+@part(AugmenterSpec, point="word_embeddings", options=f"{__name__}:ScalesOptions")
 class Scales(Augmenter):
     """Scales embeddings."""
 
     def __call__(self, x: Any, tokens: Any, view: Any, ctx: Any) -> Any:
-        return x * 1.5
+        return x * self.options.by
 
 
 @part(StoreSpec)
@@ -103,13 +113,13 @@ class Kept(NegativeStore):
 
     def __init__(self, options: Any, setup: Any) -> None:
         super().__init__(options, setup)
-        self.kept = torch.zeros(0, setup.dimension)
-        self.rows = torch.zeros(0, dtype=torch.long)
+        self.kept = torch.zeros(0, setup.dimension, device=setup.device)
+        self.rows = torch.zeros(0, dtype=torch.long, device=setup.device)
 
     def candidates(self, batch: Any, ctx: Any) -> Any:
         if not len(self.kept):
             return None
-        age = torch.ones(len(self.kept), dtype=torch.long)
+        age = torch.ones_like(self.rows)
         mask = batch.row.unsqueeze(1) == self.rows.unsqueeze(0)
         anchors = len(batch.anchors)
         return Negatives.of(self.kept, anchors, name=self.name, mask=mask, row=self.rows, age=age)
@@ -123,7 +133,14 @@ class Kept(NegativeStore):
         self.rows = torch.cat([self.rows, batch.row])[-8:]
 
 
-class GradedOptions(LossOptions):
+class Cosines(LossOptions):
+    similarity: Literal["cosine"] = "cosine"
+    """Cosines alone."""
+    directions: Literal["one"] = "one"
+    """Anchors to targets alone."""
+
+
+class GradedOptions(Cosines):
     teacher: ModelName = "a-teacher"
     """The wider encoder."""
 
@@ -150,7 +167,7 @@ class Graded(Loss):
         return LossOutput(value / (len(grades) if self.options.reduction == "mean" else 1))
 
 
-@part(LossSpec)
+@part(LossSpec, options=f"{__name__}:Cosines")
 class Plain(nn.Module, Loss):
     """InfoNCE in its plain form, with everything that the options ask for, and a learned scale."""
 
@@ -237,7 +254,7 @@ class Neighbour(PositiveMiner):
     """The next sentence of the batch."""
 
     def mine(self, batch: Any, ctx: Any) -> Any:
-        weights = torch.ones(len(batch.anchors), 1)
+        weights = batch.anchors.new_ones(len(batch.anchors), 1)
         return {"neighbours": Positives(batch.anchors.roll(1, 0).detach().unsqueeze(1), weights)}
 
 
@@ -250,13 +267,36 @@ class Pairs(PositiveMiner):
         return Round({"text": texts[:-1], "positive": texts[1:]}) if ctx.round == 1 else None
 
 
-@part(BranchSpec, provides=("branch:copy",))
+@part(TransformSpec)
+class Centre(Transform):
+    """Vectors less their mean over all views."""
+
+    def __call__(self, views: Any, ctx: Any) -> Any:
+        mean = torch.cat([view.vectors for view in views.values()]).mean(dim=0)
+        return {name: replace(view, vectors=view.vectors - mean) for name, view in views.items()}
+
+
+@part(SamplerSpec)
+class Turned(Sampler):
+    """All rows at random."""
+
+    def order(self, rows: Any, size: int, draws: Any) -> Tensor:
+        return torch.randperm(len(rows), generator=draws("rows"))
+
+
+class CopyOptions(BranchOptions):
+    embeddings: Literal["copied"] = "copied"
+    """Never shared."""
+
+
+@part(BranchSpec, options=f"{__name__}:CopyOptions", provides=("branch:copy",))
 class Copy(Branch):
     """The online encoder as it was."""
 
     def __init__(self, options: Any, setup: Any) -> None:
         online = setup.online_encoder()
         self.encoder, self.heads = online.copy(), {}
+        self.training = options.mode == "train"
         self.encoder.requires_grad_(False)
 
 

@@ -136,7 +136,7 @@ def test_broken_plugins_are_left_out_and_others_work(distributions: Distribution
         bad = found[f"cse-bad-{case}"]
         assert (bad.status, reason in bad.reason) == ("broken", True), (case, bad.reason)
         assert "\n" not in bad.reason, case
-        remedy = "pip install -U cse-bad" if case in RAISE else "correct cse_bad"
+        remedy = "update cse-bad" if case in RAISE else "correct cse_bad"
         assert bad.fix.startswith(remedy), case
         assert bad.fix.endswith(f", or leave it out: --no-plugin bad-{case}"), case
         assert bad.parts == bad.hooks == (), case
@@ -205,7 +205,7 @@ def test_other_api_versions(distributions: Distributions, stated: object) -> Non
     info = manager.infos[0]
     assert info.status == "broken"
     assert info.reason == f"it is made for API version {stated!r}, cse-toolkit 0.1.0 has 1"
-    assert info.fix == "pip install -U cse-toolkit cse-api, or leave it out: --no-plugin api"
+    assert info.fix == "update cse-toolkit cse-api, or leave it out: --no-plugin api"
     assert [name for name, _ in manager.list_name_plugin()] == ["cse-toolkit:basics"]
 
 

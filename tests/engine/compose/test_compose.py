@@ -102,7 +102,7 @@ def test_names_of_two_distributions_are_qualified(tmp_path: Path) -> None:
     text = '[versions]\ncse-gone = "0.3"\n[[aug]]\nuse = "cse-gone/fade"\n'
     assert refused(recipe(tmp_path, text)) == [
         "aug.fade: part of cse-gone 0.3, which is not installed (got 'cse-gone/fade'); "
-        "pip install cse-gone==0.3"
+        "install cse-gone 0.3"
     ]
 
 
@@ -199,7 +199,7 @@ REFUSED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     # What parts require and provide
     ("--loss margin", {}, ("loss.margin: needs the view 'soft_negative' or the view 'negative', wh",
                            "--aug +deny (cse-beta 0.1.0) or --aug +negate (cse-alpha 0.1.0)",
-                           "--aug +negation (pip install cse-sncse)")),
+                           "--aug +negation (install cse-sncse)")),
     ("loss.infonce.level=segment", {},
      ("loss.infonce.level: no part of this run makes rows of this level",
       "--pool +window (cse-alpha 0.1.0)")),
