@@ -460,6 +460,8 @@ class RoundContext:
         corpus: The training rows.
         encode: ``encode(texts)`` returns ``[N, D]`` float32 vectors on the CPU, as the saved model
             would encode. Every process passes the same texts and encodes its share.
+        encode_in_training: ``encode_in_training(texts, branch="online")`` does the same as a branch
+            encodes in training: with the heads of training, and vectors of their own lengths.
         scores: Best score of each finished round.
         generator: As in StepContext.
         shared: ``shared(count, make, at_once=1)`` returns ``[count, ...]`` rows on the CPU; each
@@ -472,6 +474,7 @@ class RoundContext:
     round: int
     corpus: Corpus
     encode: Callable[[Sequence[str]], Tensor]
+    encode_in_training: Callable[..., Tensor]
     scores: Sequence[float | None]
     generator: Callable[..., torch.Generator]
     shared: Callable[..., Tensor]

@@ -107,7 +107,7 @@ class Trainer:
         self.reporter = prepared.reporter
         self.assembly, self.scorer = prepared.assembly, prepared.scorer
         self.options = prepared.composition.train
-        self.rounds = Rounds(prepared, folder, self.encode)
+        self.rounds = Rounds(prepared, folder, self.encode, self.encode_in_training)
         self._main = distributed.rank_and_size()[0] == 0
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._metrics: list[str] = []
@@ -244,6 +244,18 @@ class Trainer:
         with self.prepared.precision.autocast():
             online = inference_encoder(self.assembly, role)
             return online.encode(texts, self.assembly.device, shared=True)
+
+    def encode_in_training(self, texts: Sequence[str], branch: str = "online") -> Tensor:
+        """Encode texts by a branch as in training, without dropout: ``[N, D]``.
+
+        Raises:
+            KeyError: If the run has no such branch.
+        """
+        encoder = self.assembly.encoders[branch]
+        if not encoder.finished:
+            encoder = replace(encoder, normalize=False, truncate_dim=None)
+        with self.prepared.precision.autocast():
+            return encoder.encode(texts, self.assembly.device, shared=True)
 
     def _evaluate(self, loop: TrainingLoop) -> tuple[dict[str, float], bool]:
         """Score the dev sets; the scores, and whether they are the round's best."""
