@@ -44,6 +44,8 @@ class Declared(BaseModel):
         several: Its poolers of several vectors of a row.
         max_length: Tokens of the longest row; None where nothing says it.
         normalize: Whether vectors are scaled to length 1, before they are cut to ``truncate_dim``.
+        ensemble: Names of further encoders of the model, in ``members/``.
+        join: How the vectors of all of them are joined.
         do_lower_case: Whether texts are lower-cased before the tokenizer has them.
         include_prompt: Whether the prompt's tokens are pooled; the row pooler ``mean`` says it in
             its options too.
@@ -61,6 +63,8 @@ class Declared(BaseModel):
     normalize: bool = False
     truncate_dim: Annotated[int, Field(ge=1, le=2**16, strict=True)] | None = None
     similarity_fn_name: SimilarityName | None = None
+    ensemble: tuple[str, ...] = ()
+    join: Literal["mean", "concat"] = "mean"
     do_lower_case: bool = False
     model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
     transformer_task: Literal["feature-extraction"] = "feature-extraction"

@@ -365,6 +365,22 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
         yield CseError("nothing in this run slices", where="inference.slice", value=True, hint=hint)
 
 
+def check_ensemble(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse an ensemble of what is no branch; warn where a run goes on from only one encoder."""
+    names = [part.name for part in run.of("branch") if part.name != "online"]
+    for name in run.inference.ensemble:
+        if name not in names or run.inference.ensemble.count(name) > 1:
+            hint = did_you_mean(name, names) if names else "add one: --branch ema"
+            what = "is no further branch of this run" if name not in names else "is named twice"
+            yield CseError(what, where="inference.ensemble", value=name, hint=hint)
+    if run.inference.ensemble and run.of("adapter"):
+        what, hint = "the adapter would be merged only into the online encoder", "leave one out"
+        yield CseError(what, where="inference.ensemble", hint=hint)
+    if run.says.ensemble and run.of("loss"):
+        others = ", ".join(run.says.ensemble)
+        yield f"{run.facts.model} is an ensemble: this run starts without its encoders {others}"
+
+
 def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | None:
     """Return the row pooler of the saved model where it is another than that of training."""
     name, where = run.inference.pool, "inference.pool"
@@ -499,6 +515,6 @@ def _how_to_add(registry: Registry, need: Need) -> str:
 CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
     check_positives, check_token_losses, check_branches, check_sizes, check_columns, check_lists,
-    check_round_texts, check_inference, check_attention, check_prompts,
+    check_round_texts, check_inference, check_ensemble, check_attention, check_prompts,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

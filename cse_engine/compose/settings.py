@@ -158,6 +158,10 @@ class InferenceOptions(Options):
     """Scale vectors to length 1; by default as the model's folder says."""
     truncate_dim: int | None = Field(default=None, ge=1)
     """Numbers of a vector to keep; by default as the model's folder says, or all."""
+    ensemble: tuple[str, ...] = ()
+    """Branches whose encoders are saved too: a text's vector is joined of theirs and its own."""
+    join: Literal["mean", "concat"] = "mean"
+    """How vectors of an ensemble are joined: their mean, or end to end."""
 
 
 CORE_OPTIONS: dict[str, type[Options]] = {

@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from torch import nn
+
 from cse_core.backend import TrainedModel
-from cse_core.files import HEADS, MANIFEST, atomic_folder
+from cse_core.files import HEADS, MANIFEST, MEMBERS, atomic_folder
 from cse_core.model_card import WHOLE
 from cse_core.parts import Adapter, Head
 from cse_core.suites import Role
@@ -38,7 +40,7 @@ def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceE
         longest = online.max_length
         if slicer is None:
             longest = min(online.encoder.max_positions, MAX_TOKENS)
-    return replace(
+    encoding = replace(
         online,
         pooler=assembly.inference_pool or online.pooler,
         heads={planned.name: online.heads[planned.name] for planned in heads},
@@ -47,67 +49,105 @@ def inference_encoder(assembly: Assembly, role: Role | None = None) -> SentenceE
         max_length=longest,
         role=role,
     )
+    members = []
+    for name in composition.inference.ensemble:
+        other = assembly.encoders[name]
+        kept = {head: other.heads.get(head, online.heads[head]) for head in encoding.heads}
+        members.append(replace(encoding, encoder=other.encoder, heads=kept))
+    return replace(encoding, members=tuple(members), join=composition.inference.join)
 
 
-def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> None:
+def save_model(assembly: Assembly, folder: Path, *, chosen: str) -> str | None:
     """Write the model folder, whole or not at all; every process calls it, the first one writes.
 
-    ``chosen`` says for its card what chose its weights.
+    ``chosen`` says for its card what chose its weights. The result says in one clause why
+    sentence-transformers has no modules for it; None where it has.
     """
     if rank_and_size()[0]:
-        return
+        return None
     composition = assembly.composition
-    row, several, heads, slicer = composition.inference_parts
-    encoding = inference_encoder(assembly)
+    encoding, parts = inference_encoder(assembly), composition.inference_parts
+    ensemble = composition.inference.model_dump(include={"ensemble", "join"})
     card = {
         **composition.says.model_dump(),
         **composition.inference.model_dump(include={"normalize", "truncate_dim"}),
         **_prompts(composition),
         "max_length": encoding.max_length,
-        "row": _part_record(row),
-        "several": [_part_record(part) for part in several],
-        "heads": [_part_record(head) for head in heads],
-        "slice": None if slicer is None else _part_record(slicer),
+        "row": _part_record(parts.row),
+        "several": [_part_record(part) for part in parts.several],
+        "heads": [_part_record(head) for head in parts.heads],
+        "slice": None if parts.slicer is None else _part_record(parts.slicer),
     }
+    card |= {"ensemble": (), "join": "mean"}
+    other = _only_here(encoding, parts.row, parts.slicer)
+    joined = f"vectors of {1 + len(encoding.members)} encoders are joined"
+    whole = joined if encoding.members else other
+    about = {"origin": composition.facts.origin, "chosen": chosen}
     with atomic_folder(folder) as beside:
         model = encoding.encoder.model
         for adapter in (part for part in assembly.parts.values() if isinstance(part, Adapter)):
             adapter.save(model, beside / "adapter", public_name(composition.model.name))
             model = adapter.merged(model)
-        parts = filter(None, (row, *several, *heads, slicer))
-        used = {planned.path: planned.name for planned in parts}
-        tensors = {
-            f"{used[path]}.{key}": value
-            for path, module in assembly.modules()
-            if path in used
-            for key, value in module.state_dict().items()
-        }
-        why_not = assembly.models.backend(assembly.models.weights(composition.model.name)).save(
-            TrainedModel(
-                encoder=encoding.encoder,
-                model=model,
-                tokenizer=encoding.tokenizer,
-                card=card,
-                pooling=row.spec.declared("sentence_transformers", row.options),
-                heads=cast(dict[str, Head], encoding.heads),
-                mask=_mask(several),
-                other=_only_here(encoding, row, slicer),
-            ),
-            beside,
-        )
-        if tensors:
-            write_tensors(beside / HEADS, tensors)
-        about = {"origin": composition.facts.origin, "chosen": chosen, "why_not": why_not}
-        text = json.dumps({**card, **about}, indent=2) + "\n"
-        (beside / MANIFEST).write_text(text, encoding="utf-8")
+        for name, member in zip(ensemble["ensemble"], encoding.members, strict=True):
+            inside = beside / MEMBERS / name
+            inside.mkdir(parents=True)
+            why = _write(assembly, inside, member, member.encoder.model, card, other)
+            _write_card(inside, {**card, **about, "why_not": why})
+        why_not = _write(assembly, beside, encoding, model, card, whole)
+        _write_card(beside, {**card, **ensemble, **about, "why_not": why_not})
         readme = "# A sentence encoder trained with cse\n"  # the command line writes a card instead
         if why_not is not None:
-            module = {"idx": 0, "name": "0", "path": "", "type": WHOLE}
-            (beside / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")
             readme += f"\nsentence-transformers has no modules for it ({why_not}):\nuse "
             readme += "`cse encode MODEL`, or, where cse is installed too,\n"
             readme += "SentenceTransformer(MODEL, trust_remote_code=True).\n"
         (beside / "README.md").write_text(readme, encoding="utf-8")
+    return why_not
+
+
+def _write(
+    assembly: Assembly,
+    folder: Path,
+    encoding: SentenceEncoder,
+    model: nn.Module,
+    card: dict[str, Any],
+    other: str | None,
+) -> str | None:
+    """Write the weights of an encoder with its poolers and heads; return why only cse reads it."""
+    composition = assembly.composition
+    row, several, _, slicer = composition.inference_parts
+    parts = [part for part in (row, *several, slicer) if part is not None]
+    modules = {
+        part.name: assembly.parts[part.path] for part in parts if part.path in assembly.parts
+    }
+    tensors = {
+        f"{name}.{key}": value
+        for name, module in (modules | dict(encoding.heads)).items()
+        if isinstance(module, nn.Module)
+        for key, value in module.state_dict().items()
+    }
+    why_not = assembly.models.backend(assembly.models.weights(composition.model.name)).save(
+        TrainedModel(
+            encoder=encoding.encoder,
+            model=model,
+            tokenizer=encoding.tokenizer,
+            card=card,
+            pooling=row.spec.declared("sentence_transformers", row.options),
+            heads=cast(dict[str, Head], encoding.heads),
+            mask=_mask(several),
+            other=other,
+        ),
+        folder,
+    )
+    if tensors:
+        write_tensors(folder / HEADS, tensors)
+    return why_not
+
+
+def _write_card(folder: Path, about: dict[str, Any]) -> None:
+    (folder / MANIFEST).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    if about["why_not"] is not None:
+        module = {"idx": 0, "name": "0", "path": "", "type": WHOLE}
+        (folder / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")
 
 
 def _mask(several: Sequence[PlannedPart]) -> dict[str, Any] | None:

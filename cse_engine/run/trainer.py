@@ -370,7 +370,9 @@ class Trainer:
             start=scorer.start.score,
             verdicts=verdicts,
         )
-        save_model(self.assembly, self.folder.model, chosen=why)
+        why_not = save_model(self.assembly, self.folder.model, chosen=why)
+        if why_not is not None:
+            self.reporter.warning(f"sentence-transformers needs cse to read the model: {why_not}")
         if self._main:
             if not self.options.keep_checkpoints:
                 saved.forget(self.folder, self.settings)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,8 @@ class SentenceEncoder:
         truncate_dim: How many numbers of a vector it then keeps; None all.
         several: Poolers of several vectors of a row, by their levels.
         role: Whether :meth:`encode` has queries or documents, where these differ.
+        members: Further encoders with the same tokens, whose vectors :meth:`encode` joins with its
+            own, by ``join``: their mean, or end to end.
     """
 
     encoder: Encoder
@@ -62,6 +65,8 @@ class SentenceEncoder:
     truncate_dim: int | None = None
     several: Mapping[str, MultiVectorPooler] = field(default_factory=dict)
     role: Role | None = None
+    members: tuple[SentenceEncoder, ...] = ()
+    join: Literal["mean", "concat"] = "mean"
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads.
@@ -85,7 +90,8 @@ class SentenceEncoder:
     def dimension(self) -> int:
         """Return the dimension of vectors in training, for an encoder as wide as the online one."""
         last: Any = [self.pooler, *heads_of(self.heads, "row").values()][-1]
-        return int(last.dimension)
+        joined = self.members if self.join == "concat" else ()
+        return int(last.dimension) + sum(member.dimension for member in joined)
 
     @property
     def row_level(self) -> str:
@@ -228,7 +234,8 @@ class SentenceEncoder:
 
     def modules(self) -> list[nn.Module]:
         """Return the encoder, and every part of what comes after it that is a module."""
-        return [self.encoder, *self._after_encoder()]
+        members = chain.from_iterable(member.modules() for member in self.members)
+        return [self.encoder, *self._after_encoder(), *members]
 
     def _after_encoder(self) -> list[nn.Module]:
         parts = (self.slicer, self.pooler, *self.several.values(), *self.heads.values())
@@ -274,6 +281,13 @@ class SentenceEncoder:
         Raises:
             ElsewhereError: If they are shared and another process failed.
         """
+        if self.members:
+            made_by = (replace(self, members=()), *self.members)
+            parts = [
+                part.encode_table(table, device, batch_tokens, block=block, shared=shared)
+                for part in made_by
+            ]
+            return torch.cat(parts, dim=1) if self.join == "concat" else torch.stack(parts).mean(0)
         at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
         rank, size = rank_and_size() if shared else (0, 1)
