@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cse_cli.models.saved_model import SentenceModel
     from cse_core.parts import Metric
+    from cse_core.suites import Role
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,35 @@ class Model:
         vectors = unit(vectors).astype("float32") if normalize else vectors
         return vectors[0] if isinstance(texts, str) else vectors
 
+    def encode_several(
+        self,
+        texts: Iterable[str],
+        level: str = "token",
+        *,
+        role: Role | None = None,
+        normalize: bool = False,
+        batch_tokens: int | None = None,
+    ) -> list[NDArray[np.float32]]:
+        """Return the vectors ``[m, D]`` of each text at a level of which it has several.
+
+        Args:
+            texts: Several texts.
+            level: The level, such as ``token`` or ``chunk``.
+            role: ``query`` or ``document``, for a model that makes other vectors of these.
+            normalize: Whether each vector is scaled to length 1.
+            batch_tokens: As in :meth:`encode`.
+
+        Raises:
+            CseError: If the model has no such level.
+        """
+        from cse.tables import texts_of
+        from cse_cli.models.encoding import TextEncoder
+        from cse_cli.models.geometry import unit
+
+        encode = TextEncoder(self.loaded, batch_tokens)
+        several = encode.several(texts_of(texts, "texts"), level, role)
+        return [unit(rows).astype("float32") for rows in several] if normalize else several
+
     def search(
         self,
         queries: str | Sequence[str],
@@ -89,6 +119,7 @@ class Model:
         *,
         top: int = 5,
         bm25: float = 0,
+        level: str | None = None,
         rerank: str | None = None,
         rerank_top: int | None = None,
         batch_tokens: int | None = None,
@@ -103,17 +134,19 @@ class Model:
                 the folder of an index that ``cse index`` made.
             top: Texts for each query.
             bm25: Share of BM25 in the order of the texts, 0 to 1.
+            level: A level of the model's vectors, such as ``token``, that orders the first texts:
+                50 of a query, or ``rerank_top``.
             rerank: A cross-encoder (a folder, or a model of the hub) that orders the first texts
                 again: 50 of a query, or ``rerank_top``.
-            rerank_top: Texts of a query that ``rerank`` reads.
+            rerank_top: Texts of a query that ``level`` or ``rerank`` orders.
             batch_tokens: As in :meth:`encode`.
 
         Returns:
             For each query ``query``, ``similarity`` (cosine, or what the model says) and
-            ``results``: ``rank``, ``rerank`` (what orders, with one), ``score`` (what orders
-            without), the similarity by its name, ``bm25`` with a share of it, ``title``,
-            ``headings``, ``file``, ``row`` (from 1 in its file; of a document, the passage's),
-            ``line`` and ``text``.
+            ``results``: ``rank``, ``rerank`` (what orders, with one), ``maxsim`` (with a
+            ``level``), ``score`` (what orders without), the similarity by its name, ``bm25`` with
+            a share of it, ``title``, ``headings``, ``file``, ``row`` (from 1 in its file; of a
+            document, the passage's), ``line`` and ``text``.
 
         Raises:
             CseError: If a query or the data is wrong, another model made the index, or cse-search
@@ -124,7 +157,7 @@ class Model:
         function = self._plugins.commands.function("search")
         asked, files = texts_of(queries, "queries"), files_of(data, "data")
         options: dict[str, Any] = {"top": top, "bm25": bm25, "batch_tokens": batch_tokens}
-        options |= {"rerank": rerank, "rerank_top": rerank_top}
+        options |= {"level": level, "rerank": rerank, "rerank_top": rerank_top}
         results: list[dict[str, Any]] = function(self._plugins, self, asked, files, **options)
         return results
 

@@ -16,6 +16,7 @@ from cse_core.run_info import RunInfo
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from cse_core.parts import Head
     from cse_core.protocols import Encoder, MaskedHead, Tokenizer
 
 
@@ -30,6 +31,8 @@ class TrainedModel:
         card: How it encodes: its row pooler's options, prompts, lengths and the like.
         pooling: Mode of sentence-transformers that equals its row pooler, if any.
         heads: Its heads by instance name.
+        mask: Which tokens have a vector, as ``MultiVectorSpec.sentence_transformers`` says it; None
+            where none has, or nothing but cse can leave out the others.
         other: Why nothing but cse computes its vectors, one clause; None where others can.
     """
 
@@ -38,8 +41,13 @@ class TrainedModel:
     tokenizer: Tokenizer
     card: Mapping[str, Any]
     pooling: str | None
-    heads: Mapping[str, nn.Module]
+    heads: Mapping[str, Head]
+    mask: Mapping[str, Any] | None
     other: str | None
+
+    def heads_of(self, level: str) -> list[Head]:
+        """Return the heads that vectors of a level pass through; ``row`` is that of each row."""
+        return [head for head in self.heads.values() if head.level in ("all", level)]
 
 
 class TokenCount(NamedTuple):

@@ -28,12 +28,14 @@ from cse_core.errors import CseError
 RUN_FILE = "run.toml"
 """What a run writes beside its model; it is a recipe too."""
 RESULT, METRICS, EVALUATIONS = "result.json", "metrics.jsonl", "evaluations.jsonl"
-FOLDERS = ("model", "rounds", "checkpoints")
+FOLDERS = ("model", "rejected", "rounds", "checkpoints")
 """Folders in a run's folder."""
 LOCK = ".lock"
 """Names the process that writes into the folder."""
 MANIFEST = "cse.json"
 """The file that says how ``cse`` encodes with a saved model, and if it is from the starter."""
+MEMBERS = "members"
+"""Folder of the further encoders of a saved ensemble."""
 HEADS = "heads.safetensors"
 """Weights of a saved model's heads, and of a row pooler or slicer that has any."""
 _MAX_TEXT_BYTES = 2**28

@@ -9,7 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from cse_core.types import SLOTS_PER_TEXT, Embeddings, Negatives, Positives, Tiles, TokenBatch
+from cse_core.types import (
+    MAX_SLOTS,
+    SLOTS_PER_TEXT,
+    Embeddings,
+    Negatives,
+    Positives,
+    Tiles,
+    TokenBatch,
+)
 
 Similarity = Literal["cosine", "dot"]
 EPS = 1e-8
@@ -146,6 +154,29 @@ def places_of(wanted: Tensor, rows: Tensor) -> Tensor:
     ordered, order = torch.sort(rows, stable=True)
     place = torch.searchsorted(ordered, wanted).clamp_max(len(rows) - 1)
     return torch.where(ordered[place] == wanted, order[place], -1)
+
+
+def listed(rows: Embeddings, owner: Tensor, slot: Tensor, most: int) -> Positives:
+    """Return the texts that each of ``[A]`` keys has in a view as ``[A, P, D]``, zero for none.
+
+    Args:
+        rows: A view, which may have several texts of a sentence.
+        owner: ``[A]`` batch rows.
+        slot: ``[A]`` which row of its sentence each is.
+        most: P.
+    """
+    text = torch.arange(most, device=owner.device) * SLOTS_PER_TEXT
+    wanted = (owner * MAX_SLOTS + slot).unsqueeze(1) + text
+    places = torch.full_like(wanted, -1)
+    if len(rows):
+        places = places_of(wanted.flatten(), rows.owner * MAX_SLOTS + rows.slot).view_as(wanted)
+    vectors = torch.cat([rows.vectors, rows.vectors.new_zeros(1, rows.vectors.shape[1])])
+    return Positives(vectors[places], (places >= 0).to(vectors.dtype))
+
+
+def per_text(values: Tensor, rows: Embeddings) -> Tensor:
+    """Return ``[N]`` numbers of a view, of ``[B]`` sentences or of their ``[B, P]`` texts."""
+    return values[rows.owner] if values.dim() == 1 else values[rows.owner, rows.text]
 
 
 def row_means(states: Tensor, tokens: TokenBatch) -> Tensor:

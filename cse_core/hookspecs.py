@@ -52,8 +52,9 @@ def cse_augmenters() -> Iterable[records.AugmenterSpec]:
 def cse_poolers() -> Iterable[records.PoolSpec]:
     """Return slicing parts, row poolers and heads: ``--pool``.
 
-    A ``RowPoolerSpec`` turns the states of a row into its vector, a ``HeadSpec`` maps vectors to
-    vectors, a ``SliceSpec`` cuts texts and joins the vectors of the slices.
+    A ``RowPoolerSpec`` turns the states of a row into its vector, a ``MultiVectorSpec`` makes
+    several more of them at a level of their own, a ``HeadSpec`` maps vectors to vectors, a
+    ``SliceSpec`` cuts texts and joins the vectors of the slices.
 
     Example::
 

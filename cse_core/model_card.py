@@ -41,8 +41,11 @@ class Declared(BaseModel):
 
     Attributes:
         row: Its row pooler; None where nothing says one, and it is the mean.
+        several: Its poolers of several vectors of a row.
         max_length: Tokens of the longest row; None where nothing says it.
         normalize: Whether vectors are scaled to length 1, before they are cut to ``truncate_dim``.
+        ensemble: Names of further encoders of the model, in ``members/``.
+        join: How the vectors of all of them are joined.
         do_lower_case: Whether texts are lower-cased before the tokenizer has them.
         include_prompt: Whether the prompt's tokens are pooled; the row pooler ``mean`` says it in
             its options too.
@@ -50,6 +53,7 @@ class Declared(BaseModel):
 
     format: Literal[1] = 1
     row: Stage | None = None
+    several: tuple[Stage, ...] = ()
     heads: tuple[Stage, ...] = ()
     slice: Stage | None = None
     max_length: Annotated[int, Field(ge=2, le=10**9, strict=True)] | None = None
@@ -59,6 +63,8 @@ class Declared(BaseModel):
     normalize: bool = False
     truncate_dim: Annotated[int, Field(ge=1, le=2**16, strict=True)] | None = None
     similarity_fn_name: SimilarityName | None = None
+    ensemble: tuple[str, ...] = ()
+    join: Literal["mean", "concat"] = "mean"
     do_lower_case: bool = False
     model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
     transformer_task: Literal["feature-extraction"] = "feature-extraction"
@@ -99,8 +105,8 @@ class Declared(BaseModel):
         return {name: value for name, value in options.items() if value}
 
     def poolers(self) -> list[dict[str, Any]]:
-        """Return its row pooler, heads and slicer as items of a recipe, with its own weights."""
-        stages = [self.row or Stage(use="mean"), *self.heads, self.slice]
+        """Return its poolers, heads and slicer as items of a recipe, with its own weights."""
+        stages = [self.row or Stage(use="mean"), *self.several, *self.heads, self.slice]
         return [
             {
                 "use": f"{stage.distribution}/{stage.use}" if stage.distribution else stage.use,

@@ -80,6 +80,8 @@ class HeadOptions(PoolerOptions):
     """train: dropped from the saved model; always: part of it."""
     branches: Literal["all", "online"] = "all"
     """Branches whose vectors pass through it."""
+    level: str = "all"
+    """Vectors that pass through it: all, row for the vector of each row, or those of a level."""
 
 
 class TransformOptions(Options):

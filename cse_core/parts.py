@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from cse_core.functional import owner_means
-from cse_core.token_batch import TokenBatch, TokenStates, TokenSums
+from cse_core.token_batch import TokenBatch, TokenStates, TokenSums, Units
 from cse_core.types import Batch, Embeddings, Negatives, Positives, StepContext, View
 
 if TYPE_CHECKING:
@@ -259,14 +259,45 @@ class RowPooler(Part):
         """Return ``[R, D]`` from ``[T, H]`` states, or from those that ``reads`` names."""
 
 
+class MultiVectorPooler(Part):
+    """Makes several vectors of a row, at a level of their own beside the vector of the row.
+
+    Attributes:
+        level: Level of its vectors, which its record provides.
+        layers: Hidden states that it reads besides the last, as ``RowPooler.layers``.
+        dimension: Dimension of its vectors, if not the hidden size.
+    """
+
+    level: str
+    layers: tuple[int, ...] = ()
+    dimension: int
+
+    def units(self, tokens: TokenBatch, view: str) -> Units:
+        """Return which tokens each vector is of, in the order of the rows.
+
+        Tokens may be left out, or be of several units. What a row has does not depend on other
+        rows.
+
+        Args:
+            tokens: R wrapped rows on the CPU.
+            view: The view; ``anchor`` or ``positive`` for queries and documents after training.
+        """
+
+    def pool(self, hidden: Hidden, units: Units) -> Tensor:
+        """Return ``[N, D]``, by default the mean of the last states of each unit."""
+        return units.means(hidden.last)
+
+
 class Head(Part):
     """Maps vectors to vectors; an ``nn.Module``.
 
     Attributes:
         dimension: Dimension of its output.
+        level: What its options say of the vectors that pass through it, set when it has been made.
     """
 
     dimension: int
+    level: str = "all"
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Return ``[N, D']`` from ``[N, D]``."""
@@ -346,12 +377,17 @@ class TokenLoss(Part):
     The step sums over all chunks and processes, so that value and gradients are those of one
     process with the whole batch. Modules of its own are trained and kept in checkpoints, but not in
     the saved model.
+
+    Attributes:
+        layers: Hidden states that it reads besides the last, as ``RowPooler.layers``.
     """
+
+    layers: tuple[int, ...] = ()
 
     def sums(self, views: Mapping[str, TokenStates], ctx: StepContext) -> TokenSums:
         """Return the sums over the given rows: some rows of the batch, of this process, or none.
 
-        It is pure, and a row does not depend on others.
+        It is pure, and a row does not depend on others, unless the record says ``whole_batch``.
         """
 
 
@@ -424,6 +460,8 @@ class RoundContext:
         corpus: The training rows.
         encode: ``encode(texts)`` returns ``[N, D]`` float32 vectors on the CPU, as the saved model
             would encode. Every process passes the same texts and encodes its share.
+        encode_in_training: ``encode_in_training(texts, branch="online")`` does the same as a branch
+            encodes in training: with the heads of training, and vectors of their own lengths.
         scores: Best score of each finished round.
         generator: As in StepContext.
         shared: ``shared(count, make, at_once=1)`` returns ``[count, ...]`` rows on the CPU; each
@@ -436,6 +474,7 @@ class RoundContext:
     round: int
     corpus: Corpus
     encode: Callable[[Sequence[str]], Tensor]
+    encode_in_training: Callable[..., Tensor]
     scores: Sequence[float | None]
     generator: Callable[..., torch.Generator]
     shared: Callable[..., Tensor]

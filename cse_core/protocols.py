@@ -239,11 +239,17 @@ class Corpus(Protocol):
         """Return the names of the columns."""
 
     def column(self, name: str) -> Column:
-        """Return a column.
+        """Return a column with one text a row.
 
         Raises:
-            CseError: If it is missing.
+            CseError: If it is missing, or holds lists.
         """
+
+    def texts_of(self, name: str) -> Column:
+        """Return the texts of a column; those of lists lie end to end."""
+
+    def offsets(self, name: str) -> NDArray[np.int64] | None:
+        """Return ``[rows + 1]`` where the lists of a column begin; None: a row has one text."""
 
     def pieces(self, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()) -> Corpus:
         """Cut the texts into pieces of at most ``tokens`` tokens.
@@ -255,7 +261,7 @@ class Corpus(Protocol):
     def values(self, name: str, kind: ColumnType) -> NDArray[Any]:
         """Read a column as ``[rows]`` numbers: float64, or int64 of integers and labels.
 
-        A label's number is its place among the sorted labels.
+        A label's number is its place among the sorted labels. Numbers of lists lie end to end.
         """
 
 
@@ -277,10 +283,13 @@ class Rows(Protocol):
         """Return the names of the columns."""
 
     def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
-        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
+        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i.
+
+        Of a column of lists these are places among the texts of all rows.
+        """
 
     def texts(self, column: str, index: Tensor) -> list[str]:
-        """Return rows ``[B]`` of a column as texts."""
+        """Return rows ``[B]`` of a column as texts, of lists those at places."""
 
     def values(self, column: str, kind: ColumnType) -> Tensor:
         """Return ``[rows]`` numbers of a column: float32, or int64 of integers and labels."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, dataclass_transform
 
 from cse_core.capabilities import INSTANCE, Capabilities, Need, Role, parse_needs
 from cse_core.errors import CseError
@@ -27,8 +27,24 @@ Point = Literal["text", "tokens", "word_embeddings", "input_embeddings"]
 GradientMode = Literal["fresh", "previous"]
 ColumnType = Literal["text", "float", "int", "label"]
 """What a column holds; a ``label`` is any text, of which each has a number."""
+
+
+class PerText(NamedTuple):
+    """A column with a number for each text of a view; in lists, where the texts are in lists.
+
+    Attributes:
+        kind: What the numbers are.
+        view: The view.
+    """
+
+    kind: ColumnType
+    view: str
+
+
 Encoded = str | tuple[str, str | None]
 """A view that a part asks for, and the branch that encodes it where that is not its own."""
+Reads = Mapping[str, ColumnType | PerText]
+"""Columns of the data with what they hold."""
 
 
 class Paper(str):
@@ -105,7 +121,7 @@ class ComponentSpec(ConfiguredSpec):
             name, so that a part can be used twice.
         requires: The same; an inner tuple lists alternatives.
         reads: Columns that it reads with ``ctx.texts`` and ``ctx.values``, and so requires, with
-            their types.
+            their types, or as a :class:`PerText`.
         encodes: Views that it reads from ``ctx.vectors``; without a branch, that of the part's
             option ``branch``, if any.
         paper: Citation for listings, a :class:`Paper` to be cited in model cards, or empty.
@@ -121,9 +137,7 @@ class ComponentSpec(ConfiguredSpec):
     kind: ClassVar[Kind]
     provides: Capabilities = ()
     requires: Capabilities = ()
-    reads: Mapping[str, ColumnType] | Callable[[Any], Mapping[str, ColumnType]] = field(
-        default_factory=dict, hash=False
-    )
+    reads: Reads | Callable[[Any], Reads] = field(default_factory=dict, hash=False)
     encodes: tuple[Encoded, ...] | Callable[[Any], tuple[Encoded, ...]] = ()
     paper: str = ""
     hint: str = ""
@@ -173,7 +187,7 @@ class AugmenterSpec(ComponentSpec, kind="aug", noun="augmenter"):
 class PoolSpec(ComponentSpec, kind="pool", noun="pooler"):
     """Make one vector of token states.
 
-    Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec`` or ``HeadSpec``.
+    Record of a pooling part: ``SliceSpec``, ``RowPoolerSpec``, ``MultiVectorSpec`` or ``HeadSpec``.
     """
 
     options: str = "cse_core.options:PoolerOptions"
@@ -200,6 +214,17 @@ class RowPoolerSpec(PoolSpec):
 
     sentence_transformers: str | Callable[[Any], str | None] | None = None
     prompts: bool | Callable[[Any], bool] = False
+
+
+class MultiVectorSpec(PoolSpec):
+    """Record of a ``MultiVectorPooler``, which provides its level; a run has any number.
+
+    Attributes:
+        sentence_transformers: Function of the options that returns the configuration of an equal
+            ``MultiVectorMask`` of sentence-transformers, or None; for vectors of tokens.
+    """
+
+    sentence_transformers: Callable[[Any], dict[str, Any] | None] | None = None
 
 
 class HeadSpec(PoolSpec):
@@ -277,11 +302,15 @@ class TokenLossSpec(LossSpec):
 
     Attributes:
         tokens: Views whose token states it reads, all of one branch.
+        whole_batch: Whether a term compares rows of the batch, which must then be encoded at once,
+            in one process. To compare rows without that, make token vectors with a
+            ``MultiVectorPooler`` and write a loss at their level.
     """
 
     options: str = "cse_core.options:TokenLossOptions"
     contrastive: bool = False
     tokens: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = lambda o: (o.view,)
+    whole_batch: bool | Callable[[Any], bool] = False
 
 
 class BranchSpec(ComponentSpec, kind="branch", noun="branch"):

@@ -30,7 +30,7 @@ class RunInfo:
         rows: Rows of the data.
         columns: Columns of the data.
         precision: ``train.precision``.
-        views: ``branch``, ``column`` and ``role`` of each view.
+        views: ``branch``, ``column``, ``role`` and ``lists`` of each view.
         branches: Options of each branch as plain values.
         stores: Options of each store.
         heads: Number of its attention heads.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, Protocol
 
@@ -12,8 +12,11 @@ from cse_core.options import Location, Options
 from cse_core.records import ColumnType
 
 Unit = Literal["sentence", "paragraph", "document"]
-Cell = str | list[str] | float | None
-"""What a row has in a column: a text, several, a number, or nothing."""
+Lists = Literal["rows", "draw", "all"]
+"""What becomes of the lists of texts in a column: rows of their own, a text drawn in each step, or
+all texts of the row."""
+Cell = str | Sequence[str] | Sequence[float] | float | None
+"""What a row has in a column: a text, a number, several of one, or nothing."""
 
 
 class DataOptions(Options):
@@ -55,12 +58,16 @@ class NeededColumns(NamedTuple):
         encoded: Those whose texts views encode, which have no blank cell.
         types: What those hold that a part's record names with a type.
         partial: Those that only losses of some rows read: a file may lack one.
+        lists: Those whose lists of texts stay lists, and what becomes of them.
+        beside: Those with a number for each text of another, which may be lists as its texts are.
     """
 
     required: tuple[str, ...] = ()
     encoded: tuple[str, ...] = ()
     types: Mapping[str, ColumnType] = {}
     partial: frozenset[str] = frozenset()
+    lists: Mapping[str, Lists] = {}
+    beside: Mapping[str, str] = {}
 
 
 NO_COLUMNS = NeededColumns()

@@ -126,6 +126,74 @@ class TokenBatch:
 
 
 @dataclass(frozen=True)
+class Units:
+    """The tokens behind the vectors of a level of which a row has several.
+
+    Attributes:
+        index: ``[M]`` indices of tokens, those of each unit end to end.
+        lengths: ``[N]`` tokens of each unit, at least one, on the CPU.
+        row: ``[N]`` the row of each unit, in the order of the rows.
+    """
+
+    index: Tensor
+    lengths: Tensor
+    row: Tensor
+
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.lengths)
+
+    @staticmethod
+    def of(tokens: TokenBatch, index: Tensor, lengths: Tensor) -> Units:
+        """Make units of ``[N]`` lengths of the tokens at ``[M]`` indices.
+
+        Raises:
+            ValueError: If a unit has no token or tokens of two rows, or units are not in the order
+                of the rows.
+        """
+        if int(lengths.clamp_min(1).sum()) != len(index):
+            raise ValueError(f"{len(index)} tokens for units of {lengths.tolist()}: some at each")
+        rows = tokens.row_of_token()[index]
+        row = rows[offsets_of(lengths)[:-1]]
+        if not torch.equal(row.repeat_interleave(lengths), rows) or bool((row.diff() < 0).any()):
+            raise ValueError("a unit has tokens of two rows, or is out of the order of the rows")
+        return Units(index, lengths, row)
+
+    @staticmethod
+    def of_tokens(tokens: TokenBatch, keep: Tensor) -> Units:
+        """Make a unit of each token that is marked in ``keep`` (``[T]`` bool)."""
+        index = keep.nonzero().squeeze(1)
+        return Units.of(tokens, index, torch.ones_like(index))
+
+    def to(self, device: torch.device) -> Units:
+        """Return them on a device; the lengths stay on the CPU."""
+        index, row = (x.to(device, non_blocking=True) for x in (self.index, self.row))
+        return Units(index, self.lengths, row)
+
+    @staticmethod
+    def join(several: Sequence[tuple[Units, TokenBatch]]) -> Units:
+        """Lay the units of several batches end to end."""
+        tokens = offsets_of(torch.tensor([len(batch.ids) for _, batch in several])).tolist()
+        rows = offsets_of(torch.tensor([batch.rows for _, batch in several])).tolist()
+        return Units(
+            torch.cat([u.index + tokens[i] for i, (u, _) in enumerate(several)]),
+            torch.cat([units.lengths for units, _ in several]),
+            torch.cat([u.row + rows[i] for i, (u, _) in enumerate(several)]),
+        )
+
+    def means(self, states: Tensor) -> Tensor:
+        """Return ``[N, H]`` means of ``[T, H]`` states over the tokens of each unit."""
+        taken = states[self.index]
+        if len(self) == len(self.index):
+            return taken
+        taken = taken if taken.dtype.itemsize >= 4 else taken.float()
+        places = torch.arange(len(self)).repeat_interleave(self.lengths)
+        place, lengths = (x.to(taken.device, non_blocking=True) for x in (places, self.lengths))
+        sums = taken.new_zeros(len(self), taken.shape[1]).index_add(0, place, taken)
+        return sums / lengths.unsqueeze(1)
+
+
+@dataclass(frozen=True)
 class TokenStates:
     """A view's encoder output: rows of this process, or a chunk of them.
 
@@ -133,6 +201,7 @@ class TokenStates:
         tokens: R wrapped rows of T tokens on the device, with their ``labels``; ``owner`` counts
             batch rows over all processes.
         states: ``[T, H]`` last states, with gradient, in the encoder's number format.
+        layers: ``[T, H]`` states of the layers that ``TokenLoss.layers`` names.
         vectors: ``[R, D]`` vectors of the rows, with gradient.
         labelled: ``[L]`` indices of the tokens with a label.
         place: ``[R]`` index of each row's text in ``ctx.texts(column)``, on the CPU.
@@ -143,6 +212,7 @@ class TokenStates:
     vectors: Tensor
     labelled: Tensor
     place: Tensor
+    layers: Mapping[int, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

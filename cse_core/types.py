@@ -19,6 +19,7 @@ from cse_core.token_batch import NO_LABEL as NO_LABEL
 from cse_core.token_batch import TokenBatch as TokenBatch
 from cse_core.token_batch import TokenStates as TokenStates
 from cse_core.token_batch import TokenSums as TokenSums
+from cse_core.token_batch import Units as Units
 from cse_core.token_batch import offsets_of as offsets_of
 from cse_core.token_batch import positions_in_order as positions_in_order
 from cse_core.token_batch import positions_of as positions_of
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 SENTENCE = "sentence"
 """The level of whole rows of the data; others are named by the slicing part."""
 SLOTS_PER_TEXT = 2**10
-"""Room for the slots of one text, where a batch row has several texts in a view."""
+"""Room for the slots of one text, its slices or units, where a batch row has several texts."""
+MAX_SLOTS = 2**20
+"""Room for the slots of a batch row, of as many texts as it may have."""
 INPUT = "input"
 """The level of mean input embeddings, built only when a part requires it."""
 _OF_ROWS = ("vectors", "owner", "slot", "length")
@@ -154,6 +157,7 @@ class Negatives:
         row: ``[N]`` corpus row, -1 for none.
         age: ``[N]`` steps since it was stored; 0 in the batch.
         slot: ``[N]`` which row of its sentence it is; -1 for none.
+        owner: ``[N]`` batch row of its sentence; -1 for none.
         blocks: Origin of the columns, in order: ``(("in-batch", 63), ("queue", 512))``.
         views: The view of each block's vectors, by the block's name.
         side: ``[n, D']`` vectors of a block's rows from another branch, by ``(block, branch)``:
@@ -168,6 +172,7 @@ class Negatives:
     row: Tensor
     age: Tensor
     slot: Tensor
+    owner: Tensor
     blocks: tuple[tuple[str, int], ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
     side: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
@@ -196,6 +201,7 @@ class Negatives:
         row: Tensor | None = None,
         age: Tensor | None = None,
         slot: Tensor | None = None,
+        owner: Tensor | None = None,
         side: Mapping[tuple[str, str], Tensor] | None = None,
     ) -> Negatives:
         """Make negatives of ``[N, D]`` vectors.
@@ -205,13 +211,15 @@ class Negatives:
         count, device = len(vectors), vectors.device
         zero = torch.zeros((), device=device, dtype=vectors.dtype).expand(anchors, count)
         nothing = torch.zeros((), device=device, dtype=torch.bool).expand(anchors, count)
+        none = torch.full((count,), -1, device=device)
         return Negatives(
             vectors=vectors,
             mask=nothing if mask is None else mask,
             log_weights=zero if log_weights is None else log_weights,
-            row=torch.full((count,), -1, device=device) if row is None else row,
+            row=none if row is None else row,
             age=torch.zeros(count, dtype=torch.long, device=device) if age is None else age,
-            slot=torch.full((count,), -1, device=device) if slot is None else slot,
+            slot=none if slot is None else slot,
+            owner=none if owner is None else owner,
             blocks=((name, count),),
             views={} if view is None else {name: view},
             side=side or {},
@@ -222,13 +230,14 @@ class Negatives:
         """Put negatives side by side."""
         if len(several) == 1:
             return several[0]
+
+        def joined(names: str, dim: int) -> dict[str, Any]:
+            parts = {name: [getattr(block, name) for block in several] for name in names.split()}
+            return {name: torch.cat(tensors, dim) for name, tensors in parts.items()}
+
         return Negatives(
-            vectors=torch.cat([block.vectors for block in several]),
-            mask=torch.cat([block.mask for block in several], dim=1),
-            log_weights=torch.cat([block.log_weights for block in several], dim=1),
-            row=torch.cat([block.row for block in several]),
-            age=torch.cat([block.age for block in several]),
-            slot=torch.cat([block.slot for block in several]),
+            **joined("vectors row age slot owner", 0),
+            **joined("mask log_weights", 1),
             blocks=tuple(name for block in several for name in block.blocks),
             views=dict(ChainMap(*(dict(block.views) for block in several))),
             side=dict(ChainMap(*(dict(block.side) for block in several))),
@@ -409,7 +418,7 @@ class StepContext:
         """
 
     def texts(self, column: str) -> list[str]:
-        """Give the batch's texts of a column, over all processes.
+        """Give the batch's texts of a column, over all processes; those of lists end to end.
 
         In ``views``, ``sums``, and augmenters of texts and tokens, those of the rows at hand.
         """
@@ -418,7 +427,8 @@ class StepContext:
         """Give ``[B]`` numbers of the rows that ``texts`` is of, for a column that a record reads.
 
         They are float32, or int64 for integers and labels. ``[batch.owner]`` selects those of the
-        anchors.
+        anchors. A ``PerText`` of lists is ``[B, P]`` beside a view that has all texts of a row, 0
+        where a row has fewer: ``[rows.owner, rows.text]`` selects those of the view's rows.
         """
 
     def tokens(self, column: str) -> TokenBatch:

@@ -1,4 +1,4 @@
-"""Write what the code itself knows into these pages: options, the reference, plugins, packages.
+"""Write what the code itself knows into these pages: options, the reference, plugins, pictures.
 
     python docs/generate.py            rewrites what stands between the markers
     python docs/generate.py --check    only tells which pages are out of date; exit 1 if any is
@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))  # run as a file, it finds docs.packages too
 
 from cse_cli.terminal.markdown import markdown_table as table  # noqa: E402
-from docs import reference, skill  # noqa: E402
+from docs import papers, pictures, reference, skill  # noqa: E402
 from docs.packages import PACKAGES, folder, package_imports, purpose  # noqa: E402
 
 OPTION_HEAD = ("option", "accepts", "default", "what it does")
@@ -133,6 +133,8 @@ def columns_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "columns": columns_table,
     "packages": packages_table,
+    "distributions": papers.distributions,
+    "papers": papers.table_of_papers,
     "hooks": hooks_text,
     "capabilities": capabilities_table,
     "reference": reference.page,
@@ -164,7 +166,9 @@ def outdated() -> dict[Path, str]:
         text = page.read_text(encoding="utf-8")
         if (wanted := generated(text)) != text:
             pages[page] = wanted
-    return pages
+    drawn = {file: text for file, text in pictures.pictures() if not file.is_file()
+             or file.read_text(encoding="utf-8") != text}  # fmt: skip
+    return pages | drawn
 
 
 def main() -> int:

@@ -26,9 +26,9 @@ FIRST = {
         "speed",
         "translate",
     ),
-    "Reference": ("options", "recipes", "python", "reference", "plugin-policy"),
+    "Reference": ("options", "recipes", "python", "reference", "contents", "plugin-policy"),
     "Background": ("lifecycle", "architecture", "reliability", "security"),
-    "Measurements": ("results", "performance", "gpu"),
+    "Measurements": ("results", "papers", "performance", "gpu"),
 }
 """Sections of the navigation and their pages in order; pages that are in none follow under More."""
 ELSEWHERE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}

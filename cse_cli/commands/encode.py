@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Blocks = Iterator[tuple[list[str], NDArray[np.float32]]]
+    Blocks = Iterator[tuple[list[str], Any]]
 
 ENDINGS = (".npy", ".jsonl")
 
@@ -56,6 +56,14 @@ def encode(
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale each vector to length 1.")
     ] = False,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write the vectors of a level of which a text has several, such as token, to "
+            "jsonl (text and vectors per line).",
+        ),
+    ] = None,
     sets: ColumnsOption = None,
     *,
     loading: Loading,
@@ -64,15 +72,22 @@ def encode(
     plugins = installed(context)
     if out is not None:
         _check_out(out)
+        if level is not None and out.suffix != ".jsonl":
+            raise CseError("holds one vector of a text, and --level gives several",
+                           where="--out", value=str(out), hint="name it *.jsonl")  # fmt: skip
     loading.check(model, plugins.registry)
     texts = texts_of(file, text or (), plugins.registry, sets)
     loaded = loading.load(model, plugins.registry)
     encoder = TextEncoder(loaded, loading.batch_tokens)
-    blocks = encoder.blocks(texts)
+    blocks: Blocks = encoder.several_blocks(texts, level) if level else encoder.blocks(texts)
     if normalize:
         from cse_cli.models.geometry import unit
 
-        blocks = ((batch, unit(vectors).astype("float32")) for batch, vectors in blocks)
+        def scaled(made: Any) -> Any:
+            several = isinstance(made, list)
+            return [scaled(rows) for rows in made] if several else unit(made).astype("float32")
+
+        blocks = ((batch, scaled(made)) for batch, made in blocks)
     if out is None:
         for line in _lines(blocks):
             echo(line)
@@ -92,11 +107,15 @@ def encode(
 def _lines(blocks: Blocks) -> Iterator[str]:
     import json
 
-    for texts, vectors in blocks:
-        for text, vector in zip(texts, vectors, strict=True):
-            # Nine significant digits are what a float32 needs to come back the same.
-            numbers = ", ".join(f"{value:.9g}" for value in vector)
-            yield f'{{"text": {json.dumps(text, ensure_ascii=False)}, "vector": [{numbers}]}}'
+    def numbers(vector: NDArray[np.float32]) -> str:
+        # Nine significant digits are what a float32 needs to come back the same.
+        items = map(numbers, vector) if vector.ndim > 1 else (f"{value:.9g}" for value in vector)
+        return f"[{', '.join(items)}]"
+
+    for texts, made in blocks:
+        for text, vector in zip(texts, made, strict=True):
+            key = "vector" if vector.ndim == 1 else "vectors"
+            yield f'{{"text": {json.dumps(text, ensure_ascii=False)}, "{key}": {numbers(vector)}}}'
 
 
 def _check_out(path: Path) -> None:

@@ -25,7 +25,7 @@ def fetch(
         str,
         typer.Argument(
             metavar="NAME",
-            help="sts, transfer, collections, docs, reviews, simcse; or "
+            help="sts, transfer, collections, docs, reviews, simclue, simcse; or "
             "owner/name:configuration@split#revision of the hub, of which only owner/name must be "
             "there.",
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cse_cli.models.processes import by_all, helpers
 from cse_cli.texts.given import unknown_line
@@ -98,6 +98,36 @@ class TextEncoder:
         self.tokens += int(lengths.sum())
         self.unknown += int(unknown.sum())
         return vectors.numpy()
+
+    def several(
+        self, texts: Sequence[str], level: str, role: Role | None = None
+    ) -> list[NDArray[np.float32]]:
+        """Return the vectors ``[m, D]`` of each text at a level of which it has several.
+
+        Raises:
+            CseError: If the model has no such level.
+        """
+        model = self._model if role is None else self._model.with_role(role)
+        encoder, known = model.sentence_encoder, model.sentence_encoder.several
+        if level not in known:
+            hint = f"write {' or '.join(known)}" if known else "train one: --pool +token-vectors"
+            raise CseError(f"{model.name} has no vectors of this level", where="--level",
+                           value=level, hint=hint)  # fmt: skip
+        made: list[Any] = [None] * len(texts)
+        with model.precision.autocast():
+            blocks = encoder.encode_several(texts, level, model.device, self._batch_tokens)
+            for places, vectors in blocks:
+                for place, rows in zip(places.tolist(), vectors, strict=True):
+                    made[place] = rows.numpy()
+        return made
+
+    def several_blocks(
+        self, texts: Iterable[str], level: str
+    ) -> Iterator[tuple[list[str], list[NDArray[np.float32]]]]:
+        """Yield texts, some at a time, with their vectors ``[m, D]`` of each at a level."""
+        rest = iter(texts)
+        while block := list(islice(rest, BLOCK)):
+            yield block, self.several(block, level)
 
     def blocks(
         self, texts: Iterable[str], size: int | None = None, role: Role | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cse_core.errors import CseError
+from cse_core.files import MEMBERS
 from cse_core.model_card import SimilarityName
 from cse_core.records import BackendSpec
 from cse_core.registry.plugin_info import TOOLKIT
@@ -43,7 +45,8 @@ class SentenceModel:
     def with_role(self, role: Role) -> SentenceModel:
         """Return the model as it encodes queries, or documents."""
         tokenizer = self.sentence_encoder.tokenizer.with_prompt(self.prompts.get(role))
-        return replace(self, sentence_encoder=replace(self.sentence_encoder, tokenizer=tokenizer))
+        encoder = replace(self.sentence_encoder, tokenizer=tokenizer, role=role)
+        return replace(self, sentence_encoder=encoder)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return ``[N, D]`` vectors."""
@@ -79,6 +82,14 @@ def load(
     if not says.inference.slice:
         longest = min(longest, encoder.max_positions)
     sentence_encoder = make_sentence_encoder(says.of("pool"), longest, says.inference, making)
+    if says.says.ensemble:
+        inside = models.weights(name) / MEMBERS
+        given: dict[str, Any] = {"pooling": pooling, "max_length": max_length, "prompt": prompt}
+        members = tuple(
+            load(str(inside / one), registry, device=device, **given).sentence_encoder
+            for one in says.says.ensemble
+        )
+        sentence_encoder = replace(sentence_encoder, members=members, join=says.says.join)
     for part in sentence_encoder.modules():
         part.eval()
     if truncate_dim is not None:
@@ -86,8 +97,12 @@ def load(
             raise CseError(f"the model's vectors have {size} numbers",
                            where="inference.truncate_dim", value=truncate_dim)  # fmt: skip
         sentence_encoder = replace(sentence_encoder, truncate_dim=truncate_dim)
-    row, heads, _ = says.inference_parts
-    words = [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
+    row, several, heads, _ = says.inference_parts
+    words = [f"{says.says.join} of {1 + len(sentence_encoder.members)} encoders"] * bool(
+        says.says.ensemble
+    )
+    words += [f"pooling {row.use}", *(f"head {head.name}" for head in heads)]
+    words += [f"several vectors {part.name}" for part in several]
     words += [f"prompt {tokenizer.prompt!r}"] if tokenizer.prompt else []
     prompts = {} if prompt is not None else says.says.role_prompts()
     record = registry.one(BackendSpec, says.facts.backend)

@@ -228,7 +228,9 @@ def lengths(composition: Composition, plugins: Installed) -> Lengths | None:
     try:
         taken = [row.tokens for row in counted([prompt for _, _, prompt in prompts])]
         rows = {
-            name: counted([(before or "") + text for text in _sampled(corpus.column(name), count)])
+            name: counted(
+                [(before or "") + text for text in _sampled(corpus.texts_of(name), count)]
+            )
             for name, before in columns.items()
             if name in corpus.names
         }

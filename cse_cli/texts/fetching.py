@@ -49,12 +49,14 @@ class Place(_Table):
         revision: What never changes of it, such as a commit; empty where the host has none.
         sha256: Checksums that were published, in the order of ``urls``.
         md5: The same where only MD5 was.
+        members: Names of the files of an archive that are unpacked; without any, all.
     """
 
     urls: tuple[str, ...] = Field(min_length=1)
     revision: str = ""
     sha256: tuple[str, ...] = ()
     md5: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
 
     @field_validator("urls")
     @classmethod
@@ -251,27 +253,36 @@ def _download(place: Place, web: Web) -> tuple[dict[str, bytes], dict[str, str]]
                 hint = "fetch it again; where that does not help, its host serves something else"
                 what = "is not the file whose checksum was published"
                 raise CseError(what, where=url, value=f"{name} {digest}", hint=hint)
-        raw.update(_unpacked(url, content))
+        raw.update(_unpacked(url, content, place.members))
     return raw, sums
 
 
-def _unpacked(url: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of an archive, or the one that it is."""
+def _unpacked(
+    url: str, content: bytes, members: tuple[str, ...] = ()
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of an archive, those with some names, or the one that it is."""
+
+    def wanted(path: str) -> bool:
+        return not members or path.rpartition("/")[2] in members
+
     name = urlsplit(url).path.rpartition("/")[2]
     try:
         if name.endswith(".zip"):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                _check_size(url, sum(item.file_size for item in archive.infolist()))
-                for item in archive.infolist():
+                items = [item for item in archive.infolist() if wanted(item.filename)]
+                _check_size(url, sum(item.file_size for item in items))
+                for item in items:
                     if not item.is_dir():
                         yield item.filename, archive.read(item)
         elif name.endswith((".tar.gz", ".tgz", ".tar")):
-            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            with tarfile.open(fileobj=io.BytesIO(content)) as packed:
                 total = 0
-                for member in archive:
+                for member in packed:
+                    if not wanted(member.name):
+                        continue
                     total += member.size
                     _check_size(url, total)
-                    if member.isfile() and (file := archive.extractfile(member)) is not None:
+                    if member.isfile() and (file := packed.extractfile(member)) is not None:
                         yield member.name, file.read()
         else:
             yield name, content

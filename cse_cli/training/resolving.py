@@ -187,6 +187,7 @@ def _of_negatives(run: Composition, corpus: Corpus | None) -> Iterator[str]:
     if corpus is None:
         return
     columns = [name for name in corpus.names if name not in ("text", *run.mined_columns)]
+    columns = [name for name in columns if corpus.offsets(name) is None]
     positives = [name for name in columns if name in run.read_columns("positive")]
     for column in positives:
         most, pairs = most_anchors(corpus, column)

@@ -69,7 +69,7 @@ def _check(record: Record) -> None:
     if not record.summary.strip():
         raise PluginFault("the summary is empty")
     if type(record) is records.PoolSpec:
-        raise PluginFault("a pooler is a SliceSpec, RowPoolerSpec or HeadSpec")
+        raise PluginFault("a pooler is a SliceSpec, RowPoolerSpec, MultiVectorSpec or HeadSpec")
     if isinstance(record, records.ViewSpec) and record.name in [view.name for view in CORE_VIEWS]:
         raise PluginFault("the core has a view of this name")
 

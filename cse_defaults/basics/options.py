@@ -40,6 +40,15 @@ class FirstLastOptions(PoolerOptions):
     (SimCSE's code since 2022)."""
 
 
+class TokenVectorsOptions(PoolerOptions):
+    """Options of ``token-vectors``."""
+
+    special: bool = True
+    """Whether special tokens have vectors, as in ColBERT."""
+    skip: Literal["none", "punctuation"] = "none"
+    """punctuation: signs of punctuation have no vectors in documents, as in ColBERT."""
+
+
 class MlpOptions(HeadOptions):
     """Options of ``mlp``."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import string
+from typing import TYPE_CHECKING, Any
+
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
 from cse_core.records import (
@@ -9,14 +12,23 @@ from cse_core.records import (
     BranchSpec,
     HeadSpec,
     LossSpec,
+    MultiVectorSpec,
     PoolSpec,
     RecipeSpec,
     RowPoolerSpec,
     SamplerSpec,
 )
 
+if TYPE_CHECKING:
+    from cse_defaults.basics.options import TokenVectorsOptions
+
 CACHED = "each text that no part changes is encoded once; steps read vectors in memory"
 POOLED = "its first token goes through its own pooler, in place of the pooling of its folder"
+
+
+def _scored_tokens(options: TokenVectorsOptions) -> dict[str, Any] | None:
+    skipped = list(string.punctuation) if options.skip == "punctuation" else []
+    return {"skiplist_words": skipped} if options.special else None
 
 
 @hookimpl
@@ -49,6 +61,14 @@ def cse_poolers() -> list[PoolSpec]:
             summary="the mean of a first and the last layer",
             factory="cse_defaults.basics.poolers:FirstLast",
             options="cse_defaults.basics.options:FirstLastOptions",
+        ),
+        MultiVectorSpec(
+            name="token-vectors",
+            summary="a vector of each token, beside that of the text",
+            factory="cse_defaults.basics.poolers:TokenVectors",
+            options="cse_defaults.basics.options:TokenVectorsOptions",
+            provides=("level:token",),
+            sentence_transformers=_scored_tokens,
         ),
         HeadSpec(
             name="mlp",

@@ -1,15 +1,17 @@
-"""Row poolers: a vector for each row from its token states."""
+"""Poolers: a vector of each row from its token states, and one of each token."""
 
 from __future__ import annotations
+
+import string
 
 import torch
 from torch import Tensor
 
 from cse_core.functional import row_means
 from cse_core.options import PoolerOptions
-from cse_core.parts import RowPooler, Setup
-from cse_core.types import Hidden, TokenBatch
-from cse_defaults.basics.options import FirstLastOptions, LastTokenOptions
+from cse_core.parts import MultiVectorPooler, RowPooler, Setup
+from cse_core.types import Hidden, TokenBatch, Units
+from cse_defaults.basics.options import FirstLastOptions, LastTokenOptions, TokenVectorsOptions
 
 
 class Cls(RowPooler):
@@ -79,3 +81,31 @@ class FirstLast(RowPooler):
     def pool(self, hidden: Hidden, tokens: TokenBatch) -> Tensor:
         """Return ``[R, H]``."""
         return row_means((hidden.layers[self.first] + hidden.last) / 2, tokens)
+
+
+class TokenVectors(MultiVectorPooler):
+    """A vector of each token, for late interaction (Khattab and Zaharia 2020, ColBERT).
+
+    As by default in sentence-transformers, queries are not filled up with mask tokens. The
+    projection to fewer numbers is a head: ``mlp`` with ``level = "token"``.
+    """
+
+    level = "token"
+    options: TokenVectorsOptions
+
+    def __init__(self, options: TokenVectorsOptions, setup: Setup) -> None:
+        super().__init__(options, setup)
+        self._skipped: Tensor | None = None
+        if options.skip == "punctuation":
+            hf = setup.tokenizer.hf
+            ids = {hf.convert_tokens_to_ids(sign) for sign in string.punctuation}
+            self._skipped = torch.tensor(sorted(ids - {None, hf.unk_token_id}))
+
+    def units(self, tokens: TokenBatch, view: str) -> Units:
+        """Return each token that counts; all of a row without any."""
+        keep = torch.ones_like(tokens.special) if self.options.special else ~tokens.special
+        if self._skipped is not None and view != "anchor":
+            keep = keep & ~torch.isin(tokens.ids, self._skipped)
+        row = tokens.row_of_token()
+        some = torch.zeros(tokens.rows, dtype=torch.bool).index_fill_(0, row[keep], True)
+        return Units.of_tokens(tokens, keep | ~some[row])

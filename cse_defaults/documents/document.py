@@ -19,6 +19,7 @@ from cse_defaults.documents.passages import (
     Passage,
     collapsed,
     first_heading,
+    joined,
     passages_of,
 )
 
@@ -36,6 +37,17 @@ _DECLARED = 1024
 """Bytes of a page that may say how it is encoded."""
 _WIDE = frozenset(("ascii", "iso8859-1"))
 """Encodings by whose names pages mean windows-1252, which holds them (WHATWG)."""
+
+_RULE = re.compile(r"\s*([=\-~^*#+_\"'])\1{2,}\s*")
+"""A line under a heading, or between two parts of a plain text."""
+_ITEM = re.compile(r"\s*(?:[-*+•–]|\d{1,3}[.)])\s+\S")
+_COLUMNS = re.compile(r"\t|\||\s{3}")
+"""What stands in the first line of a table."""
+_ENDS = frozenset(".!?;,:")
+_MAX_CAPITALS = 80
+"""Letters of a heading without small letters."""
+_LEVEL_OF_CAPITALS = 9
+"""Below all others; such a heading is never the title."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +100,8 @@ def read_document(path: Path) -> Document:
         block._replace(level=block.level * (len(block.text) <= MAX_TITLE_LETTERS))
         for block in blocks
     ]
-    title = (title or first_heading(blocks) or collapsed(path.name[: len(stem)]))[
-        :MAX_TITLE_LETTERS
-    ]
+    named = first_heading([b for b in blocks if b.level != _LEVEL_OF_CAPITALS])
+    title = (title or named or collapsed(path.name[: len(stem)]))[:MAX_TITLE_LETTERS]
     if not (passages := passages_of(blocks, title)):
         raise CseError("contains no text", where=name, hint="write some, or remove the file")
     return Document(path, title, tuple(blocks), tuple(passages), left)
@@ -123,13 +134,25 @@ def _text(name: str, is_page: bool) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[Block]:
-    """Yield the paragraphs of a plain text, between blank lines."""
-    begin = 1
-    words: list[str] = []
+    """Yield the paragraphs of a plain text, the items of its lists, and its headings.
+
+    A heading is a line behind a blank one that is underlined, or has no small letters and a blank
+    line behind it. The kinds of underlines have their levels in the order in which they come.
+    """
+    begin, lines, marks = 1, list[str](), list[str]()
     for number, line in enumerate((*text.split("\n"), ""), 1):
-        if line.strip():
-            begin = begin if words else number
-            words.append(line)
-        elif words:
-            yield Block(collapsed(" ".join(words)), begin)
-            words = []
+        rule, is_blank = _RULE.fullmatch(line), not line.strip()
+        above = lines[0].strip() if rule and len(lines) == 1 else ""
+        if rule and above and 2 * len(rule[0].strip()) >= len(above) and not _COLUMNS.search(above):
+            marks += [rule[1]] * (rule[1] not in marks)
+            yield Block(collapsed(above), begin, 1 + marks.index(rule[1]))
+            lines.clear()
+        elif lines and (rule or is_blank or _ITEM.match(line)):
+            said = joined(lines)
+            is_heading = is_blank and len(lines) == 1 and len(said) <= _MAX_CAPITALS
+            is_heading = is_heading and said.isupper() and said[-1] not in _ENDS
+            yield Block(said, begin, _LEVEL_OF_CAPITALS * is_heading)
+            lines.clear()
+        if not (rule or is_blank):
+            begin = begin if lines else number
+            lines.append(line)

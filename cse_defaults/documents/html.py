@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cse_core.errors import CseError
-from cse_defaults.documents.passages import Block, collapsed, indent
+from cse_defaults.documents.passages import Block, collapsed, indent, joined
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -37,12 +37,19 @@ _ROLES = frozenset(
     "toolbar".split()
 )
 _NAMES = frozenset(
-    "ad ads advert advertisement breadcrumb breadcrumbs consent cookie cookies footer gdpr "
+    "ad ads advert advertisement banner breadcrumb breadcrumbs consent cookie cookies footer gdpr "
     "headerlink masthead menu menubar modal nav navbar navigation navbox newsletter pager "
     "pagination popup promo share sharing sidebar sidebarwrapper skip skiplink social "
     "sphinxsidebar toc toolbar".split()
 )
 """Words in the class or id of what stands beside a text."""
+_CONTENTS = "tableofcontents"
+_PERMALINKS = frozenset("# ¶ § 🔗 ⚓".split())
+"""What links to the place where they stand say."""
+_BREAK = "\x1f"
+"""Stands for the end of a line; it is a kind of space."""
+_PROSE = frozenset("p div body article main section blockquote center li dd".split())
+"""Elements in which two ends of lines begin a paragraph."""
 _WORDS = re.compile(r"[A-Za-z]+")
 _TAG = re.compile(r"(<[A-Za-z][^\s/>]*)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"?|'[^']*+'?)?)*+)", re.DOTALL)
 _MAX_TAG = 2**12
@@ -111,6 +118,7 @@ class _Reader:
         self.blocks: list[Block] = []
         self.words: list[str] = []
         self.line, self.lead, self.left_out = 1, "", 0
+        self.is_broken = False
         self.lists: list[int | None] = []
         self.code = self.scopes = self.spared = 0
         self.half = _length(root) / 2
@@ -155,8 +163,11 @@ class _Reader:
             return True
         if get("hidden") is not None or "display:none" in get("style", "").replace(" ", ""):
             return True
+        if tag == "a" and (element.text or "").strip() in _PERMALINKS and not len(element):
+            return True
         names = _WORDS.findall(f"{get('class', '')} {get('id', '')}".lower())
-        if _NAMES.isdisjoint(names) or self.spared >= _MAX_SPARED:
+        is_named = not _NAMES.isdisjoint(names) or _CONTENTS in "".join(names)
+        if not is_named or self.spared >= _MAX_SPARED:
             return False
         if _length(element) < self.half:
             return True
@@ -170,6 +181,7 @@ class _Reader:
             self.line = int(element.sourceline or 1)
         if self.words or self.code or text.strip():
             self.words.append(text)
+        self.is_broken &= not text.strip()
 
     def _close(self, level: int = 0) -> None:
         """End a block."""
@@ -177,9 +189,9 @@ class _Reader:
             return
         said = "".join(self.words)
         self.words.clear()
-        text = said.strip("\n").rstrip() if self.code else collapsed(said)
+        text = said.strip("\n").rstrip() if self.code else joined(said.split(_BREAK))
         if level:
-            text = text.strip("¶§ ")
+            text = collapsed(text).strip("¶§ ")
         elif text and not self.code:
             text, self.lead = self.lead + text, indent(len(self.lists))
         if text:
@@ -193,7 +205,11 @@ class _Reader:
             self._close()
             self.code += 1
         elif (self.code and tag not in _INLINE) or (tag == "br" and self.words):
-            self.words.append("\n" if self.code else " ")
+            self.words.append("\n" if self.code else _BREAK)
+            parent = element.getparent() if tag == "br" and not self.code else None
+            if self.is_broken and parent is not None and parent.tag in _PROSE:
+                self._close()
+            self.is_broken = tag == "br"
         elif not self._is_in_line(element, tag):
             self._close()
             if tag in ("ul", "ol"):

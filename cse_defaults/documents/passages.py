@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from cse_core.words import MAX_WORD_LETTERS, UNSPACED, count_words
@@ -15,6 +15,8 @@ PASSAGE = 120
 """Words of a passage, at most, where a word is as :func:`cse_core.words.count_words` counts."""
 MAX_TITLE_LETTERS = 200
 """Letters of a title or heading; what is longer is a paragraph."""
+_SECTIONS = 3
+"""Headings of the highest level from which on none of them is the title."""
 _MAX_INDENT = 9
 _WINDOW = 1500
 """Letters that are looked at for the ends of sentences; what is longer is longer than a passage."""
@@ -60,9 +62,27 @@ def collapsed(text: str) -> str:
     return " ".join(text.split())
 
 
+def joined(lines: Sequence[str]) -> str:
+    """Join the lines of a paragraph; they stay where most end long before they are full.
+
+    A line is full if the next word would make it longer than the longest.
+    """
+    plain = [*filter(None, map(collapsed, lines))]
+    longest = 0.9 * max(map(len, plain), default=0)
+    short = sum(
+        len(line) + 1 + len(after.partition(" ")[0]) <= longest for line, after in pairwise(plain)
+    )
+    return ("\n" if 2 * short > len(plain) - 1 else " ").join(plain)
+
+
 def first_heading(blocks: Sequence[Block]) -> str:
-    """Return the first heading, empty without one."""
-    return next((block.text for block in blocks if block.level), "")
+    """Return the first heading; empty without one, or with two or more beside or above it.
+
+    It is then one of several sections, as the newest version in a list of changes.
+    """
+    headings = [block for block in blocks if block.level]
+    above = sum(block.level <= headings[0].level for block in headings)
+    return headings[0].text if 0 < above < _SECTIONS else ""
 
 
 def passages_of(blocks: Iterable[Block], title: str) -> list[Passage]:
@@ -96,22 +116,23 @@ def passages_of(blocks: Iterable[Block], title: str) -> list[Passage]:
 
 
 def _divided(blocks: Sequence[Block]) -> Iterator[Passage]:
-    """Yield the passages of some blocks, of about the same length."""
+    """Yield the passages of some blocks, of about the same length; none ends with a colon."""
     pieces = [*chain.from_iterable(map(_pieces, blocks))]
-    left = sum(words for _, _, words in pieces)
-    parts: list[str] = []
-    line, size, goal = 1, 0.0, _share(left)
-    for text, place, words in pieces:
-        if parts and (size + words > PASSAGE or size + words / 2 > goal):
-            yield Passage(_text(parts), "", line)
-            left -= size
-            parts, size, goal = [], 0.0, _share(left)
-        if not parts:
-            line = place
-        parts.append(text)
-        size += words
-    if text := _text(parts):
-        yield Passage(text, "", line)
+    left = sum(piece.words for piece in pieces)
+    parts: list[_Piece] = []
+    size, goal = 0.0, _share(left)
+    for piece in pieces:
+        if parts and (size + piece.words > PASSAGE or size + piece.words / 2 > goal):
+            last = parts[-1]
+            opens = last.text.rstrip().endswith((":", "\uff1a")) and len(parts) > 1
+            opens = opens and last.words + piece.words <= PASSAGE
+            yield _passage(parts[:-1] if opens else parts)
+            left -= size - last.words * opens
+            parts, size, goal = [last] * opens, last.words * opens, _share(left)
+        parts.append(piece)
+        size += piece.words
+    if parts and (made := _passage(parts)).text:
+        yield made
 
 
 def _share(words: float) -> float:
@@ -119,14 +140,21 @@ def _share(words: float) -> float:
     return words / max(1, math.ceil(words / PASSAGE))
 
 
-def _text(parts: Sequence[str]) -> str:
-    return "".join(parts).strip("\n").rstrip()
+class _Piece(NamedTuple):
+    text: str
+    line: int
+    words: float
 
 
-def _pieces(block: Block) -> Iterator[tuple[str, int, float]]:
+def _passage(parts: Sequence[_Piece]) -> Passage:
+    text = "".join(part.text for part in parts)
+    return Passage(text.strip("\n").rstrip(), "", parts[0].line)
+
+
+def _pieces(block: Block) -> Iterator[_Piece]:
     """Yield a block, or its lines, sentences or words where it is too long, with their sizes."""
     for number, (text, words) in _parts(block.text + "\n", "lines"):
-        yield text, block.line + number, words
+        yield _Piece(text, block.line + number, words)
 
 
 def _parts(text: str, by: str) -> Iterator[tuple[int, tuple[str, float]]]:

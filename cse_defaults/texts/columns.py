@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -73,9 +74,12 @@ def kind_of(values: Sequence[str]) -> ColumnKind:
 
 
 def sampled(column: pa.ChunkedArray) -> list[str]:
-    """Return values of a column that are not blank, spread evenly over it."""
+    """Return values of a column that are not blank, spread evenly over it, or those of lists."""
     rows = range(0, len(column), max(1, len(column) // _SAMPLE))
-    return [*filter(None, (column[row].as_py() for row in rows))]
+    cells = (column[row].as_py() for row in rows)
+    return [
+        *filter(None, chain.from_iterable(c or () for c in cells) if is_lists(column) else cells)
+    ]
 
 
 def check_texts(column: pa.ChunkedArray, name: str, where: str) -> None:
@@ -138,6 +142,7 @@ def match_columns(
             yield target, called(KNOWN_COLUMNS[target])
         if not asked and "positive" not in columns:
             graded = [name for name in ("label", "score") if name in columns]
+            graded = [name for name in graded if kind(columns[name]) != "lists"]
             beside = partners(text)
             if beside and graded and "negative" not in columns:
                 seen.grades = graded[0]

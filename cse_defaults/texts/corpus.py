@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cse_core.errors import CseError
 from cse_core.records import ColumnType
 from cse_core.texts import LoadReport
-from cse_defaults.texts.tables import batched, filtered, text_table
+from cse_defaults.texts.tables import batched, filtered, is_lists, lengths, text_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ class Corpus:
 
     Attributes:
         table: ``pyarrow.Table`` of strings, ``text`` and where given ``positive``, ``negative``,
-            ``document``, ``title`` and others; no text is blank.
+            ``document``, ``title`` and others, and of lists of strings; no text is blank.
         documents: Document number of each row, -1 for none, [rows]; None without documents. One
             id in two files is two documents.
         report: What was seen in loading it.
@@ -105,7 +105,18 @@ class Corpus:
         return tuple(self.table.column_names)
 
     def column(self, name: str) -> TextColumn:
-        """Return a column; its texts are read from Arrow when asked for."""
+        """Return a column with one text a row, read from Arrow when asked for."""
+        if name in self.names and is_lists(self.table.column(name)):
+            what = f"column {name} holds lists, and a part of this run reads one text of each row"
+            raise CseError(
+                what, where="data", hint="--set views.VIEW.lists=rows, or remove the part"
+            )
+        return self.texts_of(name)
+
+    def texts_of(self, name: str) -> TextColumn:
+        """Return the texts of a column; those of lists lie end to end."""
+        import pyarrow.compute as pc
+
         if name not in self.names:
             raise CseError(
                 f"the data has no column {name}",
@@ -113,16 +124,26 @@ class Corpus:
                 hint=f"its columns: {', '.join(self.names)}; "
                 f"name another with --set data.columns.{name}=NAME",
             )
-        return TextColumn(self.table.column(name))
+        column = self.table.column(name)
+        return TextColumn(pc.list_flatten(column) if is_lists(column) else column)
+
+    def offsets(self, name: str) -> NDArray[np.int64] | None:
+        """Return ``[rows + 1]`` where the lists of a column begin; None: a row has one text."""
+        import numpy as np
+
+        column = self.table.column(name)
+        if not is_lists(column):
+            return None
+        return np.concatenate([[0], lengths(column)]).cumsum(dtype=np.int64)
 
     def values(self, name: str, kind: ColumnType) -> NDArray[Any]:
         """Return a column as numbers ``[rows]``: float64, or int64 of integers and labels.
 
-        A label's number is its place among the sorted labels.
+        A label's number is its place among the sorted labels. Numbers of lists lie end to end.
         """
         from cse_defaults.texts.columns import read_values
 
-        return read_values(self.column(name), kind, column=name, where="data")
+        return read_values(self.texts_of(name), kind, column=name, where="data")
 
     def pieces(self, tokenizer: Tokenizer, tokens: int, columns: Sequence[str] = ()) -> Corpus:
         """Cut the texts into pieces, which keep their document and title.
@@ -175,16 +196,21 @@ class Corpus:
     def fingerprint(self) -> str:
         """Return a hash of columns, contents and documents; paths do not enter."""
         import numpy as np
+        import pyarrow.compute as pc
 
         whole = hashlib.sha256()
         for name in sorted(self.names):
-            texts, lengths = hashlib.sha256(), hashlib.sha256()
-            for chunk in self.table.column(name).chunks:
+            texts, sizes = hashlib.sha256(), hashlib.sha256()
+            column = self.table.column(name)
+            if is_lists(column):
+                sizes.update(lengths(column).astype("<i8").tobytes())
+                column = pc.list_flatten(column)
+            for chunk in column.chunks:
                 parts, at = chunk.buffers(), chunk.offset
                 ends = np.frombuffer(parts[1] or bytes(4), np.int32)[at : at + len(chunk) + 1]
                 texts.update(memoryview(parts[2] or b"")[ends[0] : ends[-1]])
-                lengths.update(np.diff(ends).astype("<i8").tobytes())
-            whole.update(name.encode() + b"\0" + texts.digest() + lengths.digest())
+                sizes.update(np.diff(ends).astype("<i8").tobytes())
+            whole.update(name.encode() + b"\0" + texts.digest() + sizes.digest())
         if self.documents is not None:
             whole.update(self.documents.astype("<i8").tobytes())
         if self.held_out is not None:

@@ -25,13 +25,24 @@ from cse_defaults.texts.columns import (
 )
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
-from cse_defaults.texts.tables import changed, filtered, is_lists, join_tables, text_array
+from cse_defaults.texts.tables import (
+    as_lists,
+    changed,
+    filtered,
+    in_lists,
+    is_lists,
+    join_tables,
+    lengths,
+    text_array,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from cse_core.registry.registry import Registry
 
+MAX_TEXTS = 1_024
+"""Texts of a list that stays one, of which a batch row has room for as many."""
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
 
@@ -84,7 +95,8 @@ class Data:
         """Return the rows that have a text in ``text`` and in every column that a run needs.
 
         Lists of texts that it needs become rows: as many as the longest list of a row is long; a
-        shorter one begins again. A column that a source lacks and nothing needs is blank there.
+        shorter one begins again; those of ``needed.lists`` stay lists. A column that a source lacks
+        and nothing needs is blank there.
         """
         for key, corpus in self._made:
             if key == needed:
@@ -109,11 +121,19 @@ class Data:
             tables.append(table)
         present = {name for table in tables for name in table.column_names}
         names = [name for name in self.columns if name in present]
+        lists = {n for table in tables for n in table.column_names if is_lists(table[n])}
         fill = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
-            has = table.column_names
+            has, rows = table.column_names, len(table)
             tables[number] = pa.table(
-                {n: table[n] if n in has else pa.repeat(fill[n], len(table)) for n in names}
+                {
+                    n: table[n]
+                    if n in has
+                    else text_array([[]] * rows)
+                    if n in lists
+                    else pa.repeat(fill[n], rows)
+                    for n in names
+                }
             )
         sources = [part.source for part in self.sources]
         report = LoadReport(
@@ -135,8 +155,12 @@ def _prompted(table: pa.Table, prompt: str, columns: Sequence[str]) -> pa.Table:
 
     def change(part: pa.Table, _: int) -> pa.Table:
         for name in {*columns}.intersection(part.column_names):
-            texts = pc.binary_join_element_wise(prompt, part.column(name), "")
-            part = part.set_column(part.column_names.index(name), name, texts)
+            place, column = part.column_names.index(name), part.column(name)
+            texts = pc.list_flatten(column) if is_lists(column) else column
+            texts = pc.binary_join_element_wise(prompt, texts, "")
+            if is_lists(column):
+                texts = in_lists(texts, lengths(column))
+            part = part.set_column(place, name, texts)
         return part
 
     return changed(table, change)
@@ -210,10 +234,13 @@ def _read(
     raw = gathered(raw, where, seen)
 
     @cache
-    def kind(name: str) -> ColumnKind:
+    def contents(name: str) -> ColumnKind:
         """Guess it from some values."""
-        column = raw.column(name)
-        return "lists" if is_lists(column) else kind_of(sampled(column))
+        return kind_of(sampled(raw.column(name)))
+
+    def kind(name: str) -> ColumnKind:
+        """Say of lists that they are some, whatever they hold."""
+        return "lists" if is_lists(raw.column(name)) else contents(name)
 
     none = "contains no text, only blank lines or a header"
     nothing = CseError(none, where=where, hint="name a file with texts")
@@ -222,8 +249,7 @@ def _read(
     asked = {name: old for name, old in options.columns.items() if old != SOURCE}
     mapping = {} if seen.unnamed else asked
     columns = match_columns(raw.column_names, mapping, where, seen, views, kind)
-    roles = {view.column for view in views if view.role in ("positive", "negative")} - {"text"}
-    lists = {old: "lists" for n, old in columns.items() if n not in roles and kind(old) == "lists"}
+    lists = {n: "lists" for n in map(columns.get, ("text", *FILLED)) if n and kind(n) == "lists"}
     for name, what in {**seen.left_out, **lists}.items():
         seen.messages.append(f"column {name} is ignored: it holds {what}")
     table = {name: raw.column(old) for name, old in columns.items() if old not in lists}
@@ -244,7 +270,7 @@ def _read(
         table[name] = pa.chunked_array([pa.repeat(str(number), len(raw))])
     # Of the columns of documents only the text is one that views could read.
     names = () if source.place.spec.is_dataset or "headings" in table else tuple(table)
-    texts = (n for n in names if columns[n] != SOURCE and kind(columns[n]) in ("texts", "lists"))
+    texts = (n for n in names if columns[n] != SOURCE and contents(columns[n]) == "texts")
     return SourceTable(source, pa.table(table), columns, tuple(texts))
 
 
@@ -293,11 +319,14 @@ def _usable(
             raise CseError(f"no column {column}, which this run reads", where=name, hint=hint)
         if needed.types.get(column, "text") == "text":
             check_texts(part.table.column(column), part.columns[column], name)
-    table, rows = _unfolded(part.table, needed.required)
+    unread = [n for n in names if is_lists(part.table[n]) and n not in (*filled, *part.texts)]
+    messages += [f"{name}: column {part.columns[n]} is ignored: it holds lists" for n in unread]
+    table, rows = _unfolded(_as_lists(part.table, needed, name), needed, name)
     has = {}
     for item in ("text", *filled):
-        lengths = [np.from_dlpack(pc.binary_length(chunk)) for chunk in table.column(item).chunks]
-        has[item] = np.concatenate([*lengths, np.empty(0, np.int32)]) > 0
+        column = table.column(item)
+        if not is_lists(column) or needed.lists.get(item) == "draw":
+            has[item] = lengths(column) > 0
     usable = np.logical_and.reduce(list(has.values()))
     lacking = [item for item in has if not has[item][has["text"]].all()]
     if refuse and not usable.all():
@@ -319,18 +348,73 @@ def _usable(
         table, rows = filtered(table, usable), rows[usable]
     for column, kind in needed.types.items():
         if kind != "text" and column in names:
-            values = TextColumn(table.column(column))
-            read_values(values, kind, column=column, where=name, rows=rows)
+            cells, places = table.column(column), rows
+            if is_lists(cells):
+                cells, places = pc.list_flatten(cells), np.repeat(rows, lengths(cells))
+            read_values(TextColumn(cells), kind, column=column, where=name, rows=places)
     return table, blank, incomplete
 
 
-def _unfolded(table: pa.Table, needed: Sequence[str]) -> tuple[pa.Table, Any]:
-    """Return a table whose needed lists are rows, without the others, and each row's old one."""
+def _as_lists(table: pa.Table, needed: NeededColumns, where: str) -> pa.Table:
+    """Return a table whose ``needed.lists`` are lists without blank texts, and numbers beside them.
+
+    Raises:
+        CseError: If a list has more texts than a row may have, or not as many numbers.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name in {**needed.lists, **dict.fromkeys(needed.beside.values())}:
+        beside = [n for n, texts in needed.beside.items() if texts == name and n in columns]
+        if name not in needed.lists:  # a number of a row is that of each text of its list
+            beside = [n for n in beside if is_lists(columns[n])]
+        if name not in columns or not (beside or name in needed.lists):
+            continue
+        cells = {n: as_lists(columns[n]) for n in (name, *beside)}
+        counts = {n: lengths(column) for n, column in cells.items()}
+        for other in beside:
+            if len(wrong := np.flatnonzero(counts[other] != counts[name])):
+                some, texts = counts[other][wrong[0]], counts[name][wrong[0]]
+                raise CseError(
+                    f"column {other} has {some} numbers for {texts} texts in column {name}",
+                    where=f"{where}, row {wrong[0] + 1}",
+                    hint="write a number for each text",
+                )
+        if name not in needed.lists:
+            continue
+        if (most := int(counts[name].max(initial=0))) > MAX_TEXTS:
+            place = f"{where}, row {int(counts[name].argmax()) + 1}"
+            what = f"a list of {most:,} texts in column {name}, of at most {MAX_TEXTS:,}"
+            raise CseError(what, where=place, hint="shorten it")
+        filled = lengths(pc.list_flatten(cells[name])) > 0
+        if not filled.all():
+            rows = np.repeat(np.arange(len(table)), counts[name])[filled]
+            kept = np.bincount(rows, minlength=len(table))
+            places = pa.array(np.flatnonzero(filled))
+            cells = {n: in_lists(pc.list_flatten(c).take(places), kept) for n, c in cells.items()}
+        columns |= cells
+    return pa.table(columns)
+
+
+def _unfolded(table: pa.Table, needed: NeededColumns, where: str) -> tuple[pa.Table, Any]:
+    """Return a table whose needed lists are rows, without the others, and each row's old one.
+
+    Those of ``needed.lists`` and the numbers beside them stay lists.
+    """
     import numpy as np
 
     every = [name for name in table.column_names if is_lists(table.column(name))]
-    lists = {name: table.column(name).to_pylist() for name in every if name in needed}
-    table = table.drop_columns(every)
+    kept = [name for name in every if needed.beside.get(name, name) in needed.lists]
+    lists = {n: table[n].to_pylist() for n in every if n in needed.required and n not in kept}
+    for name in lists:
+        if needed.types.get(name, "text") != "text" and name not in needed.beside:
+            what = (
+                f"column {name} holds lists, and the part that reads it takes a number of each row"
+            )
+            raise CseError(what, where=where, hint="name the views whose texts the numbers are of")
+    table = table.drop_columns([name for name in every if name not in kept])
     if not lists:
         return table, np.arange(len(table))
     lists = {name: [cell or [""] for cell in cells] for name, cells in lists.items()}

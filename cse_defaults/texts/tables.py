@@ -36,6 +36,8 @@ ROWS = 20_000
 """Rows of a table that a reader yields, about."""
 LARGE = 2**25
 """Bytes of a file, or of a table, from which on texts lie in a file that is mapped into memory."""
+MAX_SCORES = 64
+"""Numbers of a list up to which it is kept where no list of texts stands beside it."""
 NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 _FORMS: dict[str, TypeAdapter[Any]] = {
@@ -173,17 +175,29 @@ def _plain_rows(
         seen.articles |= article
         parts = unfold(record, wanted.unit, number=number, where=place) if article else (record,)
         for part in parts:
-            yield (
-                place,
-                part if plain else {n: _cell(n, v, seen, wanted.titles) for n, v in part.items()},
-            )
+            if not plain:
+                # Numbers beside no list of texts are a vector, which nothing here reads.
+                beside = any(_is_list_of(value, str | dict) for value in part.values())
+                part = {
+                    n: [] if not beside and _is_long(v) else _cell(n, v, seen, wanted.titles)
+                    for n, v in part.items()
+                }
+            yield place, part
+
+
+def _is_list_of(value: object, kind: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], kind)
+
+
+def _is_long(value: Any) -> bool:
+    return _is_list_of(value, int | float) and len(value) > MAX_SCORES
 
 
 def _cell(name: str, value: object, seen: Seen, titles: bool) -> TextCell:
     """Return a value as text, or as the texts that it holds; what holds none is left out.
 
-    Lists are of texts, or of objects with a ``text`` each, before which its title stands with
-    ``titles``. None and NaN are no text.
+    Lists are of texts, of numbers, or of objects with a ``text`` each, before which its title
+    stands with ``titles``. None and NaN are no text, None in a list a blank one.
     """
     if isinstance(value, str) or value is None or value != value:
         return value if isinstance(value, str) else None
@@ -193,8 +207,8 @@ def _cell(name: str, value: object, seen: Seen, titles: bool) -> TextCell:
     if not isinstance(value, list | tuple | dict):
         return str(value).lower() if isinstance(value, bool) else str(value)
     cells = value.get("text") if isinstance(value, dict) else value
-    items = cells if isinstance(cells, list | tuple) else [cells]
-    texts: list[Any] = [i.get("text") if isinstance(i, dict) else i for i in items]
+    items = cells if isinstance(cells, list | tuple) else [{"text": cells}]
+    texts: list[Any] = [_item(item) for item in items]
     heads = [i.get("title") if titles and isinstance(i, dict) else None for i in items]
     if any(isinstance(head, str) and head.strip() for head in heads):
         line = f"titles stand before the texts of {name} (without them: --data.titles none)"
@@ -207,6 +221,13 @@ def _cell(name: str, value: object, seen: Seen, titles: bool) -> TextCell:
         return [text.strip() for text in texts]
     seen.left_out[name] = "objects" if isinstance(value, dict) else "lists"
     return None
+
+
+def _item(item: Any) -> Any:
+    """Return the text of an item of a list: a number as text, None as a blank one."""
+    if isinstance(item, dict):
+        return item.get("text")
+    return "" if item is None else str(item) if type(item) in (int, float) else item
 
 
 def is_article(record: Mapping[str, Any]) -> bool:
@@ -282,18 +303,67 @@ def is_lists(column: pa.ChunkedArray) -> bool:
     return bool(kinds.is_list(column.type))
 
 
+def lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return ``[rows]`` how many texts the lists of a column have, or how long its texts are."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    size = pc.list_value_length if is_lists(column) else pc.binary_length
+    sizes = (np.from_dlpack(pc.fill_null(size(chunk), 0)) for chunk in column.chunks)
+    return np.concatenate([np.empty(0, np.int64), *sizes])
+
+
+def in_lists(texts: pa.ChunkedArray, sizes: NDArray[np.int64]) -> pa.ChunkedArray:
+    """Return texts that lie end to end as lists of ``[rows]`` sizes."""
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = pa.array(np.concatenate([[0], sizes]).cumsum(dtype=np.int32))
+    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    return pa.chunked_array([pa.ListArray.from_arrays(offsets, whole)])
+
+
+def as_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of lists, of one text each where it has plain ones; none is null."""
+    import pyarrow as pa
+
+    if is_lists(column) and not column.null_count:
+        return column
+    cells = column.to_pylist()
+    if not is_lists(column):
+        cells = [[text] if text else [] for text in cells]
+    return pa.chunked_array([text_array([cell or [] for cell in cells])])
+
+
+def _items(kind: pa.DataType) -> pa.DataType | None:
+    """Return what lists of a type hold, None where it is another type."""
+    import pyarrow.types as kinds
+
+    lists = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+    return kind.value_type if lists else None
+
+
+def _is_of_vectors(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column of lists of numbers has more in one than scores of a text's others."""
+    import pyarrow.compute as pc
+
+    return (pc.max(pc.list_value_length(column)).as_py() or 0) > MAX_SCORES
+
+
 def arrow_text(table: pa.Table, seen: Seen, titles: bool = True) -> pa.Table:
-    """Return an Arrow table with every column of plain values or of texts, without the others."""
+    """Return an Arrow table with every column of plain values or of lists, without the others."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
     columns: dict[str, Any] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    items = [_items(column.type) for column in table.columns]
+    beside = any(kind and (kinds.is_nested(kind) or "string" in str(kind)) for kind in items)
+    for name, column, item in zip(table.column_names, table.columns, items, strict=True):
         kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
-        items = kind.value_type if kinds.is_list(kind) else None
-        plain = items and not kinds.is_nested(items) and "string" not in str(items)
-        if plain or "binary" in str(kind):
-            seen.left_out[name] = "lists" if plain else f"values of type {kind}"
+        numbers = item and not kinds.is_nested(item) and "string" not in str(item)
+        # Numbers beside no list of texts are a vector, which nothing here reads.
+        if "binary" in str(kind) or (numbers and not beside and _is_of_vectors(column)):
+            seen.left_out[name] = "lists" if numbers else f"values of type {kind}"
         elif kinds.is_nested(kind):
             columns[name] = text_array([_cell(name, v, seen, titles) for v in column.to_pylist()])
         else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import string
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from cse_core.errors import CseError
 from cse_core.files import read_json
@@ -33,9 +34,29 @@ class _Dense(BaseModel):
     out_features: int = Field(ge=1, le=2**16, strict=True)
     bias: bool = True
     activation_function: str = "torch.nn.modules.activation.Tanh"
-    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
-    module_output_name: Literal["sentence_embedding", None] = None
+    module_input_name: Literal["sentence_embedding", "token_embeddings"] = "sentence_embedding"
+    module_output_name: Literal["sentence_embedding", "token_embeddings", None] = None
     use_residual: Literal[False] = False
+
+    @model_validator(mode="after")
+    def _changes_what_it_reads(self) -> _Dense:
+        if self.module_output_name not in (None, self.module_input_name):
+            raise ValueError(f"reads {self.module_input_name}, writes {self.module_output_name}")
+        return self
+
+
+class _Mask(BaseModel):
+    """Which tokens of a model of several vectors are scored."""
+
+    skiplist_words: tuple[str, ...] = ()
+    skiplist_tasks: tuple[Literal["document"]] = ("document",)
+    keep_only_token_ids: None = None
+
+    @model_validator(mode="after")
+    def _skips_punctuation_or_nothing(self) -> _Mask:
+        if {*self.skiplist_words} not in (set[str](), {*string.punctuation}):
+            raise ValueError("skips other tokens than all signs of punctuation")
+        return self
 
 
 def declared(path: Path, name: str) -> Declared:
@@ -53,19 +74,45 @@ def declared(path: Path, name: str) -> Declared:
     for source in files:
         values |= read_json(source, name, kind=dict) if source.is_file() else {}
         _check_arguments(values, source)
-    for place, (kind, folder) in enumerate(modules):
-        config = folder / "config.json"
+    rows = [(kind, folder / "config.json") for kind, folder in modules]
+    if any(kind == "MultiVectorMask" for kind, _ in rows):
+        rows = _without_tokens(rows, values, name)
+    for place, (kind, config) in enumerate(rows):
         if kind == "Pooling":
             values |= _pooling(read_json(config, name, kind=dict), name)
         elif kind == "Dense":
             values.setdefault("heads", []).append(_dense(config, name))
         elif kind == "Normalize":
             values["normalize"] = True
-            if {"Pooling", "Dense"} & {after for after, _ in modules[place:]}:
+            if {"Pooling", "Dense"} & {after for after, _ in rows[place:]}:
                 what = "has a Normalize module before its last layer, which cse cannot do"
                 hint = "encode with sentence-transformers"
                 raise CseError(what, where="model.name", value=name, hint=hint)
     return checked_card(values, file)
+
+
+def _without_tokens(
+    modules: list[tuple[str, Path]], values: dict[str, Any], name: str
+) -> list[tuple[str, Path]]:
+    """Read the modules that change vectors of tokens into the card, and return the others.
+
+    Similarities of models of several vectors do not compare vectors of rows.
+    """
+    others, skipped = [], False
+    for kind, config in modules:
+        given = read_json(config, name, kind=dict) if config.is_file() else {}
+        if kind == "MultiVectorMask":
+            skipped = skipped or bool(checked(_Mask, given, config).skiplist_words)
+        elif given.get("module_input_name") != "token_embeddings":
+            others.append((kind, config))
+        elif kind == "Dense":
+            values.setdefault("heads", []).append(_dense(config, name))
+    options = {"skip": "punctuation" if skipped else "none"}
+    values["several"] = [{"use": "token-vectors", "options": options}]
+    for key, late in (("model_type", "MultiVectorEncoder"), ("similarity_fn_name", "maxsim")):
+        if values.get(key) in (late, f"mean{late}"):
+            del values[key]
+    return others
 
 
 def _check_arguments(values: dict[str, Any], file: Path) -> None:
@@ -128,4 +175,6 @@ def _dense(file: Path, name: str) -> dict[str, Any]:
         what, hint = "names a function that cse does not have", "encode with sentence-transformers"
         raise CseError(what, where=str(file), value=dense.activation_function, hint=hint)
     options = {"dimension": dense.out_features, "activation": names[kind], "bias": dense.bias}
+    if dense.module_input_name == "token_embeddings":
+        options["level"] = "token"
     return {"use": "mlp", "name": file.parent.name, "options": {**options, "keep": "always"}}

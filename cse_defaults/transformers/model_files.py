@@ -14,7 +14,7 @@ from cse_core.run_info import RunInfo
 
 JSON_FILES = ("config.json", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 """Files of a model that tell its facts."""
-MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "Dropout")
+MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "Dropout", "MultiVectorMask")
 """Modules of sentence-transformers that cse has; the first one is the encoder."""
 _OFFSET_POSITIONS = frozenset(
     {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "data2vec-text", "longformer",

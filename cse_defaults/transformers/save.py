@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from inspect import signature
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from safetensors.torch import save_file
 
 from cse_core.backend import TrainedModel
-from cse_core.parts import Head
 
 _POOLING = {
     "cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "lasttoken": "lasttoken",
 }  # fmt: skip
 """Modes of sentence-transformers' pooling, by the flags of its configuration."""
+_ELSEWHERE = {"MultiVectorMask": "multi_vector_encoder.modules"}
+"""Packages of modules that are not among its models."""
 
 
 def save(trained: TrainedModel, folder: Path) -> str | None:
@@ -38,7 +39,9 @@ def save(trained: TrainedModel, folder: Path) -> str | None:
 
 def _write_sentence_transformers(trained: TrainedModel, folder: Path) -> None:
     encoder, card = trained.encoder, trained.card
-    dense = [cast(Head, head).sentence_transformers() for head in trained.heads.values()]
+    heads = [(head.sentence_transformers(), "sentence") for head in trained.heads_of("row")]
+    late = [(head.sentence_transformers(), "token") for head in trained.heads_of("token")]
+    tokens = trained.mask is not None and all(equal for equal, _ in late)
     options = card["row"]["options"]
     pooling = {
         "word_embedding_dimension": encoder.hidden_size,
@@ -47,24 +50,31 @@ def _write_sentence_transformers(trained: TrainedModel, folder: Path) -> None:
         "include_prompt": options.get("include_prompt", card["include_prompt"]),
     }
     _write_json(folder / "1_Pooling" / "config.json", pooling)
-    for place, equal in enumerate(dense, start=2):
+    kinds = ["Transformer", "Pooling", *["Dense"] * len(heads)]
+    kinds += ["Normalize"] if card["normalize"] else []
+    written = [*enumerate(heads, start=2)]
+    if tokens:
+        # Both kinds of models read one folder: these change vectors of tokens only.
+        written += enumerate(late, start=len(kinds))
+        kinds += [*["Dense"] * len(late), "MultiVectorMask"]
+        _write_json(folder / f"{len(kinds) - 1}_MultiVectorMask" / "config.json", trained.mask)
+    for place, (equal, level) in written:
         assert equal is not None, "else sentence-transformers cannot express the model"
-        _write_json(folder / f"{place}_Dense" / "config.json", equal[0])
+        named = {"module_input_name": "token_embeddings"} if level == "token" else {}
+        _write_json(folder / f"{place}_Dense" / "config.json", equal[0] | named)
         values = {name: value.detach().cpu().contiguous() for name, value in equal[1].items()}
         save_file(values, folder / f"{place}_Dense" / "model.safetensors")
-    kinds = ["Transformer", "Pooling", *["Dense"] * len(dense)]
-    kinds += ["Normalize"] if card["normalize"] else []
     modules = [
         {
             "idx": place,
             "name": str(place),
             "path": f"{place}_{kind}" if place else "",
-            "type": f"sentence_transformers.models.{kind}",
+            "type": f"sentence_transformers.{_ELSEWHERE.get(kind, 'models')}.{kind}",
         }
         for place, kind in enumerate(kinds)
     ]
     if card["normalize"]:
-        (folder / f"{len(kinds) - 1}_Normalize").mkdir()
+        (folder / f"{kinds.index('Normalize')}_Normalize").mkdir()
     _write_json(folder / "modules.json", modules)
     limits = {"max_seq_length": card["max_length"], "do_lower_case": card["do_lower_case"]}
     takes = signature(type(encoder.model).__init__).parameters

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, cast
 from cse_core.capabilities import CAPABILITIES, Need
 from cse_core.errors import CseError, did_you_mean
 from cse_core.options import LossOptions, MinerOptions, StoreOptions
-from cse_core.records import LossSpec, MinerSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import (
+    LossSpec,
+    MinerSpec,
+    MultiVectorSpec,
+    PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
+)
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registry
 from cse_engine.compose.composition import Composition, PlannedPart, Problem
@@ -56,7 +63,7 @@ def installed_poolers(registry: Registry, record: type[PoolSpec]) -> list[str]:
 
 
 def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse two parts that make one view, group of positives or column, or read it otherwise."""
+    """Refuse two parts that make one view, positives, column or level, or read it otherwise."""
     owners: dict[Need, PlannedPart] = {}
     for part in run.parts:
         remove = f"remove one, for instance --{part.kind} ~{part.name}"
@@ -65,9 +72,11 @@ def check_duplicates(run: Composition, registry: Registry) -> Iterator[Problem]:
             if other.reads[name] != dtype:
                 what = f"reads {dtype}, and {other.path} reads {other.reads[name]}"
                 yield CseError(what, where=part.path, value=f"column {name}", hint=remove)
+        once = ["view", "positives", "column"]
+        once += ["level"] * isinstance(part.spec, MultiVectorSpec)
         for need in sorted(part.provides):
             other = owners.setdefault(need, part)
-            if need.kind in ("view", "positives", "column") and other is not part:
+            if need.kind in once and other is not part:
                 what = f"{other.path} and {part.path} both make the {need.kind} {need.name!r}"
                 yield CseError(what, where=part.path, hint=remove)
     for name in run.groups.keys() & run.view_makers.keys():
@@ -146,6 +155,11 @@ def check_token_losses(run: Composition, registry: Registry) -> Iterator[Problem
             elsewhere = next(view for view, branch in by.items() if branch != "online")
             hint = f"--views.{elsewhere}.branch online"
             yield CseError(what, where=loss.path, value=words, hint=hint)
+        size = run.train.chunk_size
+        if loss.whole_batch and size is not None and size < run.train.batch_size:
+            what = f"{loss.path} compares token states of all rows, which chunks keep apart"
+            hint = f"remove one: --train.chunk_size none or --loss ~{loss.name}"
+            yield CseError(what, where="train.chunk_size", value=size, hint=hint)
 
 
 def check_positives(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -186,13 +200,22 @@ def check_branches(run: Composition, registry: Registry) -> Iterator[Problem]:
 def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
     """Check lengths against the model, and the sizes of losses against its vectors."""
     facts = run.facts
-    width = facts.hidden
+    widths = dict.fromkeys(("row", *several_levels(run)), facts.hidden)
     for part in run.of("pool"):
+        level = getattr(part.options, "level", "row")
+        if isinstance(part.spec, MultiVectorSpec):
+            level = next(need.name for need in part.provides if need.kind == "level")
+        elif level not in (*widths, "all"):
+            hint = f"write {' or '.join(widths)}, or all"
+            what = "nothing makes vectors of this level"
+            yield CseError(what, where=f"{part.path}.level", value=level, hint=hint)
+        levels = widths if level == "all" else (level,)
         if hasattr(part.options, "dimension"):
-            width = part.options.dimension or width
+            size = part.options.dimension
+            widths |= {name: size or widths.get(name) for name in levels}
         elif part.distribution != TOOLKIT and not isinstance(part.spec, SliceSpec):
-            width = None  # it is known when the part is made
-    if width is not None:
+            widths |= dict.fromkeys(levels)  # it is known when the part is made
+    if (width := widths["row"]) is not None:
         yield from check_dimensions(run, width)
     # With a slicing part max_length counts a text's content before it is cut, not a row.
     trained = 0 if run.pools(SliceSpec) else run.model.max_length
@@ -204,10 +227,17 @@ def check_sizes(run: Composition, registry: Registry) -> Iterator[Problem]:
             yield CseError(what, where=where, value=longest, hint=hint)
 
 
+def several_levels(run: Composition) -> tuple[str, ...]:
+    """Return the levels of which a row has several vectors."""
+    made = run.made("level").items()
+    return tuple(name for name, part in made if isinstance(part.spec, MultiVectorSpec))
+
+
 def check_dimensions(run: Composition, width: int) -> Iterator[CseError]:
-    """Refuse sizes of losses beyond those of the vectors."""
+    """Refuse sizes of losses beyond those of the vectors of rows."""
+    several = several_levels(run)
     for loss, options in run.losses():
-        if (most := max(options.dimensions, default=0)) > width:
+        if options.level not in several and (most := max(options.dimensions, default=0)) > width:
             hint = f"name sizes of at most {width}, that of the vectors"
             where = f"{loss.path}.dimensions"
             yield CseError("is more than the vectors have", where=where, value=most, hint=hint)
@@ -242,6 +272,20 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
         if name not in read and (name in views or name in texts):
             hint = f"--set views.{views.get(name, free)}.column={name} takes it in"
             yield f"the data has a column {name!r} that this run leaves aside: {hint}"
+
+
+def check_lists(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse lists of the anchor, and views that take the lists of one column in two ways."""
+    for view in run.views:
+        where = f"views.{view.name}.lists"
+        if view.lists != "rows" and view.role == "anchor":
+            hint = f"--set {where}=rows"
+            yield CseError("a row has one anchor", where=where, value=view.lists, hint=hint)
+        for other in run.views if view.lists != "rows" else ():
+            if other.column == view.column and other.lists == "rows":
+                what = f"{other.name} makes rows of the lists of column {view.column}"
+                hint = f"--set views.{other.name}.lists={view.lists}"
+                yield CseError(what, where=where, value=view.lists, hint=hint)
 
 
 def check_round_texts(run: Composition, registry: Registry) -> Iterator[Problem]:
@@ -319,6 +363,22 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
         names = installed_poolers(registry, SliceSpec)
         hint = f"add --pool +{names[0]}" if names else "--set inference.slice=false"
         yield CseError("nothing in this run slices", where="inference.slice", value=True, hint=hint)
+
+
+def check_ensemble(run: Composition, registry: Registry) -> Iterator[Problem]:
+    """Refuse an ensemble of what is no branch; warn where a run goes on from only one encoder."""
+    names = [part.name for part in run.of("branch") if part.name != "online"]
+    for name in run.inference.ensemble:
+        if name not in names or run.inference.ensemble.count(name) > 1:
+            hint = did_you_mean(name, names) if names else "add one: --branch ema"
+            what = "is no further branch of this run" if name not in names else "is named twice"
+            yield CseError(what, where="inference.ensemble", value=name, hint=hint)
+    if run.inference.ensemble and run.of("adapter"):
+        what, hint = "the adapter would be merged only into the online encoder", "leave one out"
+        yield CseError(what, where="inference.ensemble", hint=hint)
+    if run.says.ensemble and run.of("loss"):
+        others = ", ".join(run.says.ensemble)
+        yield f"{run.facts.model} is an ensemble: this run starts without its encoders {others}"
 
 
 def find_inference_pool(run: Composition, registry: Registry) -> PlannedPart | None:
@@ -454,7 +514,7 @@ def _how_to_add(registry: Registry, need: Need) -> str:
 
 CHECKS = (
     check_losses, check_poolers, check_duplicates, check_requirements, check_negatives,
-    check_positives, check_token_losses, check_branches, check_sizes, check_columns,
-    check_round_texts, check_inference, check_attention, check_prompts,
+    check_positives, check_token_losses, check_branches, check_sizes, check_columns, check_lists,
+    check_round_texts, check_inference, check_ensemble, check_attention, check_prompts,
 )  # fmt: skip
 """All checks, in the order in which their problems are reported."""

@@ -219,7 +219,10 @@ def _count(plan: Composition, problems: list[Problem]) -> RunInfo:
         plan.facts,
         rows=rows,
         steps=plan.train.max_steps if rows is None else plan.train.steps(rows),
-        views={v.name: {"branch": v.branch, "column": v.column, "role": v.role} for v in views},
+        views={
+            v.name: {"branch": v.branch, "column": v.column, "role": v.role, "lists": v.lists}
+            for v in views
+        },
         branches={part.name: part.options.model_dump() for part in plan.of("branch")},
         stores={part.name: part.options.model_dump() for part in plan.of("negatives")},
     )
@@ -275,7 +278,7 @@ def _named_models(parts: Sequence[PlannedPart], registry: Registry) -> dict[str,
 
 def _compare_with_model(run: Composition) -> tuple[list[str], list[str]]:
     """Compare how the run encodes with what its models say: what it keeps, and what it changes."""
-    says, (row, heads, _) = run.says, run.inference_parts
+    says, (row, _, heads, _) = run.says, run.inference_parts
     weights = {head.name: cast(HeadOptions, head.options).weights for head in heads}
     new = [name if kind == "model" else f"new {name}" for name, kind in weights.items()]
     old = [says.row.use, *(head.name or head.use for head in says.heads)] if says.row else []

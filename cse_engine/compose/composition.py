@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from cse_core.capabilities import Need, Role
 from cse_core.errors import CseError
@@ -19,7 +19,10 @@ from cse_core.records import (
     HeadSpec,
     Kind,
     MinerSpec,
+    MultiVectorSpec,
+    PerText,
     PoolSpec,
+    Reads,
     RowPoolerSpec,
     SliceSpec,
     TokenLossSpec,
@@ -29,7 +32,7 @@ from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.registry.registry import Registered
 from cse_core.run_info import RunInfo
 from cse_core.schedule import Schedule
-from cse_core.texts import FILLED, DataOptions, NeededColumns
+from cse_core.texts import FILLED, DataOptions, Lists, NeededColumns
 from cse_engine.compose.settings import InferenceOptions, ModelOptions, TrainOptions, ViewOptions
 
 Problem = CseError | str
@@ -81,7 +84,14 @@ class PlannedPart:
     @property
     def reads(self) -> Mapping[str, ColumnType]:
         """Return the columns of the data that its record says it reads, with their types."""
-        return cast(Mapping[str, ColumnType], self.spec.declared("reads", self.options))
+        read: Reads = self.spec.declared("reads", self.options)
+        return {name: x.kind if isinstance(x, PerText) else x for name, x in read.items()}
+
+    @property
+    def per_text(self) -> Mapping[str, str]:
+        """Return those columns that have a number for each text of a view, with the view."""
+        read: Reads = self.spec.declared("reads", self.options)
+        return {name: x.view for name, x in read.items() if isinstance(x, PerText)}
 
     @property
     def only(self) -> Mapping[str, str]:
@@ -103,6 +113,12 @@ class PlannedPart:
         """Return the views whose token states it reads."""
         reads = isinstance(self.spec, TokenLossSpec)
         return self.spec.declared("tokens", self.options) if reads else ()
+
+    @property
+    def whole_batch(self) -> bool:
+        """Check whether it compares token states of all rows of a batch."""
+        reads = isinstance(self.spec, TokenLossSpec)
+        return bool(reads and self.spec.declared("whole_batch", self.options))
 
     @cached_property
     def provides(self) -> tuple[Need, ...]:
@@ -127,6 +143,7 @@ class PlannedView:
         column: Column of its texts; None where a part makes the view.
         made_by: Path of the part that adds it; None for the core's own.
         prompt: Text before its texts; None: that of all.
+        lists: What becomes of lists of texts in its column.
     """
 
     name: str
@@ -136,6 +153,7 @@ class PlannedView:
     made_by: str | None = None
     augmenters: tuple[str, ...] = ()
     prompt: str | None = None
+    lists: Lists = "rows"
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,15 @@ class PlannedPass:
     gradient: bool
     why: str
     off: tuple[str, ...] = ()
+
+
+class InferenceParts(NamedTuple):
+    """The row pooler, poolers of several vectors, heads and slicer of a model."""
+
+    row: PlannedPart
+    several: list[PlannedPart]
+    heads: list[PlannedPart]
+    slicer: PlannedPart | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,13 +320,14 @@ class Composition(Run):
     warnings: tuple[str, ...] = ()
 
     @property
-    def inference_parts(self) -> tuple[PlannedPart, list[PlannedPart], PlannedPart | None]:
-        """Return the row pooler, heads and slicer that encode after training."""
+    def inference_parts(self) -> InferenceParts:
+        """The poolers and heads that encode after training."""
         slices = self.pools(SliceSpec)
         row = self.inference_pool or self.pools(RowPoolerSpec)[0]
         heads = self.pools(HeadSpec)
         kept = [head for head in heads if cast(HeadOptions, head.options).keep == "always"]
-        return row, kept, slices[0] if slices and self.inference.slice else None
+        slicer = slices[0] if slices and self.inference.slice else None
+        return InferenceParts(row, self.pools(MultiVectorSpec), kept, slicer)
 
     @cached_property
     def needed_columns(self) -> NeededColumns:
@@ -312,7 +340,22 @@ class Composition(Run):
         types = {name: kind for part in self.parts for name, kind in part.reads.items()}
         whole = {name for part in self.parts if not part.only for name in part.reads}
         required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
-        return NeededColumns(required, encoded, types, frozenset(types.keys() - whole))
+        lists: dict[str, Lists] = {}
+        for view in self.views:
+            if view.column in encoded and view.lists != "rows" and lists.get(view.column) != "draw":
+                lists[view.column] = view.lists  # a text to draw is more than a list may have
+        by_view = {name: view.column for name, view in self.scored_views.items()}
+        beside = {name: column for name, column in by_view.items() if column in encoded}
+        partial = frozenset(types.keys() - whole)
+        return NeededColumns(required, encoded, types, partial, lists, beside)
+
+    @cached_property
+    def scored_views(self) -> dict[str, PlannedView]:
+        """Map columns with a number for each text of a view to the view."""
+        named = {
+            name: self.view(view) for part in self.parts for name, view in part.per_text.items()
+        }
+        return {name: view for name, view in named.items() if view is not None}
 
     def view(self, name: str) -> PlannedView | None:
         """Return a view by its name, None where the run has none of that name."""

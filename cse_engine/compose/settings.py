@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from cse_core.options import Location, Options, Patience
-from cse_core.texts import DataOptions
+from cse_core.texts import DataOptions, Lists
 
 
 def _checked_device(name: str) -> str:
@@ -84,6 +84,9 @@ class TrainOptions(Options):
     save_steps: int | None = Field(default=None, ge=0)
     """Steps between checkpoints, by default eval_steps; 0 means only at the end. Each better dev
     score writes one too."""
+    keep_checkpoints: bool = True
+    """Keep the last checkpoints when the run is finished. Without them, a result that is lost later
+    is trained again from the beginning."""
     save_rounds: bool = True
     """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
@@ -136,6 +139,9 @@ class ViewOptions(Options):
     prompt: str | None = None
     """Text before its training texts, or the name of one of the model's prompts; by default
     model.prompt. Saved with the model as query or document."""
+    lists: Lists = "rows"
+    """What becomes of lists of texts in its column: a row of the data for each text, a text drawn
+    in each step, or all texts of the list."""
 
 
 class InferenceOptions(Options):
@@ -152,6 +158,10 @@ class InferenceOptions(Options):
     """Scale vectors to length 1; by default as the model's folder says."""
     truncate_dim: int | None = Field(default=None, ge=1)
     """Numbers of a vector to keep; by default as the model's folder says, or all."""
+    ensemble: tuple[str, ...] = ()
+    """Branches whose encoders are saved too: a text's vector is joined of theirs and its own."""
+    join: Literal["mean", "concat"] = "mean"
+    """How vectors of an ensemble are joined: their mean, or end to end."""
 
 
 CORE_OPTIONS: dict[str, type[Options]] = {

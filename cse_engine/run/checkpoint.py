@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+from shutil import rmtree
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from cse_core.errors import CseError, PartError
@@ -22,6 +23,7 @@ from cse_engine.step.assembly import Assembly
 TENSORS, STATE = "state.safetensors", "state.json"
 RESTORE = "restore it from a copy, or start a new run"
 """Hint for a folder that nothing else can take the place of."""
+_START = {"round": 0, "step": 0}
 _GO_BACK = "delete this folder to resume from the one before it"
 
 
@@ -46,8 +48,10 @@ class Checkpoint:
                 (folder / name).write_bytes(content)
 
     @staticmethod
-    def read(path: Path, hint: str = _GO_BACK) -> Checkpoint:
+    def read(path: Path, hint: str = _GO_BACK, *, weights: bool = False) -> Checkpoint:
         """Read a folder; refuse one whose files are not all there as they were written.
+
+        With ``weights`` the state of the optimiser is left out.
 
         Raises:
             CseError: With the folder, what is wrong with it, and the hint.
@@ -58,7 +62,13 @@ class Checkpoint:
                 values = json.loads((path / STATE).read_text(encoding="utf-8"))
                 others = [path / name for name in (RUN_FILE, METRICS) if (path / name).is_file()]
                 files = {file.name: file.read_bytes() for file in others}
-                return Checkpoint(load_file(path / TENSORS), values, files)
+                with safe_open(path / TENSORS, "pt") as tensors:
+                    read = {
+                        name: tensors.get_tensor(name)
+                        for name in tensors.keys()  # noqa: SIM118  (not a mapping)
+                        if not (weights and name.startswith("optimizer."))
+                    }
+                return Checkpoint(read, values, files)
             except (OSError, SafetensorError, ValueError) as error:
                 wrong = str(error)
         raise CseError(f"is not as it was written: {wrong}", where=str(path), hint=hint)
@@ -70,9 +80,15 @@ class Checkpoint:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors of any device and layout, none of which shares memory with another."""
-    copies = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    save_file(copies, path)
+    """Write tensors of any device and layout; those that share memory are copied."""
+    written: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, value in tensors.items():
+        plain = value.detach().cpu().contiguous()
+        place = plain.untyped_storage().data_ptr()
+        written[name] = plain.clone() if place in seen else plain
+        seen.add(place)
+    save_file(written, path)
 
 
 def weights(assembly: Assembly) -> dict[str, Tensor]:
@@ -153,9 +169,19 @@ def restore_assembly(assembly: Assembly, saved: Checkpoint) -> None:
 
 def begin(folder: RunFolder, settings: bytes) -> None:
     """Write ``run.toml``, and before it the checkpoint of step 0 with nothing but a copy of it."""
-    start = {"round": 0, "step": 0}
-    Checkpoint({}, start, {RUN_FILE: settings}).write(folder.checkpoint(0, 0))
+    Checkpoint({}, dict(_START), {RUN_FILE: settings}).write(folder.checkpoint(0, 0))
     folder.write(RUN_FILE, settings)
+
+
+def forget(folder: RunFolder, settings: bytes) -> None:
+    """Remove the checkpoints of a finished run but for the empty one of step 0.
+
+    The newest goes first, so that a run which is killed meanwhile goes on from one that is whole.
+    """
+    for path in reversed(folder.checkpoints()):
+        if place_of(path) > (0, 0):
+            rmtree(path)
+    Checkpoint({}, dict(_START), {RUN_FILE: settings}).write(folder.checkpoint(0, 0))
 
 
 def last_checkpoint(folder: RunFolder) -> tuple[Checkpoint, list[str]]:

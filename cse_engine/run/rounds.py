@@ -80,11 +80,13 @@ class Rounds:
 
     Attributes:
         encode: Vectors of texts by the current model.
+        encode_in_training: The same by a branch, as it encodes in training.
     """
 
     prepared: Prepared
     folder: RunFolder
     encode: Callable[[Sequence[str]], Tensor]
+    encode_in_training: Callable[..., Tensor]
     state: RoundState = field(default_factory=RoundState)
 
     def run(self, resumed: bool) -> Iterator[TrainingRound]:
@@ -112,6 +114,13 @@ class Rounds:
             columns = cast(MinerSpec, planned.spec).columns
             if wrong := _wrong(asked, columns, composition, self.prepared.corpus):
                 raise PartError(part, "next_round", wrong)
+            most = composition.train.steps(len(self.prepared.corpus))
+            if asked.keep_schedule and state.scheduled >= most:
+                what = (
+                    f"keeps a schedule whose {most:,} steps are over, so it would train at rate 0"
+                )
+                hint = "return train={'max_steps': N} in its rounds"
+                raise PartError(part, "next_round", f"{what}: {hint}")
             state.number += 1
             folder = self.folder.round(state.number)
             if distributed.rank_and_size()[0] == 0:
@@ -141,6 +150,7 @@ class Rounds:
             round=number,
             corpus=self.prepared.corpus,
             encode=self.encode,
+            encode_in_training=self.encode_in_training,
             scores=tuple(self.state.scores),
             generator=draws,
             shared=_shared,

@@ -107,7 +107,7 @@ class Trainer:
         self.reporter = prepared.reporter
         self.assembly, self.scorer = prepared.assembly, prepared.scorer
         self.options = prepared.composition.train
-        self.rounds = Rounds(prepared, folder, self.encode)
+        self.rounds = Rounds(prepared, folder, self.encode, self.encode_in_training)
         self._main = distributed.rank_and_size()[0] == 0
         self._signals = StopSignals(partial(self.reporter.message, "stopping after this step"))
         self._metrics: list[str] = []
@@ -245,6 +245,18 @@ class Trainer:
             online = inference_encoder(self.assembly, role)
             return online.encode(texts, self.assembly.device, shared=True)
 
+    def encode_in_training(self, texts: Sequence[str], branch: str = "online") -> Tensor:
+        """Encode texts by a branch as in training, without dropout: ``[N, D]``.
+
+        Raises:
+            KeyError: If the run has no such branch.
+        """
+        encoder = self.assembly.encoders[branch]
+        if not encoder.finished:
+            encoder = replace(encoder, normalize=False, truncate_dim=None)
+        with self.prepared.precision.autocast():
+            return encoder.encode(texts, self.assembly.device, shared=True)
+
     def _evaluate(self, loop: TrainingLoop) -> tuple[dict[str, float], bool]:
         """Score the dev sets; the scores, and whether they are the round's best."""
         step = loop.done
@@ -315,7 +327,7 @@ class Trainer:
 
     def _weights(self, best: Best) -> Checkpoint:
         """Read the best weights so far, also before the first step: damaged ones are refused."""
-        return Checkpoint.read(self.folder.checkpoint(*best.place), RESTORE)
+        return Checkpoint.read(self.folder.checkpoint(*best.place), RESTORE, weights=True)
 
     def _candidates(self) -> list[Best]:
         """List what the end may choose from: the best so far, and the start where it counts."""
@@ -358,8 +370,12 @@ class Trainer:
             start=scorer.start.score,
             verdicts=verdicts,
         )
-        save_model(self.assembly, self.folder.model, chosen=why)
+        why_not = save_model(self.assembly, self.folder.model, chosen=why)
+        if why_not is not None:
+            self.reporter.warning(f"sentence-transformers needs cse to read the model: {why_not}")
         if self._main:
+            if not self.options.keep_checkpoints:
+                saved.forget(self.folder, self.settings)
             result = {**asdict(outcome), "seconds": round(seconds, 1)}
             self.reporter.finish(self.folder.path, result)
             self.folder.write(RESULT, (json.dumps(result, indent=2) + "\n").encode())

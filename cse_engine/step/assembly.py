@@ -119,6 +119,10 @@ def build(
         name: online if branch.encoder is encoder else online.with_branch(branch)
         for name, branch in branches.items()
     }
+    for name in composition.inference.ensemble:
+        if branches[name].model is not None:
+            what = "encodes with a model of its own, which is not saved"
+            raise CseError(what, where="inference.ensemble", value=name, hint="leave it out")
     first = encoders[composition.views[0].branch]
     cut = first.truncate_dim if first.finished else None
     size = min(first.dimension, cut or first.dimension)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from cse_core.functional import derive_seed, hashed_uniform
 from cse_core.options import LossOptions
-from cse_core.token_batch import positions_of
+from cse_core.token_batch import offsets_of, positions_of, ragged_index
 from cse_core.types import SENTENCE, Batch, Embeddings, Negatives, StepContext, TokenBatch, View
+from cse_engine.compose.composition import PlannedView
 from cse_engine.runtime.seeds import generator
 from cse_engine.step.assembly import Assembly
 from cse_engine.step.negatives import loss_negatives
@@ -85,16 +86,38 @@ class Context(StepContext):
 
     def texts(self, column: str) -> list[str]:
         """Read the column."""
-        return self.training.texts(column, index=self.index)
+        return self.training.texts(column, self.places(column)[0])
 
     def values(self, column: str) -> Tensor:
         """Read the column; raise ``RuntimeError`` if no record reads it as numbers."""
-        kind = self.assembly.composition.needed_columns.types.get(column, "text")
+        composition = self.assembly.composition
+        kind = composition.needed_columns.types.get(column, "text")
         if kind == "text":
             what = f"column {column} has no type of numbers"
             raise RuntimeError(f'{what}: write reads = {{"{column}": "float"}} in the record')
-        values = self.training.values(column, kind)[self.index]
+        places, counts = self.places(column, composition.scored_views.get(column))
+        values = self.training.values(column, kind)[places]
+        if counts is not None:
+            rows = torch.arange(len(counts)).repeat_interleave(counts)
+            listed = values.new_zeros(len(counts), max(1, int(counts.max())))
+            values = listed.index_put((rows, positions_of(offsets_of(counts))), values)
         return values.to(self.device, non_blocking=True)
+
+    def places(self, column: str, view: PlannedView | None = None) -> tuple[Tensor, Tensor | None]:
+        """Return which texts of a column the rows at hand have: ``[N]`` rows, or places of lists.
+
+        Of lists a view that draws has one each, others all, of which ``[b]`` counts come with them.
+        """
+        offsets = self.training.offsets(column)
+        if offsets is None:
+            return self.index, None
+        rows = self.training.corpus_row[self.index]
+        starts, counts = offsets[rows], offsets.diff()[rows]
+        if view is None or view.lists != "draw":
+            return ragged_index(starts, counts), counts
+        key = derive_seed(self.seed, self.round, self.step, "draw", view.name)
+        drawn = (hashed_uniform(key, self.index) * counts).long()
+        return starts + drawn.clamp_max(counts - 1), None
 
     def tokens(self, column: str) -> TokenBatch:
         """Read the column, which the round tokenised before."""

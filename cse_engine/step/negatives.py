@@ -65,7 +65,9 @@ def negatives_for_loss(
     def add(name: str, rows: _Rows, mask: Tensor | None = None) -> None:
         view, vectors, owner, slot, _ = rows
         row = batch.rows[owner]
-        made = Negatives.of(vectors, anchors, name=name, view=view, mask=mask, row=row, slot=slot)
+        made = Negatives.of(
+            vectors, anchors, name=name, view=view, mask=mask, row=row, slot=slot, owner=owner
+        )
         blocks.append(made)
 
     if options.negatives not in ("stored", "none"):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from cse_core.capabilities import Role
 from cse_core.errors import CseError
+from cse_core.functional import listed
 from cse_core.options import LossOptions, MinerOptions, StoreOptions, TokenLossOptions
 from cse_core.parts import Loss
 from cse_core.protocols import Encoder
@@ -129,17 +130,19 @@ class Objectives:
         corpus: CorpusKeys,
         ctx: StepContext,
         terms: Mapping[str, Term] = MappingProxyType({}),
+        lists: Mapping[str, int] = MappingProxyType({}),
         *,
         count_negatives: bool = False,
     ) -> Objective:
         """Return the objective of the batch of ``[B]`` corpus rows.
 
-        ``terms`` are those of the losses on token states, by name.
+        ``terms`` are those of the losses on token states, by name; ``lists`` the texts of the
+        longest list of each view that has several texts of a row.
 
         With ``count_negatives`` the negatives that each loss saw are counted among its parts.
         """
         columns: dict[str, Any] = {"rows": rows, "views": vectors, "roles": roles, "corpus": corpus}
-        batches = {level: self._batch(level, ctx, **columns) for level in self.levels}
+        batches = {level: self._batch(level, ctx, lists, **columns) for level in self.levels}
         values: list[tuple[Tensor, Tensor]] = []
         parts: dict[str, Tensor] = {}
         weights: dict[str, float] = {}
@@ -159,12 +162,18 @@ class Objectives:
         total, loss = (sum(side[1:], side[0]) if side else None for side in sides)
         return Objective(total, loss, weights, parts, batches)
 
-    def _batch(self, level: str, ctx: StepContext, **columns: Any) -> Batch:
+    def _batch(
+        self, level: str, ctx: StepContext, lists: Mapping[str, int], **columns: Any
+    ) -> Batch:
         views, roles = columns["views"], columns["roles"]
         rows = {name: levels[level] for name, levels in views.items() if level in levels}
-        targets = align({name: part for name, part in rows.items() if roles[name] in ALIGNED_ROLES})
+        pulled = {name: part for name, part in rows.items() if roles[name] in ALIGNED_ROLES}
+        targets = align({name: part for name, part in pulled.items() if name not in lists})
         anchors = targets.pop("anchor")
         positives = {n: Positives(rows.vectors.unsqueeze(1)) for n, rows in targets.items()}
+        for name in pulled.keys() & lists.keys():
+            keys = anchors.owner, anchors.slot
+            positives[name] = listed(pulled[name], *keys, lists[name])
         columns |= {"owner": anchors.owner, "slot": anchors.slot, "targets": positives}
         batch = Batch(level=level, anchors=anchors.vectors, stored={}, **columns)
         calls = self.assembly.calls

@@ -30,9 +30,11 @@ MAX_NUMBERS = 4_000_000
 what they hold was looked at when it was made."""
 CORE_NAMES = re.compile(r"step|round|lr|loss|gradient_norm|\w+_per_second|batch\..*")
 """What ``ctx.log`` cannot write over."""
+_BESIDE_STEPS = (
+    "pool", "prompt", "content", "reads", "slices", "units", "join", "next_round", "compute",
+)  # fmt: skip
 _INTEGERS = ("row", "age", "mask", "a scalar tensor")
 """What need not be real numbers."""
-_BESIDE_STEPS = ("pool", "prompt", "content", "reads", "slices", "join", "next_round", "compute")
 
 
 class PartCalls:

@@ -16,12 +16,22 @@ from cse_core.errors import CseError, PartError, describe
 from cse_core.functional import derive_seed
 from cse_core.loading import load_factory
 from cse_core.model_card import AGAIN
-from cse_core.parts import Branch, Part, RowPooler, Setup, SlicePooler, TextModel
+from cse_core.parts import (
+    Branch,
+    Head,
+    MultiVectorPooler,
+    Part,
+    RowPooler,
+    Setup,
+    SlicePooler,
+    TextModel,
+)
 from cse_core.protocols import Corpus, Encoder, MaskedHead, TextReader, Tokenizer
 from cse_core.records import HeadSpec
 from cse_core.registry.plugin_info import TOOLKIT
 from cse_core.texts import DataOptions
 from cse_core.weights import check_finite
+from cse_engine.compose.checks import BASE_LEVELS
 from cse_engine.compose.compose import model_alone
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
@@ -155,8 +165,10 @@ def make_part(
     part.name, part.path, part.owner = choice.name, path, choice.owner
     if wrong := _lost(part, choice, setup):
         raise PartError(part, "__init__", wrong)
-    if isinstance(part, RowPooler) and not hasattr(part, "dimension"):
+    if isinstance(part, RowPooler | MultiVectorPooler) and not hasattr(part, "dimension"):
         part.dimension = dimension
+    if isinstance(part, Head):
+        part.level = getattr(choice.options, "level", "all")
     if isinstance(part, SlicePooler):
         part.slices_wrapped = choice.spec.declared("slices_wrapped", choice.options)
     if isinstance(part, nn.Module):
@@ -177,8 +189,16 @@ def make_sentence_encoder(
     slicer: Any = None
     pooler: Any = None
     heads: dict[str, Any] = {}
-    dimension = making.encoder.hidden_size
+    several: dict[str, MultiVectorPooler] = {}
+    sizes = {"row": making.encoder.hidden_size}
     for choice in stages:
+        level = getattr(choice.options, "level", "row")
+        given = {sizes.get(level)} if level != "all" else {*sizes.values()}
+        dimension = given.pop()
+        if given or dimension is None:
+            what = f"reaches vectors of {sizes}" if given else "nothing makes vectors of this level"
+            hint = f"choose one: --{choice.path}.level {next(reversed(sizes))}"
+            raise CseError(what, where=f"{choice.path}.level", value=level, hint=hint)
         part = make_part(choice, dimension, making)
         if isinstance(part, SlicePooler):
             slicer = part
@@ -187,14 +207,21 @@ def make_sentence_encoder(
         if not isinstance(size, int):
             what = f"promised {type(part).__name__}.dimension, an integer such as {dimension}"
             raise PartError(part, "__init__", f"{what}, has {size}")
-        dimension = size
-        if isinstance(choice.spec, HeadSpec):
+        if isinstance(part, MultiVectorPooler):
+            said = [need.name for need in choice.provides if need.kind == "level"]
+            if said != [getattr(part, "level", None)] or part.level in ("row", "all", *BASE_LEVELS):
+                what = f"has level {part.level!r}, and its record provides {said}"
+                raise PartError(part, "__init__", what)
+            several[part.level], sizes[part.level] = part, size
+        elif isinstance(choice.spec, HeadSpec):
             heads[choice.name] = part
+            sizes |= dict.fromkeys(sizes, size) if level == "all" else {level: size}
         else:
-            pooler = part
+            pooler, sizes["row"] = part, size
     online = frozenset(s.name for s in stages if getattr(s.options, "branches", "") == "online")
     made = SentenceEncoder(making.encoder, making.tokenizer, pooler, heads, longest, slicer, online)
     width, cut = making.encoder.hidden_size, inference.truncate_dim
+    made = replace(made, several=several)
     return replace(made, width=width, normalize=inference.normalize, truncate_dim=cut)
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cse_core.capabilities import Role
+from cse_core.errors import CseError
 from cse_core.functional import derive_seed
 from cse_core.options import TransformOptions
 from cse_core.protocols import Tokenizer
@@ -25,6 +26,7 @@ from cse_engine.step.encoding import Levels, encode_views
 from cse_engine.step.input_gradients import Fields, GradientCapture, Spans, look_up
 from cse_engine.step.objective import Objective, Term
 from cse_engine.step.row_keys import KeysOnDevice, RowKeys, gather_views, join_chunks
+from cse_engine.step.sentence_encoder import SentenceEncoder
 from cse_engine.step.views import PreparedView, ViewBuilder
 
 EMBEDDINGS = ("word_embeddings", "input_embeddings")
@@ -53,6 +55,7 @@ class PreparedBatch:
         keys: Row keys of these.
         on_device: Copies row keys to the device.
         gather: Joins vectors over the processes.
+        lists: Texts of the longest list of the batch, for each view that has all texts.
     """
 
     ctx: Context
@@ -63,6 +66,7 @@ class PreparedBatch:
     keys: Keys
     on_device: KeysOnDevice
     gather: Callable[[Extra], Extra]
+    lists: Mapping[str, int]
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -132,6 +136,10 @@ class Passes:
     def __post_init__(self) -> None:
         self.assembly, self.device = self.builder.assembly, self.builder.assembly.device
         self.rank, self.size = distributed.rank_and_size()
+        for loss in self.token_losses:
+            if loss.whole_batch and self.size > 1:
+                what = f"compares token states of all rows, which {self.size} processes keep apart"
+                raise CseError(what, where=loss.path, hint="train in one process")
 
     def prepare(
         self, index: Tensor, position: StepPosition, logged: dict[str, Tensor | float]
@@ -154,20 +162,24 @@ class Passes:
         _, most = distributed.share(count, 0, self.size)
         size = max(min(self.train.chunk_size or most, most), 1)
         chunks = [(start, start + size) for start in range(first, first + max(most, 1), size)]
-        pieces = {name: _cut(view, chunks) for name, view in prepared.items()}
+        encoders = self.assembly.encoders
+        pieces = {n: _cut(v, chunks, encoders[v.view.branch]) for n, v in prepared.items()}
         on_device, whole = KeysOnDevice(self.device), None
         keys = {name: self._keys(piece, on_device) for name, piece in pieces.items()}
-        if self.assembly.online.slicer is None and not any(view.made_by for view in views):
+        online, lists = self.assembly.online, self.builder.lengths(ctx)
+        made = any(view.made_by for view in views)
+        if not (online.slicer or online.several or lists or made):
             whole = on_device.of(torch.arange(count), torch.zeros(count, dtype=torch.int64))
         gather = partial(gather_views, batch=count, keys=whole)
-        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather)
+        return PreparedBatch(ctx, local, prepared, chunks, pieces, keys, on_device, gather, lists)
 
     def _keys(self, pieces: Pieces, on_device: KeysOnDevice) -> dict[str, RowKeys]:
-        texts = [piece.text_keys() for piece in pieces]
-        rows = [(piece.tokens.owner, piece.tokens.slot) for piece in pieces]
+        parts = {level: [p.unit_keys(level) for p in pieces] for level in pieces[0].units}
+        parts[SENTENCE] = [piece.text_keys() for piece in pieces]
+        parts[self.assembly.online.row_level] = [(p.tokens.owner, p.tokens.slot) for p in pieces]
         keys = {
-            level: on_device.of(*map(torch.cat, zip(*parts, strict=True)))
-            for level, parts in ((SENTENCE, texts), (self.assembly.online.row_level, rows))
+            level: on_device.of(*map(torch.cat, zip(*of_pieces, strict=True)))
+            for level, of_pieces in parts.items()
         }
         return {**keys, INPUT: keys[SENTENCE]}
 
@@ -269,7 +281,10 @@ class Passes:
         change = self._change(encoded, encoder.tokenizer, views, chunk)
         reading = [x for x in self.token_losses if {*x.token_views} & {*views} and sums is not None]
         first = batch.chunks[chunk][0] if reading else None
-        levels, states = encode_views(encoder, views, self.device, self.input_level, change, first)
+        parts: list[Any] = [self.assembly.parts[loss.path] for loss in reading]
+        layers = {layer for part in parts for layer in part.layers}
+        given = encoder, views, self.device, self.input_level, change
+        levels, states = encode_views(*given, first, sorted(layers))
         if sums is not None:
             for loss in reading:
                 sums.setdefault(loss.name, []).append(self._sums(encoded, loss, states, chunk))
@@ -348,12 +363,12 @@ class Passes:
         batch, encoder = encoded.batch, self.assembly.encoders[branch]
         view, pieces, keys = batch.views[name].view, batch.pieces[name], batch.keys[name]
         with self.precision.autocast():
-            kept = self.builder.kept(view, branch, batch.local.index, keys[SENTENCE])
+            kept = self.builder.kept(view, branch, batch.local, keys[SENTENCE])
         if kept is not None:
             return {SENTENCE: kept}
         if encoder.tokenizer is not self.assembly.encoders[view.branch].tokenizer:
             ctx = encoded.narrow(batch.local)
-            pieces = _cut(self.builder.prepare(view, ctx, encoder), batch.chunks)
+            pieces = _cut(self.builder.prepare(view, ctx, encoder), batch.chunks, encoder)
             keys = self._keys(pieces, batch.on_device)
         with torch.no_grad():
             return self._chunks(encoded, branch, {name: pieces}, {name: keys})[name]
@@ -409,5 +424,5 @@ class Passes:
                 encoded.capture.backward(roots, seeds, bool(encoded.off))
 
 
-def _cut(view: PreparedView, chunks: Sequence[tuple[int, int]]) -> Pieces:
-    return [view.between(start, stop) for start, stop in chunks]
+def _cut(view: PreparedView, chunks: Sequence[tuple[int, int]], encoder: SentenceEncoder) -> Pieces:
+    return [view.between(start, stop).with_units(encoder) for start, stop in chunks]

@@ -12,12 +12,12 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from cse_core.types import Batch, Embeddings, TokenBatch
+from cse_core.types import MAX_SLOTS, Batch, Embeddings, TokenBatch
 from cse_engine.runtime import distributed
 from cse_engine.step.tiles import some_anchors
 
 Name = TypeVar("Name")
-MAX_SLOTS, MAX_TOKENS = 2**20, 2**20
+MAX_TOKENS = 2**20
 
 
 @dataclass(frozen=True)

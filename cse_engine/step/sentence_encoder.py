@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from cse_core.errors import PartError
-from cse_core.parts import Branch, RowPooler, SlicePooler
+from cse_core.parts import Branch, MultiVectorPooler, RowPooler, SlicePooler
 from cse_core.protocols import Encoder, Tokenizer
-from cse_core.types import INPUT, SENTENCE, Embeddings, TokenBatch, positions_in_order, ragged_index
+from cse_core.suites import Role
+from cse_core.types import (
+    INPUT,
+    SENTENCE,
+    SLOTS_PER_TEXT,
+    Embeddings,
+    Hidden,
+    TokenBatch,
+    Units,
+    positions_in_order,
+    ragged_index,
+)
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.runtime.sharing import gather_rows
 from cse_engine.step.token_table import TokenTable, shared_table, token_table
@@ -33,6 +46,10 @@ class SentenceEncoder:
         finished: Whether vectors of a step are those of :meth:`encode`, as a second model's are.
         normalize: Whether :meth:`encode` scales vectors to length 1.
         truncate_dim: How many numbers of a vector it then keeps; None all.
+        several: Poolers of several vectors of a row, by their levels.
+        role: Whether :meth:`encode` has queries or documents, where these differ.
+        members: Further encoders with the same tokens, whose vectors :meth:`encode` joins with its
+            own, by ``join``: their mean, or end to end.
     """
 
     encoder: Encoder
@@ -46,6 +63,10 @@ class SentenceEncoder:
     finished: bool = False
     normalize: bool = False
     truncate_dim: int | None = None
+    several: Mapping[str, MultiVectorPooler] = field(default_factory=dict)
+    role: Role | None = None
+    members: tuple[SentenceEncoder, ...] = ()
+    join: Literal["mean", "concat"] = "mean"
 
     def with_branch(self, branch: Branch) -> SentenceEncoder:
         """Return that of another branch: its encoder, its copies of heads.
@@ -68,8 +89,9 @@ class SentenceEncoder:
     @property
     def dimension(self) -> int:
         """Return the dimension of vectors in training, for an encoder as wide as the online one."""
-        last: Any = [self.pooler, *self.heads.values()][-1]
-        return int(last.dimension)
+        last: Any = [self.pooler, *heads_of(self.heads, "row").values()][-1]
+        joined = self.members if self.join == "concat" else ()
+        return int(last.dimension) + sum(member.dimension for member in joined)
 
     @property
     def row_level(self) -> str:
@@ -116,7 +138,9 @@ class SentenceEncoder:
         on_words: InputHook | None = None,
         on_input: InputHook | None = None,
         input_level: bool = False,
-        on_states: Callable[[Tensor], object] | None = None,
+        on_hidden: Callable[[Hidden], object] | None = None,
+        layers: Iterable[int] = (),
+        units: Mapping[str, Units] = MappingProxyType({}),
     ) -> dict[str, Embeddings]:
         """Return the vectors of wrapped rows by level, from one encoder call.
 
@@ -128,21 +152,25 @@ class SentenceEncoder:
             on_input: Changes ``[T, H]`` of what enters the first layer.
             input_level: Whether to add level ``input``: the mean of each sentence's input
                 embeddings without special tokens, detached.
-            on_states: Is given the last states ``[T, H]`` of all tokens.
+            on_hidden: Is given the states of all tokens.
+            layers: Layers of which it is given the states, too.
+            units: What :meth:`units` made of the tokens, for each level to add.
         """
         moved = tokens.to(device)
         words = self.encoder.word_embeddings(moved.ids)
         if on_words is not None:
             words = on_words(words)
-        layers = (*self.pooler.layers, 0) if input_level else self.pooler.layers
+        pooling: list[Any] = [self.pooler, *(self.several[level] for level in units)]
+        layers = (*layers, *(i for part in pooling for i in part.layers), *[0] * input_level)
         filled = tokens.lengths.nonzero().squeeze(1)  # rows without tokens have no states to pool
         whole = len(filled) == tokens.rows
-        read = None if on_states is not None or not whole else self.pooler.reads(moved)
+        all_read = on_hidden is not None or units or not whole
+        read = None if all_read else self.pooler.reads(moved)
         hidden = self.encoder(
             words, moved.positions, tokens.offsets, on_input=on_input, layers=layers, read=read
         )
-        if on_states is not None:
-            on_states(hidden.last)
+        if on_hidden is not None:
+            on_hidden(hidden)
         # Branches share poolers, and heads that they have no copy of, in modes of their own.
         with _in_mode(self._after_encoder(), self.encoder.training):
             pooled = self.pooler.pool(hidden, moved if whole else moved.take_rows(filled))
@@ -158,11 +186,40 @@ class SentenceEncoder:
                 early = self.slicer.join_before_heads
                 joined = self.slicer.join(raw if early else headed)
                 levels[SENTENCE] = self._headed(joined) if early else joined
+            for level, made in units.items():
+                levels[level] = self._several(level, hidden, made, moved)
             if self.finished:
                 levels = {k: replace(v, vectors=self.finish(v.vectors)) for k, v in levels.items()}
         if input_level:
             levels[INPUT] = _mean_inputs(hidden.layers[0].detach(), moved, levels[SENTENCE])
         return levels
+
+    def units(self, tokens: TokenBatch, view: str) -> dict[str, Units]:
+        """Return by level the units of wrapped rows, on the CPU, that have a vector each.
+
+        Raises:
+            PartError: If there are too many of a text.
+        """
+        made = {}
+        for level, pooler in self.several.items():
+            units = made[level] = pooler.units(tokens, view.partition("-")[0])
+            text = (tokens.owner * SLOTS_PER_TEXT + tokens.slot // SLOTS_PER_TEXT)[units.row]
+            counts = torch.unique_consecutive(text, return_counts=True)[1]
+            if (most := max(counts.tolist(), default=0)) > SLOTS_PER_TEXT:
+                what = f"made {most:,} vectors of a text, more than {SLOTS_PER_TEXT:,}"
+                raise PartError(pooler, "units", what)
+        return made
+
+    def _several(self, level: str, hidden: Hidden, units: Units, tokens: TokenBatch) -> Embeddings:
+        """Return the vectors of a level of units, their slots counted in each row."""
+        pooler, units = self.several[level], units.to(tokens.ids.device)
+        vectors = pooler.pool(hidden, units)
+        said = pooler.dimension if self.encoder.hidden_size == self.width else None
+        _see_shape(pooler, "pool", vectors, len(units), said)
+        slot = torch.arange(len(units), device=vectors.device)
+        slot = slot - torch.searchsorted(units.row, units.row)
+        lengths = units.lengths.to(vectors.device, non_blocking=True)
+        return self._headed(Embeddings(vectors, tokens.owner[units.row], slot, lengths), level)
 
     def finish(self, vectors: Tensor) -> Tensor:
         """Return vectors ``[N, D]`` scaled to length 1 and cut, where the model does so."""
@@ -177,15 +234,16 @@ class SentenceEncoder:
 
     def modules(self) -> list[nn.Module]:
         """Return the encoder, and every part of what comes after it that is a module."""
-        return [self.encoder, *self._after_encoder()]
+        members = chain.from_iterable(member.modules() for member in self.members)
+        return [self.encoder, *self._after_encoder(), *members]
 
     def _after_encoder(self) -> list[nn.Module]:
-        parts = (self.slicer, self.pooler, *self.heads.values())
+        parts = (self.slicer, self.pooler, *self.several.values(), *self.heads.values())
         return [part for part in parts if isinstance(part, nn.Module)]
 
-    def _headed(self, pooled: Embeddings) -> Embeddings:
+    def _headed(self, pooled: Embeddings, level: str = "row") -> Embeddings:
         vectors = pooled.vectors
-        for head in self.heads.values():
+        for head in heads_of(self.heads, level).values():
             vectors = head(vectors)
             _see_shape(head, "forward", vectors, len(pooled), head.dimension)
         return replace(pooled, vectors=vectors)
@@ -223,6 +281,13 @@ class SentenceEncoder:
         Raises:
             ElsewhereError: If they are shared and another process failed.
         """
+        if self.members:
+            made_by = (replace(self, members=()), *self.members)
+            parts = [
+                part.encode_table(table, device, batch_tokens, block=block, shared=shared)
+                for part in made_by
+            ]
+            return torch.cat(parts, dim=1) if self.join == "concat" else torch.stack(parts).mean(0)
         at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
         rank, size = rank_and_size() if shared else (0, 1)
@@ -244,6 +309,40 @@ class SentenceEncoder:
             return vectors
         order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
         return vectors[torch.argsort(order)]
+
+    @torch.no_grad()
+    def encode_several(
+        self,
+        texts: Sequence[str],
+        level: str,
+        device: torch.device,
+        batch_tokens: int | None = None,
+    ) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        """Yield some texts' places ``[n]`` at a time, and ``[m, D]`` vectors of each at a level.
+
+        They are float32 on the CPU, of no length in particular, in order of length of the texts.
+
+        Raises:
+            KeyError: If the model has no such level.
+        """
+        several = {level: self.several[level]}
+        encoder = replace(self, several=several)
+        view = "positive" if self.role == "document" else "anchor"
+        table = self.table(texts, self.max_length, False)
+        at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
+        with _in_mode(self.modules(), training=False):
+            for rows in _calls(table.offsets.diff() + self.tokenizer.special_count, at_once, None):
+                tokens = encoder.rows(table.rows(rows), "anchor")
+                units = encoder.units(tokens, view)
+                made = encoder.embed(tokens, device, len(rows), units=units)[level]
+                counts = torch.bincount(tokens.owner[units[level].row], minlength=len(rows))
+                yield rows, list(torch.split(made.vectors.float().cpu(), counts.tolist()))
+
+
+def heads_of(heads: Mapping[str, Any], level: str) -> dict[str, Any]:
+    """Return the heads that vectors of a level pass through; ``row`` is the vector of each row."""
+    through = ("all", level)
+    return {name: h for name, h in heads.items() if getattr(h, "level", "all") in through}
 
 
 def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:

@@ -154,6 +154,7 @@ class Engine:
                 self.keys,
                 encoded.ctx,
                 encoded.terms,
+                encoded.batch.lists,
                 count_negatives=count_negatives,
             )
 

@@ -62,6 +62,7 @@ class TrainingRows:
     make_table: TableMaker = plain_table
     _tables: dict[tuple[int, str], Tokenised] = field(default_factory=dict, init=False)
     _values: dict[str, Tensor] = field(default_factory=dict, init=False)
+    _offsets: dict[str, Tensor | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         corpus, pairs, base = self.corpus, self.pairs, self.base
@@ -102,14 +103,19 @@ class TrainingRows:
         return self._tables[key]
 
     def content(self, column: str, index: Tensor, tokenizer: Tokenizer) -> TokenBatch:
-        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i."""
+        """Return rows ``[B]`` of a column as content tokens; row i of the result has owner i.
+
+        Of a column of lists these are places among the texts of all rows.
+        """
         if not self.ahead and (id(tokenizer), column) not in self._tables:
             return tokenizer.content(self.texts(column, index), tokenizer.longest or self.longest)
         table, place = self.tokenise(column, tokenizer)
         return table.rows(place[index])
 
     def texts(self, column: str, index: Tensor) -> list[str]:
-        """Return rows ``[B]`` of a column as texts."""
+        """Return rows ``[B]`` of a column as texts, of lists those at places."""
+        if self.offsets(column) is not None:
+            return self.corpus.texts_of(column).take(index.numpy())
         source = self._source(column)
         if isinstance(source, tuple):
             name, rows = source
@@ -121,12 +127,21 @@ class TrainingRows:
         if column not in self._values:
             source = self._source(column)
             if isinstance(source, tuple):
-                numbers = self.corpus.values(source[0], kind)[source[1]]
+                numbers = self.corpus.values(source[0], kind)
+                numbers = numbers[source[1]] if self.offsets(column) is None else numbers
             else:
                 numbers = _numbers(source, kind, column, where=f"round {self.number}")
             made = torch.from_numpy(numbers)
             self._values[column] = made.float() if made.is_floating_point() else made
         return self._values[column]
+
+    def offsets(self, column: str) -> Tensor | None:
+        """Return ``[corpus rows + 1]`` where lists begin, None where each row has one text."""
+        if column not in self._offsets:
+            names = () if self.pairs is not None and column in self.pairs else self.corpus.names
+            offsets = self.corpus.offsets(column) if column in names else None
+            self._offsets[column] = None if offsets is None else torch.from_numpy(offsets)
+        return self._offsets[column]
 
     def _source(self, column: str) -> tuple[str, NDArray[Any]] | Sequence[str]:
         """Return a column's source: a column and rows of the corpus, or the round's own texts."""
@@ -144,7 +159,9 @@ class TrainingRows:
 
     def _new_table(self, column: str, tokenizer: Tokenizer, reporter: Reporter) -> Tokenised:
         source = self._source(column)
-        if not isinstance(source, tuple):
+        if self.offsets(column) is not None:
+            texts, which = self.corpus.texts_of(column).distinct()
+        elif not isinstance(source, tuple):
             texts, which = _distinct(source)
         elif self.pairs is None:
             texts, which = self.corpus.column(column).distinct()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch import Tensor
 from cse_core.errors import PartError
 from cse_core.protocols import Tokenizer
 from cse_core.reporter import Reporter
-from cse_core.types import SLOTS_PER_TEXT, Embeddings, TokenBatch, View
+from cse_core.types import SLOTS_PER_TEXT, Embeddings, TokenBatch, Units, View
+from cse_engine.compose.composition import PlannedView
 from cse_engine.runtime import distributed
 from cse_engine.step.assembly import Assembly, BoundAugmenter
 from cse_engine.step.context import Context
@@ -32,11 +34,13 @@ class PreparedView:
         tokens: Wrapped rows, ``owner`` and ``slot`` the row keys over all processes: what
             augmenters of embeddings see.
         text: ``[R]`` which of the view's texts a row is of; rows of a text lie together.
+        units: Units of the rows that have a vector each, by level, where they were asked for.
     """
 
     view: View
     tokens: TokenBatch
     text: Tensor
+    units: Mapping[str, Units] = field(default_factory=dict)
 
     @cached_property
     def texts(self) -> int:
@@ -68,6 +72,18 @@ class PreparedView:
         """Return owner and slot of each text, the keys of what its rows are joined to."""
         first = self.text.diff(prepend=self.text.new_tensor([-1])) != 0
         return self.tokens.owner[first], self.tokens.slot[first] // SLOTS_PER_TEXT * SLOTS_PER_TEXT
+
+    def with_units(self, encoder: SentenceEncoder) -> PreparedView:
+        """Return the rows with the units that an encoder makes of them."""
+        units = encoder.units(self.tokens, self.view.name)
+        return replace(self, units=units) if units else self
+
+    def unit_keys(self, level: str) -> tuple[Tensor, Tensor]:
+        """Return owner and slot of each unit of a level; slots count those of each text."""
+        row, (owner, first) = self.units[level].row, self.text_keys()
+        text = torch.unique_consecutive(self.text, return_inverse=True)[1][row]
+        slot = torch.arange(len(row)) - torch.searchsorted(text, text)
+        return owner[text], first[text] + slot
 
 
 class ViewBuilder:
@@ -139,7 +155,7 @@ class ViewBuilder:
 
     def _views(self, ctx: Context) -> list[View]:
         local = [view for view in self.planned.values() if view.made_by is None]
-        views = [View(view.name, view.role, view.branch) for view in local]
+        views = [View(v.name, v.role, v.branch, owner=self._owners(v, ctx)) for v in local]
         rows = self.rows.corpus_row[ctx.index]
         for part in self.assembly.parts.values():
             for added in self.assembly.calls(part, "views", rows, ctx):
@@ -150,6 +166,20 @@ class ViewBuilder:
                 views.append(replace(added, branch=view.branch, role=view.role))
         return views
 
+    def _owners(self, view: PlannedView, ctx: Context) -> Tensor | None:
+        """Return ``[R]`` whose texts those of a view are, None where each row has one."""
+        _, counts = ctx.places(self.column(view.name), view)
+        return None if counts is None else torch.arange(len(counts)).repeat_interleave(counts)
+
+    def lengths(self, ctx: Context) -> dict[str, int]:
+        """Count the texts of the longest list of the batch, for each view that has all texts."""
+        found = {}
+        for view in self.planned.values():
+            counts = None if view.made_by else ctx.places(self.column(view.name), view)[1]
+            if counts is not None:
+                found[view.name] = max(1, int(counts.max()))
+        return found
+
     def _content(self, view: View, ctx: Context, encoder: SentenceEncoder) -> TokenBatch:
         augmenters, tokenizer = self._of(view.name, "text"), self._tokenizer(view.name, encoder)
         texts = view.texts
@@ -158,9 +188,10 @@ class ViewBuilder:
             return replace(view.tokens, owner=torch.arange(view.tokens.rows))
         if texts is None:
             column = self.column(view.name)
+            places, _ = ctx.places(column, self.planned[view.name])
             if not augmenters:
-                return self.rows.content(column, ctx.index, tokenizer)
-            texts = self.rows.texts(column, ctx.index)
+                return self.rows.content(column, places, tokenizer)
+            texts = self.rows.texts(column, places)
         for augmenter in augmenters:
             texts = self.augment(augmenter, list(texts), None, view, ctx)
         return tokenizer.content(texts, tokenizer.longest or self.rows.longest)
@@ -172,14 +203,15 @@ class ViewBuilder:
             return encoder.tokenizer
         return online.with_prompt(self.planned[view].prompt)
 
-    def kept(self, view: View, branch: str, index: Tensor, keys: RowKeys) -> Embeddings | None:
-        """Return the vectors of rows ``[b]``, with their keys, by a branch that keeps them.
+    def kept(self, view: View, branch: str, ctx: Context, keys: RowKeys) -> Embeddings | None:
+        """Return the vectors of a context's rows, with their keys, by a branch that keeps them.
 
         None where it does not, or where a part makes or changes the texts. The processes make the
         vectors together.
         """
         encoder, planned = self.assembly.encoders[branch], self.planned[view.name]
         cached = self.assembly.branches[branch].cached and encoder.slicer is None
+        cached = cached and not encoder.several
         if not cached or planned.made_by or self._of(view.name, "text"):
             return None
         if encoder.prompt(view.name) != encoder.prompt("anchor"):  # which the table gets
@@ -191,7 +223,7 @@ class ViewBuilder:
             vectors = encoder.encode_table(table, self.assembly.device, shared=True)
             self._vectors[branch, column] = vectors, lengths, place
         *parts, place = self._vectors[branch, column]
-        device, rows = self.assembly.device, place[index]
+        device, rows = self.assembly.device, place[ctx.places(column, planned)[0]]
         vectors, lengths = (part[rows].to(device, non_blocking=True) for part in parts)
         return Embeddings(vectors, keys.owner, keys.slot, lengths)
 

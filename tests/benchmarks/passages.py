@@ -1,9 +1,11 @@
 """Questions that name a section, and whether they find its first passage: docs/domains.md.
 
     python -m tests.benchmarks.passages ARTICLES.jsonl.gz MODEL
+    python -m tests.benchmarks.passages FOLDER MODEL
 
-The articles are those of ``cse data fetch docs``: title and sections. A question is a section's
-heading and the title of its article: ``Recognition of Lorenz Bäumer``.
+The articles are those of ``cse data fetch docs``: title and sections. A folder holds documents,
+cut as ``cse index`` does. A question is a section's heading and the title of its document:
+``Recognition of Lorenz Bäumer``.
 """
 
 from __future__ import annotations
@@ -19,14 +21,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cse
+from cse_core.errors import CseError
 from cse_core.texts import in_context
+from cse_defaults.documents.document import read_document
+from cse_defaults.documents.walk import Walk
 
 ARTICLES, QUESTIONS, WORDS, SHARE = 450, 500, 100, 0.3
-"""Articles, questions, words of a passage, and the share of BM25."""
+"""Articles, questions, words of an article's passage, and the share of BM25."""
+PASSAGES = 2_000
+"""Passages of a folder, about."""
+Cut = tuple[list[tuple[str, str, str]], list[tuple[str, int]]]
+"""Passages of title, headings and text; questions, each with the place of a passage."""
 
 
-def passages(path: Path) -> tuple[list[tuple[str, str, str]], list[tuple[str, int]]]:
-    """Cut articles into passages of title, heading and text; a question has a passage's place."""
+def of_folder(folder: Path) -> Cut:
+    """Return passages of documents, and questions for the first one under each heading."""
+    files = [*Walk(folder).paths()]
+    random.Random(0).shuffle(files)
+    cut: list[tuple[str, str, str]] = []
+    asked: dict[str, int] = {}
+    for file in files:
+        try:
+            document = read_document(file)
+        except CseError:
+            continue
+        if len(cut) >= PASSAGES:
+            break
+        for passage in document.passages:
+            if passage.headings:
+                heading = passage.headings.rpartition(" > ")[2]
+                asked.setdefault(f"{heading} of {document.title}", len(cut))
+            cut.append((document.title, passage.headings, passage.text))
+    questions = [*asked.items()]
+    random.Random(1).shuffle(questions)
+    return cut, questions[:QUESTIONS]
+
+
+def passages(path: Path) -> Cut:
+    """Return passages of articles, and questions for the first one of each section."""
     articles = [json.loads(line) for line in gzip.open(path, "rt", encoding="utf-8")]
     random.Random(0).shuffle(articles)
     cut: list[tuple[str, str, str]] = []
@@ -48,23 +80,27 @@ def passages(path: Path) -> tuple[list[tuple[str, str, str]], list[tuple[str, in
 
 
 def line(name: str, scores: NDArray[Any], places: NDArray[np.int64]) -> str:
-    """Describe where the right passages rank, with a 95 % interval of the MRR over questions."""
+    """Describe where the right passages rank, with 95 % intervals over questions."""
     right = np.take_along_axis(scores, places[:, None], axis=1)
     ranks = (scores > right).sum(axis=1) + 1
-    inverse, draws = 1 / ranks, np.random.default_rng(0)
-    means = [inverse[draws.integers(len(ranks), size=len(ranks))].mean() for _ in range(2000)]
-    low, high = np.quantile(means, (0.025, 0.975))
-    first, three = (100 * (ranks <= most).mean() for most in (1, 3))
-    shown = f"R@1 {first:5.1f}  R@3 {three:5.1f}  MRR {inverse.mean():.3f} [{low:.3f}, {high:.3f}]"
-    return f"{name:44}{shown}"
+    places = np.random.default_rng(0).integers(len(ranks), size=(2000, len(ranks)))
+    shown = []
+    for kind, values, digits in (
+        ("R@1", 100.0 * (ranks <= 1), 1), ("R@3", 100.0 * (ranks <= 3), 1), ("MRR", 1 / ranks, 3),
+    ):  # fmt: skip
+        low, high = np.quantile(values[places].mean(axis=1), (0.025, 0.975))
+        mean = f"{values.mean():.{digits}f}"
+        shown.append(f"{kind} {mean} [{low:.{digits}f}, {high:.{digits}f}]")
+    return f"{name:40}{'  '.join(shown)}"
 
 
 def main(articles: str, name: str) -> None:
     """Print a line for vectors, for words and for both, of passages with and without context."""
     model = cse.load(name)
-    cut, asked = passages(Path(articles))
+    path = Path(articles)
+    cut, asked = of_folder(path) if path.is_dir() else passages(path)
     questions, places = [text for text, _ in asked], np.array([place for _, place in asked])
-    print(f"{len(cut):,} passages of {ARTICLES} articles, {len(asked)} questions, {name}")
+    print(f"{len(cut):,} passages, {len(asked)} questions, {name}")
     texts = {
         "text": [text for _, _, text in cut],
         "title, headings and text": [in_context(text, *place) for *place, text in cut],

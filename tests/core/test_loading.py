@@ -28,7 +28,7 @@ def test_factories(package: Path) -> None:
         "m:": "a factory is written package.module:Class",
         "cse_core.errors:Nothing": "module cse_core.errors has no Nothing",
         "cse_core.no_such:C": "cannot be imported: .*reinstall its plugin",
-        "loading_needs:C": "No module named 'no_such_thing'; .* what has the module no_such_thing",
+        "loading_needs:C": "No module named .no_such_thing.; .*what has the module no_such_thing",
     }.items():
         with pytest.raises(CseError, match=message):
             load_factory(factory, where="loss.x")

@@ -33,6 +33,7 @@ from tests.fixtures.packages import entry_points, installed
 PAGE = Page(DOCS / "authors.md")
 SECTIONS = {
     "cse_losses": ("A loss", 'use = "cse-dcl/decoupled"'),
+    "cse_losses:lists": ("Lists of texts", 'lists = "all"'),
     "cse_augmenters": ("An augmenter", "rate = 0.2"),
     "cse_poolers": ("A pooler", 'use = "cse-max-pooling/max"'),
     "cse_transforms": ("A transform", 'use = "cse-centre/centre"'),
@@ -78,6 +79,9 @@ def example(hook: str, folder: Path) -> Iterator[str]:
         "triplets.test.tsv": ["anchor\tpositive\tnegative", *triplets],
     }.items():
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lists = [{"text": one, "answers": TEXTS[n : n + n % 3], "scores": [0.5] * (n % 3)}
+             for n, one in enumerate(TEXTS[:24])]  # fmt: skip
+    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, lists)), encoding="utf-8")
     write_workbook(folder / "notes.xlsx", ["id", "sentence"], list(enumerate(TEXTS)))
     grades = [(one, two, float(score)) for one, two, score in (row.split("\t") for row in rows)]
     write_workbook(folder / "grades.xlsx", ["sentence1", "sentence2", "score"], grades)

@@ -43,6 +43,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         json.dumps(dict(zip(triplets[0], each, strict=True))) + "\n" for each in triplets[1:]
     )
     (tmp_path / "pairs.jsonl").write_text(rows, encoding="utf-8")
+    ranked = [{"query": TEXTS[n], "passages": TEXTS[n : n + 3], "scores": [2, 1, 0]}
+              for n in range(24)]  # fmt: skip
+    (tmp_path / "ranked.jsonl").write_text("\n".join(map(json.dumps, ranked)), encoding="utf-8")
     articles = [
         {"id": str(n), "title": f"About {n}", "paras": [TEXTS[4 * n : 4 * n + 4]]} for n in range(9)
     ]

@@ -161,7 +161,7 @@ def test_what_there_is_has_its_place() -> None:
     wanted += [(f"`{role}`", guide.text) for role in get_args(Role)]
     not_called = guide.section("When a part is not called")
     wanted += [(f"`{status}`", not_called) for status in {*get_args(Status)} - {"active"}]
-    listed = PAGES["README.md"].section("What is in it")
+    listed = PAGES["docs/contents.md"].text
     wanted += [(f"| `{part.distribution}` |", listed) for part in known_parts()]
     requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     for path in ROOT.glob("plugins/*/pyproject.toml"):

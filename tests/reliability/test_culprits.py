@@ -39,6 +39,7 @@ CULPRITS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
             "no-loss": "names of losses (infonce), returned ('infonse',)",
             "without-loss": "names of losses (infonce), returned ()",
             "no-option": "returned train.step: Extra inputs are not permitted",
+            "over": "would train at rate 0: return train={'max_steps': N} in its rounds",
             "no-patience": "returned train.patience: Value error, must be a number of evaluations",
         }.items()
     ),

@@ -313,6 +313,14 @@ def test_a_folder_is_adapted_and_judged(cse: Cse, tmp_path: Path) -> None:
     assert same["step"] == 0 and same["verdicts"][0].startswith("no better: nDCG@10 of 12 titles")
     assert same["verdicts"][-1].startswith("kept the start")
     folders = Path(encoder), tmp_path / "kept" / "model"
+    checkpoints = tmp_path / "kept" / "checkpoints"
+    assert [path.name for path in checkpoints.iterdir()] == ["step-0"]
+    assert sum(file.stat().st_size for file in checkpoints.rglob("*")) < 20_000
+    (tmp_path / "trained" / "result.json").unlink()
+    weights = (tmp_path / "trained" / "model" / "model.safetensors").read_bytes()
+    again = cse("train", "--resume", str(tmp_path / "trained"))
+    assert again.code == 0 and "resuming after step 0" in again.err, again.err
+    assert (tmp_path / "trained" / "model" / "model.safetensors").read_bytes() == weights
     assert "Citation" not in (folders[1] / "README.md").read_text()
     before, after = (load_file(folder / "model.safetensors") for folder in folders)
     assert all(torch.equal(before[name], after[name]) for name in after)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from cse_core.functional import mean_over_positives, paired_similarity, reduce_terms, similarity
+from cse_core.functional import (
+    listed,
+    mean_over_positives,
+    paired_similarity,
+    per_text,
+    reduce_terms,
+    similarity,
+)
 from cse_core.parts import Loss
 from cse_core.types import (
     SENTENCE,
@@ -21,30 +29,31 @@ from cse_core.types import (
 from cse_distill.options import KlOptions, ListOptions
 
 
-def taught(ctx: StepContext, view: str, branch: str, batch: Batch) -> Tensor:
-    """Return ``[B, D]`` a teacher's vectors of a view with one text of each sentence."""
+def taught(ctx: StepContext, view: str, branch: str, batch: Batch, most: int = 1) -> Tensor:
+    """Return ``[A, P, D]`` a teacher's vectors of the texts that each anchor has in a view."""
     rows = ctx.vectors(view, branch)[SENTENCE]
-    empty = rows.vectors.new_zeros(len(batch.rows), rows.vectors.shape[1])
-    return empty.index_copy(0, rows.owner, rows.vectors)
+    return listed(rows, batch.owner, batch.slot, most).vectors
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Candidates of one view: ``[N, D]`` vectors, ``[A, N]`` which anchors have them, the view."""
+    """Candidates of one view: ``[N, D]`` vectors, ``[A, N]`` which anchors have them, the view.
+
+    ``rows`` are those of a view of negatives, None for the positives of the batch.
+    """
 
     vectors: Tensor
     seen: Tensor
-    owner: Tensor
     view: str
-    slot: Tensor | None = None
+    rows: Embeddings | None = None
 
 
 class _Lists(Loss):
     """A loss of the similarities of each text with its positive and its other candidates.
 
     The candidates are a text's own rows of views of role negative, or all positives and negatives
-    of the batch. Their similarities by the teacher are those of its vectors, of any dimension, or
-    scores of columns.
+    of the batch; each positive has a list of its own with them, or all are one list. Their
+    similarities by the teacher are those of its vectors, of any dimension, or scores of columns.
     """
 
     options: ListOptions
@@ -53,6 +62,10 @@ class _Lists(Loss):
         """Return ``[A]`` from ``[A, 1 + N]`` similarities, that of the positive first."""
         raise NotImplementedError
 
+    def of_list(self, student: Tensor, teacher: Tensor, absent: Tensor) -> Tensor:
+        """Return ``[A]`` from ``[A, P + N]`` similarities, among which no positive comes first."""
+        return self.terms(student, teacher, absent)
+
     def __call__(
         self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
     ) -> LossOutput:
@@ -60,17 +73,22 @@ class _Lists(Loss):
         kind = self.options.similarity
         blocks = list(self._blocks(batch, targets))
         taught_ones = self._scored if self.options.scores else self._compared
-        teacher = taught_ones(batch, blocks, ctx).to(batch.anchors.dtype)  # [A, 1 + N]
+        many = targets.vectors.shape[1]
+        teacher = taught_ones(batch, blocks, many, ctx).to(batch.anchors.dtype)  # [A, P + N]
         vectors = torch.cat([batch.anchors[:0], *(block.vectors for block in blocks)])
-        others = similarity(batch.anchors, vectors, kind)
-        seen = torch.ones_like(teacher[:, :1], dtype=torch.bool)  # the positive
-        absent = ~torch.cat([seen, *(block.seen for block in blocks)], dim=1)
         positives = paired_similarity(batch.anchors, targets.vectors, kind)  # [A, P]
-        losses = [
-            self.terms(torch.cat([column.unsqueeze(1), others], dim=1), teacher, absent)
-            for column in positives.unbind(dim=1)
-        ]
-        terms = mean_over_positives(torch.stack(losses, dim=1), targets)
+        student = torch.cat([positives, similarity(batch.anchors, vectors, kind)], dim=1)
+        there = torch.ones_like(positives, dtype=torch.bool)
+        if targets.weights is not None:
+            there = targets.weights > 0
+        absent = ~torch.cat([there, *(block.seen for block in blocks)], dim=1)
+        if self.options.candidates == "list":
+            terms = self.of_list(student, teacher, absent) * there.any(dim=1)
+        else:
+            first = [[number, *range(many, student.shape[1])] for number in range(many)]
+            absent[:, :many] = False
+            losses = [self.terms(student[:, i], teacher[:, i], absent[:, i]) for i in first]
+            terms = mean_over_positives(torch.stack(losses, dim=1), targets)
         return LossOutput(reduce_terms(terms, targets, self.options.reduction))
 
     def _blocks(self, batch: Batch, targets: Positives) -> list[_Block]:
@@ -83,37 +101,39 @@ class _Lists(Loss):
             if targets.weights is not None:
                 seen = seen & (targets.weights.flatten() > 0)
             vectors = targets.vectors.flatten(0, 1)
-            blocks.append(_Block(vectors, seen, owner, self.options.target))
+            blocks.append(_Block(vectors, seen, self.options.target))
         for name in self.options.views:
             rows = batch.views.get(name, {}).get(SENTENCE)
             if rows is not None:
                 seen = rows.owner.unsqueeze(0) == batch.owner.unsqueeze(1)
                 seen = torch.ones_like(seen) if whole else seen
-                blocks.append(_Block(rows.vectors, seen, rows.owner, name, rows.slot))
+                blocks.append(_Block(rows.vectors, seen, name, rows))
         return blocks
 
-    def _compared(self, batch: Batch, blocks: list[_Block], ctx: StepContext) -> Tensor:
-        """Return ``[A, 1 + N]`` similarities of the teacher's vectors."""
+    def _compared(self, batch: Batch, blocks: list[_Block], many: int, ctx: StepContext) -> Tensor:
+        """Return ``[A, P + N]`` similarities of the teacher's vectors."""
         branch, kind, target = self.options.teacher, self.options.similarity, self.options.target
-        anchors, positives = (
-            taught(ctx, view, branch, batch)[batch.owner] for view in ("anchor", target)
-        )
-        parts = [paired_similarity(anchors, positives.unsqueeze(1), kind)]
+        anchors = taught(ctx, "anchor", branch, batch)[:, 0]
+        positives = taught(ctx, target, branch, batch, many)
+        parts = [paired_similarity(anchors, positives, kind)]
         for block in blocks:
-            if block.slot is None:
-                others = taught(ctx, block.view, branch, batch)[block.owner]
-            else:
-                others = _of(ctx.vectors(block.view, branch)[SENTENCE], block.owner, block.slot)
+            others = positives.flatten(0, 1)
+            if block.rows is not None:
+                others = _of(ctx.vectors(block.view, branch)[SENTENCE], block.rows)
             parts.append(similarity(anchors, others, kind))
         return torch.cat(parts, dim=1)
 
-    def _scored(self, batch: Batch, blocks: list[_Block], ctx: StepContext) -> Tensor:
-        """Return ``[A, 1 + N]`` scores of columns; beside margins the negatives have zero."""
+    def _scored(self, batch: Batch, blocks: list[_Block], many: int, ctx: StepContext) -> Tensor:
+        """Return ``[A, P + N]`` scores of columns; beside margins the negatives have zero."""
         first, *others = self.options.scores
-        parts = [ctx.values(first)[batch.owner].unsqueeze(1)]
+        values = ctx.values(first)
+        parts = [values.reshape(len(values), -1)[batch.owner].expand(-1, many)]
         for number, block in enumerate(blocks):
-            values = ctx.values(others[number]) if others else ctx.values(first) * 0
-            parts.append(values[block.owner].unsqueeze(0).expand(len(batch.anchors), -1))
+            rows = cast(Embeddings, block.rows)
+            numbers = (
+                per_text(ctx.values(others[number]), rows) if others else rows.vectors[:, 0] * 0
+            )
+            parts.append(numbers.detach().unsqueeze(0).expand(len(batch.anchors), -1))
         return torch.cat(parts, dim=1)
 
 
@@ -121,7 +141,7 @@ class MarginMse(_Lists):
     """``((s(a, p) - s(a, n)) - (t(a, p) - t(a, n)))^2``, the mean over a text's negatives.
 
     Hofstaetter et al., 2020: the teacher's margins, not its scores, are learned. A text without
-    negatives has loss zero.
+    negatives has loss zero. Of one list it is the mean over all pairs of texts.
     """
 
     def terms(self, student: Tensor, teacher: Tensor, absent: Tensor) -> Tensor:
@@ -129,6 +149,13 @@ class MarginMse(_Lists):
         apart = (student[:, :1] - student[:, 1:]) - (teacher[:, :1] - teacher[:, 1:])
         kept = ~absent[:, 1:]
         return (apart.square() * kept).sum(dim=1) / kept.sum(dim=1).clamp_min(1)
+
+    def of_list(self, student: Tensor, teacher: Tensor, absent: Tensor) -> Tensor:
+        """Return ``[A]`` means over all pairs: twice the variance of what both differ by."""
+        apart, count = (student - teacher).masked_fill(absent, 0.0), (~absent).sum(dim=1)
+        mean = apart.sum(dim=1) / count.clamp_min(1)
+        squares = (apart - mean.unsqueeze(1)).masked_fill(absent, 0.0).square().sum(dim=1)
+        return 2 * squares / (count - 1).clamp_min(1)
 
 
 class Kl(_Lists):
@@ -150,7 +177,6 @@ class Kl(_Lists):
         return warm**2 * (wanted.softmax(dim=1) * apart.masked_fill(absent, 0.0)).sum(dim=1)
 
 
-def _of(rows: Embeddings, owner: Tensor, slot: Tensor) -> Tensor:
-    """Return ``[N, D]`` the rows with these keys."""
-    same = (owner.unsqueeze(1) == rows.owner) & (slot.unsqueeze(1) == rows.slot)
-    return rows.vectors[same.to(torch.uint8).argmax(dim=1)]
+def _of(rows: Embeddings, wanted: Embeddings) -> Tensor:
+    """Return ``[N, D]`` the rows with the keys of others."""
+    return listed(rows, wanted.owner, wanted.slot, 1).vectors[:, 0]

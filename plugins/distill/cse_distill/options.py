@@ -52,19 +52,23 @@ class ListOptions(TaughtOptions):
 
     similarity: Literal["cosine", "dot"] = "dot"
     """Similarity of two vectors, for model and teacher."""
-    candidates: Literal["own", "batch"] = "own"
+    candidates: Literal["own", "batch", "list"] = "own"
     """What a text is compared with besides its positive: its own texts in views of role negative,
-    or all positives and negatives of the batch."""
+    or all positives and negatives of the batch. list: its own positives and negatives are one list,
+    in which no positive comes first."""
     scores: tuple[str, ...] = ()
     """Columns with the teacher's scores, in place of its branch: that of the positive, then one for
-    each view of ``views``. A single column of margin-mse holds margins."""
+    each view of ``views``; beside lists of texts they hold lists. A single column of margin-mse
+    holds margins, but of a list scores."""
     views: tuple[str, ...] = ()
     """Views of negatives that are compared; by default all of the run."""
 
     @model_validator(mode="after")
     def _scores_are_of_own_texts(self) -> ListOptions:
         if self.scores and self.candidates == "batch":
-            raise ValueError("scores are those of a text's own candidates: candidates = own")
+            raise ValueError(
+                "scores are those of a text's own candidates: candidates = own or list"
+            )
         return self
 
 

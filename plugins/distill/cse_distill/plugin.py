@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
-from cse_core.records import LossSpec, Paper, RecipeSpec
+from cse_core.records import LossSpec, Paper, PerText, Reads, RecipeSpec
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -42,13 +43,19 @@ def _needs(options: ListOptions) -> tuple[str, ...]:
     return (*needs, "view:negative") if options.candidates == "own" else needs
 
 
+def _scores(options: ListOptions) -> Reads:
+    """Lay the columns beside their views, whose texts may be lists."""
+    views = chain((options.target, *(options.views or ("negative",))), repeat(""))
+    return {name: PerText("float", view) for name, view in zip(options.scores, views, strict=False)}
+
+
 def _with_views(options: ListOptions, facts: RunInfo) -> ListOptions:
     """Name the views of negatives, and refuse scores that are not as many."""
     from cse_distill.options import KlOptions
 
     negatives = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
     views, count = options.views or negatives, len(options.scores)
-    margins = not isinstance(options, KlOptions) and count == 1
+    margins = not isinstance(options, KlOptions) and count == 1 and options.candidates == "own"
     if count and not margins and count != 1 + len(views):
         names = ", ".join(("positive", *views))
         raise ValueError(f"scores = {list(options.scores)}: one column each for {names}")
@@ -69,7 +76,7 @@ def cse_losses() -> list[LossSpec]:
     lists = partial(
         LossSpec,
         requires=_needs,
-        reads=lambda options: dict.fromkeys(options.scores, "float"),
+        reads=_scores,
         encodes=_of_lists,
         contrastive=False,
         resolve_options=_with_views,

@@ -42,14 +42,14 @@ class Mse(nn.Module, Loss):
             sides.append((options.target, targets))
         values = []
         for view, student in sides:
-            teacher = taught(ctx, view, options.teacher, batch)[batch.owner]
-            apart = self._apart(student.vectors, teacher.unsqueeze(1))
+            teacher = taught(ctx, view, options.teacher, batch, student.vectors.shape[1])
+            apart = self._apart(student.vectors, teacher)
             terms = mean_over_positives(apart, student)
             values.append(reduce_terms(terms, student, options.reduction))
         return LossOutput(torch.stack(values).mean())
 
     def _apart(self, student: Tensor, teacher: Tensor) -> Tensor:
-        """Return ``[A, P]`` distances of ``[A, P, D]`` from ``[A, 1, D]``."""
+        """Return ``[A, P]`` distances of ``[A, P, D]`` from ``[A, P, D]``."""
         if self.map is not None:
             student = self.map(student)
         if self.options.dimensions:  # the student's first numbers learn the teacher's

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cse import hub_name, hub_rows, read_table, table_name
 from cse_core.errors import CseError
 from cse_core.suites import NoDevSet
+from cse_evaluation.published import published_columns, published_name, published_rows
 
 SENTENCE_COLUMNS = (
     ("sentence1", "sentence2"),
@@ -41,6 +42,8 @@ SCORE_COLUMNS = (
 """Names of the score column, the preferred ones first; upper or lower case."""
 ENTAILMENT_COLUMNS = ("entailment", "entailment_judgment", "entailment_label")
 """A column that only SICK has: relatedness there runs from 1 to 5."""
+_PUBLISHED = ("SICK.txt",)
+"""Published files that hold several sets."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -110,8 +113,11 @@ class PairSet:
         return digest.hexdigest()[:12]
 
 
-def read_pairs(path: str | os.PathLike[str]) -> PairSet:
+def read_pairs(path: str | os.PathLike[str], name: str = "") -> PairSet:
     """Read graded pairs from a tsv, csv, jsonl or parquet file, gzipped or not.
+
+    Sets of STS in the files of their publishers are read too; ``name`` says which set it is where
+    a file holds several.
 
     The columns may stand in any order and under any name of ``SENTENCE_COLUMNS`` and
     ``SCORE_COLUMNS``; ``subset`` is optional, others are ignored. The scale is 1 to 5 for SICK,
@@ -120,6 +126,11 @@ def read_pairs(path: str | os.PathLike[str]) -> PairSet:
     Raises:
         NoDevSet: If a column is missing.
     """
+    place = Path(path)
+    if known := published_name(place) or (name if place.name in _PUBLISHED else ""):
+        read = published_rows(known, place)
+        placed = ((f"{path}, pair {number}", row) for number, row in enumerate(read, 1))
+        return _pair_set(known, place, os.fspath(path), published_columns(known), placed)
     columns, rows = read_table(path)
     return _pair_set(table_name(path), Path(path), os.fspath(path), columns, rows)
 

@@ -16,7 +16,10 @@ def cse_suites() -> list[SuiteSpec]:
             sources="cse_evaluation:sources/sts.toml",
         ),
         SuiteSpec(
-            name="chinese", summary="graded pairs: C-STS-B", factory="cse_evaluation.suites:Chinese"
+            name="chinese",
+            summary="graded pairs: C-STS-B, SimCLUE",
+            factory="cse_evaluation.suites:Chinese",
+            sources="cse_evaluation:sources/simclue.toml",
         ),
         SuiteSpec(
             name="transfer",

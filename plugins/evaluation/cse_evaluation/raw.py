@@ -7,9 +7,11 @@ its table of sources. It yields rows, a value for each column.
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
+from itertools import zip_longest
 from typing import Any
 
 from cse_core.errors import CseError
@@ -46,25 +48,35 @@ def file_of(raw: Raw, *endings: str) -> bytes:
 def graded(raw: Raw, *, parts: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
     """Yield pairs of SemEval: a file of sentences and one of scores for each part.
 
-    A pair that has no score was not judged, and is left out.
+    A pair that has no score was not judged, and is left out. Quotes belong to the sentences.
     """
     for part in parts:
         names = [f"{year}.{{}}.{part}.txt" for year in ("STS", "STS2016")]
         pairs = lines_of(file_of(raw, *(name.format("input") for name in names)))
         scores = lines_of(file_of(raw, *(name.format("gs") for name in names)))
-        for pair, score in zip(pairs, scores, strict=False):
-            if score.strip() and pair.strip():
-                first, second = pair.split("\t")[:2]
-                yield part, str(float(score)), first.strip(), second.strip()
+        for number, (pair, score) in enumerate(zip_longest(pairs, scores), 1):
+            where = f"STS.input.{part}.txt, line {number}"
+            if bool((pair or "").strip()) < bool((score or "").strip()) or (pair and score is None):
+                missing = "score" if pair else "pair of sentences"
+                raise CseError(f"has no {missing} in this line: files of other versions",
+                               where=where)  # fmt: skip
+            if pair and score and score.strip():
+                first, second, *_ = _fields(pair, 2, where)
+                yield part, _number(score, where), first.strip(), second.strip()
 
 
 def benchmark(raw: Raw, *, part: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield pairs of the STS benchmark; a subset is genre, file and year."""
-    for line in lines_of(file_of(raw, f"sts-{part}.csv")):
+    """Yield pairs of the STS benchmark; a subset is genre, file and year.
+
+    Its csv files have tabs between fields, no header, and quotes that belong to the sentences.
+    """
+    file = f"sts-{part}.csv"
+    for number, line in enumerate(lines_of(file_of(raw, file)), 1):
         if line.strip():
-            genre, file, year, _, score, first, second = line.split("\t")[:7]
-            subset = "/".join((genre, file, year))
-            yield subset, str(float(score)), first.strip(), second.strip()
+            where = f"{file}, line {number}"
+            genre, source, year, _, score, first, second, *_ = _fields(line, 7, where)
+            subset = "/".join((genre, source, year))
+            yield subset, _number(score, where), first.strip(), second.strip()
 
 
 def sick(raw: Raw, *, part: str) -> Iterator[tuple[str, str, str, str]]:
@@ -72,16 +84,45 @@ def sick(raw: Raw, *, part: str) -> Iterator[tuple[str, str, str, str]]:
     names = {"TRAIN": "train", "TRIAL": "trial", "TEST": "test_annotated"}
     head, *rows = lines_of(file_of(raw, "SICK.txt", f"SICK_{names[part]}.txt"))
     place = {name: number for number, name in enumerate(head.split("\t"))}
-    label = next(n for n in ("entailment_label", "entailment_judgment") if n in place)
-    for line in rows:
+    label = next((n for n in ("entailment_label", "entailment_judgment") if n in place), "")
+    wanted = (label, "relatedness_score", "sentence_A", "sentence_B")
+    if not place.keys() >= {*wanted}:
+        raise CseError("has no header of SICK", where="SICK, line 1", value=head)
+    for number, line in enumerate(rows, 2):
         if not line.strip():
             continue
-        fields = line.split("\t")
+        where = f"SICK, line {number}"
+        fields = _fields(line, len(place), where)
         if "SemEval_set" in place and fields[place["SemEval_set"]].strip() != part:
             continue
-        wanted = (label, "relatedness_score", "sentence_A", "sentence_B")
         entailment, score, first, second = (fields[place[name]].strip() for name in wanted)
-        yield entailment, str(float(score)), first, second
+        yield entailment, _number(score, where), first, second
+
+
+def _fields(line: str, count: int, where: str) -> list[str]:
+    """Split a line at its tabs into so many fields at least."""
+    fields = line.split("\t")
+    if len(fields) < count:
+        what = f"{len(fields)} fields, and its publisher has {count}"
+        raise CseError(what, where=where, value=line[:60])
+    return fields
+
+
+def _number(text: str, where: str) -> str:
+    """Return a score as Python writes it."""
+    try:
+        return str(float(text))
+    except ValueError:
+        raise CseError("is not a score", where=where, value=text.strip()) from None
+
+
+def labelled_pairs(raw: Raw, *, file: str) -> Iterator[dict[str, Any]]:
+    """Yield pairs of SimCLUE that are labelled 0 or 1: an object a line."""
+    for number, line in enumerate(lines_of(file_of(raw, file)), 1):
+        if line.strip():
+            row = json.loads(line)
+            label = float(_number(str(row["label"]), f"{file}, line {number}"))
+            yield {"sentence1": row["sentence1"], "sentence2": row["sentence2"], "score": label}
 
 
 def by_file(raw: Raw, *, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:

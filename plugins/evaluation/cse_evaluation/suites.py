@@ -22,6 +22,7 @@ from cse_evaluation.labelled import (
     read_tasks,
 )
 from cse_evaluation.pairs import PairSet, pairs_from_rows, read_pairs
+from cse_evaluation.published import find_published
 from cse_evaluation.ranking import CollectionDevSet, score_collection
 from cse_evaluation.retrieval import DocumentDevSet, score_documents
 from cse_evaluation.sts import STS_TESTS, PairDevSet, score_pairs
@@ -84,7 +85,7 @@ class Graded(Suite):
 
     def read(self, files: Mapping[str, Path]) -> list[PairSet]:
         """Return the sets of pairs."""
-        return [read_pairs(path) for path in files.values()]
+        return [read_pairs(path, name) for name, path in files.items()]
 
     def score(self, encode: Encode, read: Any, progress: Progress) -> Sequence[SuiteScore]:
         """Return Spearman's correlation of each set, and their mean."""
@@ -96,6 +97,12 @@ class Sts(Graded):
 
     names, below = (*STS_TESTS, *STS_DEVS), "sts"
 
+    def locate(self, folder: Path) -> SuiteFiles:
+        """Locate each set: its table, or the files of its publisher, as SentEval keeps them."""
+        tables = super().locate(folder).files
+        published = find_published(folder) if None in tables.values() else {}
+        return SuiteFiles({name: path or published.get(name) for name, path in tables.items()})
+
     def read_dev(self, path: str | os.PathLike[str]) -> DevSet:
         """Return a file of graded pairs as a dev set."""
         return PairDevSet.of(read_pairs(path))
@@ -106,9 +113,9 @@ class Sts(Graded):
 
 
 class Chinese(Graded):
-    """STS-B translated to Chinese."""
+    """STS-B translated to Chinese, and SimCLUE's pairs labelled 0 or 1."""
 
-    names, below = ("cstsb.test", "cstsb.dev"), "chinese"
+    names, below = ("cstsb.test", "cstsb.dev", "simclue.test", "simclue.dev"), "chinese"
 
 
 class Labelled(Suite):

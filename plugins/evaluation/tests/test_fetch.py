@@ -247,7 +247,7 @@ def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:
     refused(here("data", "fetch", "stss"), "unknown set", "did you mean sts?")
     refused(
         here("data", "fetch", "nothing"),
-        "there are sts, transfer, reviews, collections, docs, simcse",
+        "there are sts, simclue, transfer, reviews, collections, docs, simcse",
     )
     refused(here("data", "fetch", "sts", "--out", "x.parquet"), "sts is several files")
     folder = tmp_path / "home/cse/sts"

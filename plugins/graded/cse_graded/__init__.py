@@ -1,1 +1,1 @@
-"""Losses over pairs of texts with scores: CoSENT and AnglE."""
+"""Losses over pairs of texts with scores, CoSENT and AnglE, over classes, and over triplets."""

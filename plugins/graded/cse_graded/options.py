@@ -1,10 +1,10 @@
-"""Options of the losses over graded pairs."""
+"""Options of the losses over graded pairs, classes and triplets."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from cse_core.options import LossOptions, Temperature
 
@@ -41,3 +41,45 @@ class AngleOptions(GradedOptions):
 
     similarity: Literal["cosine"] = "cosine"
     """Has no effect: the angle's similarity is its own."""
+
+
+class ClassOptions(LossOptions):
+    """What losses over classes accept."""
+
+    column: str = "label"
+    """Column with the class of each text: any text, of which equal ones are one class."""
+    views: Literal["both", "anchor"] = "both"
+    """Texts of a class: anchors and their targets, or only anchors."""
+    level: Literal["sentence"] = "sentence"
+    """Classes are of whole texts."""
+    directions: Literal["one"] = "one"
+    """A class has no direction."""
+    reduction: Literal["mean"] = "mean"
+    """The mean is over texts, of which some are anchors."""
+
+
+class SupConOptions(ClassOptions):
+    """Options of ``supcon``."""
+
+    temperature: Temperature = 0.07
+    """Similarities are divided by it."""
+    contrast: Literal["all", "one"] = "all"
+    """Texts that are compared with all others: all, or one view alone, the anchors (the authors'
+    contrast_mode)."""
+    negatives: Literal["none"] = "none"
+    """Texts of other classes are the negatives."""
+
+
+class TripletOptions(ClassOptions):
+    """Options of ``triplet``."""
+
+    column: str | None = None
+    """Column of classes: batch-hard triplets. None: the positive and the negatives of a text."""
+    distance: Literal["euclidean", "cosine"] = "euclidean"
+    """Euclidean distance, or 1 - cosine."""
+    margin: Annotated[float, Field(ge=0)] = 5.0
+    """How much farther than the positive a negative should be."""
+    triplets: Literal["own", "hardest"] = "own"
+    """Negatives of a text: its own, or the nearest of all that the loss sees."""
+    similarity: Literal["cosine"] = "cosine"
+    """Has no effect: distance says how texts are compared."""

@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from cse_testkit import LossSuite, part_suites, recipe_suites
@@ -76,3 +76,36 @@ class TestAngleOfTriplets(LossSuite):
 class TestTripletsWithoutScores(LossSuite):
     part = ("loss", "cosent")
     options = {"column": None, "own_negatives": True}
+
+
+def apart(one: Tensor, other: Tensor, kind: str) -> float:
+    if kind == "cosine":
+        return 1 - float(torch.cosine_similarity(one, other, dim=0))
+    return float((one - other).norm())
+
+
+class TestLossTriplet(LossSuite):
+    part = ("loss", "triplet")
+    options: ClassVar[Any] = {"triplets": "hardest", "margin": 2.0}
+    variants = ({"distance": "cosine"}, {"triplets": "own"}, {"column": "label"})
+    columns = {"label": "label"}
+
+    def slow(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any
+    ) -> float:
+        total = 0.0
+        for a, anchor in enumerate(batch.anchors):
+            far = [
+                (apart(anchor, vector, options.distance), math.exp(negatives.log_weights[a, n]))
+                for n, vector in enumerate(negatives.vectors)
+                if not negatives.mask[a, n] and negatives.log_weights[a, n] > -math.inf
+            ]
+            near = apart(anchor, targets.vectors[a, 0], options.distance)
+            if far:
+                total += min(far)[1] * max(0.0, near - min(far)[0] + options.margin)
+        return total / len(batch.anchors)
+
+
+class TestLossSupcon(LossSuite):
+    part = ("loss", "supcon")
+    variants = ({"views": "anchor"}, {"contrast": "one"})

@@ -15,7 +15,7 @@ from cse_ifcl.options import HippocampusOptions
 class Hippocampus(NegativeStore):
     """Holds the vectors of the last k batches; the older they are, the less they weigh.
 
-    IFCL, Eq. 5 and Figure 3: row m, from the newest, has the coefficient
+    IFCL, Eq. 4 and Figure 3: row m, from the newest, has the coefficient
     ``p_m = 1 - lambda * ceil(m / N)``, which is added to its logit as ``log p_m``. With batches
     of N rows ceil(m / N) is the number of steps since m was stored, and so it is counted here:
     a shorter batch, or one of more segments, keeps its own number of rows. The newest batch

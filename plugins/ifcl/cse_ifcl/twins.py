@@ -12,7 +12,7 @@ from cse_ifcl.options import TwinsOptions
 
 
 class Twins(Loss):
-    """The identical term, the fraternal term and the margin between them: IFCL, Eqs. 4 to 9.
+    """The identical term, the fraternal term and the margin between them: IFCL, Eqs. 5 to 9.
 
     - identical: InfoNCE of ``h`` and ``h+`` against all negatives of the loss, stored ones too;
     - fraternal: InfoNCE of ``h`` and ``h-`` against the other rows of ``h-`` in the batch alone;

@@ -64,7 +64,11 @@ def both(reduction: str = "mean") -> tuple[Any, dict[str, list[float]]]:
     return output, slow_terms(batch, negatives, TEMPERATURE)
 
 
-@equation("IFCL", "Eqs. 4 to 8, both terms, the innate margin and the twins loss", "loss twins")
+@equation(
+    "IFCL",
+    "Eqs. 5 to 8, the cosine, both terms, the innate margin and the twins loss",
+    "loss twins",
+)
 def test_the_terms_with_the_queue() -> Iterator[tuple[Tensor, float]]:
     output, terms = both("sum")
     for name in ("identical", "fraternal", "margin"):

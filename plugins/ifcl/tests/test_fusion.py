@@ -92,7 +92,7 @@ def entered(encoder: PackedEncoder, ids: Tensor, tokens: TokenBatch) -> Tensor:
     return seen[0]
 
 
-@equation("IFCL", "the fusion, epsilon * y + (1 - epsilon) * y_F", "aug fusion")
+@equation("IFCL", "Eqs. 2 and 3, the fusion, epsilon * y + (1 - epsilon) * y_F", "aug fusion")
 def test_content_token_meets_content_token() -> Iterator[tuple[Tensor, Tensor]]:
     exact = PackedEncoder.load(shared_encoder(), seed=0).eval().double()
     part = fusion(exact, at="word_embeddings", epsilon=0.7)

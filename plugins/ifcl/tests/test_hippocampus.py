@@ -44,7 +44,7 @@ def check(
     assert len(found) == place and not found.mask.any()
 
 
-@equation("IFCL", "Eq. 5, p = 1 - lambda * ceil(m / N)", "negatives hippocampus")
+@equation("IFCL", "Eq. 4, p = 1 - lambda * ceil(m / N)", "negatives hippocampus")
 def test_a_trace_over_three_lengths() -> Iterator[tuple[float, float]]:
     """Order, ages, rows and weights, the last batch of an epoch shorter, against a slow list."""
     for (batches, forgetting), segments in product(((1, 0.5), (3, 0.1), (4, 0.0)), (1, 2)):

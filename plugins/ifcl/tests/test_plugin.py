@@ -20,7 +20,7 @@ def slow_twins(
     ctx: StepContext,
     options: Any,
 ) -> float:
-    """Return Eqs. 4 to 9 in loops, with masks and weights as the core defines them."""
+    """Return Eqs. 5 to 9 in loops, with masks and weights as the core defines them."""
     weights = [each.start for each in (options.identical, options.fraternal, options.margin)]
     terms = slow_terms(batch, negatives, options.temperature)
     both = zip(weights, ("identical", "fraternal", "margin"), strict=True)

@@ -46,7 +46,7 @@ def slow_clusters(vectors: torch.Tensor, neighbours: int) -> list[int]:
     return label
 
 
-@equation("InfoCSE", "Eqs. 2 to 5, graph and components", "positives idc", within=0)
+@equation("InfoCSE", "Eqs. 2 and 3, graph and components", "positives idc", within=0)
 def test_clusters_equal_a_loop() -> Iterator[tuple[Any, Any]]:
     """Whatever lies together in one block, and where long documents are cut into blocks."""
     lengths = [1, 2, 23, 5, 2, 9, 8, 1, 40, 7, 3]
@@ -73,7 +73,7 @@ def test_cosine_ignores_lengths() -> None:
     assert cosine.tolist() == [0, 0, 2, 2]
 
 
-@equation("InfoCSE", "Eqs. 2 to 5, pairs of a component", "positives idc", within=0)
+@equation("InfoCSE", "Eq. 4, pairs of a component", "positives idc", within=0)
 def test_all_pairs_of_a_cluster() -> Iterator[tuple[Any, Any]]:
     held = documents([6, 3, 1])
     cluster = np.array([0, 1, 0, 3, 1, 0, 6, 6, 6, 9])

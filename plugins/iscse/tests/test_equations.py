@@ -44,7 +44,7 @@ def smoothed_batch() -> Batch:
     return replace(batch, targets={**batch.targets, **miner.mine(batch, make_context(batch))})
 
 
-@equation("IS-CSE", "the loss of instances", "loss.infonce of recipe is-cse")
+@equation("IS-CSE", "Eqs. 1 and 2, the loss of instances", "loss.infonce of recipe is-cse")
 def test_the_loss_of_instances() -> Iterator[tuple[Tensor, float]]:
     batch = smoothed_batch()
     yield (
@@ -53,7 +53,11 @@ def test_the_loss_of_instances() -> Iterator[tuple[Tensor, float]]:
     )
 
 
-@equation("IS-CSE", "the loss of smoothed positives", "loss.smoothed of recipe is-cse")
+@equation(
+    "IS-CSE",
+    "Eqs. 6 and 7, the loss of smoothed positives and the sum",
+    "loss.smoothed of recipe is-cse",
+)
 def test_the_smoothed_loss() -> Iterator[tuple[Tensor, float]]:
     """Negatives are the other smoothed vectors of the batch."""
     batch = smoothed_batch()

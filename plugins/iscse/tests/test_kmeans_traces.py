@@ -35,7 +35,9 @@ def slow_iteration(centroids: list[Tensor], vectors: list[Tensor]) -> list[Tenso
     return made
 
 
-@equation("IS-CSE", "K-means of the buffer and gamma", "positives kmeans-smoothing", within=1e-10)
+@equation(
+    "IS-CSE", "Eq. 5, K-means of the buffer and gamma", "positives kmeans-smoothing", within=1e-10
+)
 def test_steps_in_loops() -> Iterator[tuple[Any, Any]]:
     sizes = ([4] * 9, [4, 4, 3, 1, 4, 3, 1, 4, 4], [20, 3, 15, 1, 4])
     for counts, start, iterations in product(sizes, ("full", "at-once"), (1, 3)):

@@ -60,7 +60,9 @@ def batches(sizes: list[int], *, rows: int = 40) -> list[Batch]:
     return made
 
 
-@equation("IS-CSE", "buffer, kNN and its self-attention (beta)", "positives knn-smoothing")
+@equation(
+    "IS-CSE", "Eqs. 3 and 4, buffer, kNN and its self-attention (beta)", "positives knn-smoothing"
+)
 def test_steps_in_loops() -> Iterator[tuple[Any, Any]]:
     sizes = (
         [4] * 9,  # three lengths of a buffer of 12

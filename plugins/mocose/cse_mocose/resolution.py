@@ -35,7 +35,8 @@ def warnings(options: FgsmOptions, facts: RunInfo) -> list[str]:
         return []
     return [
         f"epsilon {options.epsilon:g} is {_told(count)} in {facts.precision}, measured at a word "
-        "embedding: little or nothing is left of it; NAME.VIEW.size in the log is what is left"
+        "embedding: most of the perturbation is lost to rounding; fgsm.VIEW.size in metrics.jsonl "
+        "shows what remains"
     ]
 
 

@@ -57,7 +57,9 @@ def test_loss() -> Iterator[tuple[Tensor, float]]:
         yield found, total / 4
 
 
-@equation("MoCoSE", "A.11, mean age of a moving average's weights", "study appendix-A.11")
+@equation(
+    "MoCoSE", "Eqs. 5 to 9 (A.11), mean age of a moving average's weights", "study appendix-A.11"
+)
 def test_the_mean_age() -> Iterator[tuple[float, float]]:
     """An average that is updated one weight at a time, and the share of each of them in it."""
     for eta, terms in ((0.5, 60), (0.85, 300), (0.95, 40)):
@@ -69,7 +71,7 @@ def test_the_mean_age() -> Iterator[tuple[float, float]]:
         yield mean_age({"eta": eta, "terms": terms})["sum"], wanted
 
 
-@equation("MoCoSE", "the traceable distance 1 / (1 - eta) + K / B", "negatives queue")
+@equation("MoCoSE", "Eq. 4, the traceable distance 1 / (1 - eta) + K / B", "negatives queue")
 def test_the_distance() -> Iterator[tuple[float, float]]:
     """The steps until a key leaves a full queue, and the mean age of the weights behind it."""
     for eta, size, batch in ((0.85, 512, 64), (0.5, 256, 32), (0.9, 512, 32)):

@@ -44,6 +44,17 @@ class TaughtOptions(BatchListOptions):
     and teachers have no dropout."""
     own: bool = True
     """Whether a text's own positive is in its list."""
+    candidates: Literal["batch", "list"] = "batch"
+    """A text's list: the targets of the batch, or its own texts in the target's view and in
+    ``views``."""
+    views: tuple[str, ...] = ()
+    """More views whose texts are in a list, by default the run's views of role negative; of the
+    batch none."""
+    scores: tuple[str, ...] = ()
+    """Columns with scores of a text's own texts in place of teachers: those of the target's view,
+    then of each of ``views``; beside lists of texts they hold lists."""
+    best: Literal["highest", "lowest"] = "highest"
+    """The first of a list has the highest score, or the lowest where scores are ranks."""
 
     @model_validator(mode="after")
     def _one_for_each_teacher(self) -> TaughtOptions:
@@ -54,6 +65,12 @@ class TaughtOptions(BatchListOptions):
             raise ValueError(f"teacher_temperatures: one for all {count} teachers, or one for each")
         if "online" in self.teachers:
             raise ValueError("teachers: online is the model in training")
+        if self.candidates == "batch" and (self.scores or self.views):
+            raise ValueError("scores and views are of a text's own texts: candidates = list")
+        if self.candidates == "list" and not self.own:
+            raise ValueError("own = false leaves a text's own texts out, which are its list")
+        if self.candidates == "list" and self.teacher_views == "anchor":
+            raise ValueError("teachers read the texts of a list: teacher_views = both")
         return self
 
 

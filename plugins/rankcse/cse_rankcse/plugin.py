@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
-from cse_core.records import LossSpec, Paper, RecipeSpec, StudySpec
+from cse_core.records import LossSpec, Paper, PerText, Reads, RecipeSpec, StudySpec
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -17,11 +18,36 @@ PAPER = Paper("Liu et al.: RankCSE, ACL 2023", "cse_rankcse:paper.bib")
 
 def _taught(options: TaughtOptions) -> tuple[tuple[str, str], ...]:
     views = ("anchor", options.target) if options.teacher_views == "both" else ("anchor",)
-    return tuple((view, name) for name in options.teachers for view in views)
+    names = () if options.scores else options.teachers
+    return tuple((view, name) for name in names for view in (*views, *options.views))
+
+
+def _needs(options: TaughtOptions) -> tuple[str, ...]:
+    return () if options.scores else tuple(f"branch:{name}" for name in options.teachers)
+
+
+def _scores(options: TaughtOptions) -> Reads:
+    """Lay the columns beside their views, whose texts may be lists."""
+    views = chain((options.target, *(options.views or ("negative",))), repeat(""))
+    return {name: PerText("float", view) for name, view in zip(options.scores, views, strict=False)}
+
+
+def _with_views(options: TaughtOptions, facts: RunInfo) -> TaughtOptions:
+    """Name the views of negatives, and refuse scores that are not as many."""
+    if options.candidates == "batch":
+        return options
+    negatives = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
+    views = options.views or negatives
+    if options.scores and len(options.scores) != 1 + len(views):
+        names = ", ".join((options.target, *views))
+        raise ValueError(f"scores = {list(options.scores)}: one column each for {names}")
+    return options.model_copy(update={"views": views})
 
 
 def _teach_themselves(options: TaughtOptions, facts: RunInfo) -> list[str]:
     """Warn of teachers that are the model in training, as it starts."""
+    if options.scores:
+        return []
     models = {name: facts.branches.get(name, {}).get("model") for name in options.teachers}
     names = [name for name, model in models.items() if model == "self"]
     if not names:
@@ -39,8 +65,10 @@ def cse_losses() -> list[LossSpec]:
             summary=summary,
             factory=factory,
             options=options,
-            requires=lambda options: tuple(f"branch:{name}" for name in options.teachers),
+            requires=_needs,
+            reads=_scores,
             encodes=_taught,
+            resolve_options=_with_views,
             contrastive=False,
             plan_warnings=_teach_themselves,
             paper=PAPER,

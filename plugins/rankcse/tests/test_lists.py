@@ -1,6 +1,7 @@
 """Several teachers, weights, ties and lists with holes; in a run, and what is refused."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,15 @@ import torch
 from cse_rankcse.lists import lists
 from cse_rankcse.options import ListMleOptions, TaughtOptions
 from cse_rankcse.teaching import list_mle, published_list_mle
-from cse_testkit import compose, make_batch, make_context, make_part, run_steps, shared_encoder
+from cse_testkit import (
+    compose,
+    make_batch,
+    make_context,
+    make_part,
+    run_steps,
+    shared_encoder,
+    tiny_corpus,
+)
 
 from cse_core.types import Batch, Positives, StepContext
 from tests.fixtures.methods import refusal
@@ -133,3 +142,70 @@ def test_defaults_are_those_of_the_paper() -> None:
 )
 def test_what_cannot_be_is_one_line(sets: str, says: str) -> None:
     assert says in refusal(compose, recipe="rankcse", sets=[f"loss.list-mle.{sets}"])
+
+
+def test_lists_of_a_text_and_their_scores() -> None:
+    """A text's own texts in the order of their scores, or of ranks, of which the least is first."""
+    roles: Any = {"positive": "positive", "negative": "negative"}
+    batch = make_batch(sentences=3, views=roles)
+    vectors = torch.randn(3, 2, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    weights = torch.tensor([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    rows = batch.views["negative"]["sentence"]
+    two = replace(rows, owner=torch.tensor([0, 1, 1]), slot=torch.tensor([0, 0, 1024]))
+    batch = replace(batch, views={**batch.views, "negative": {"sentence": two}})
+    scores = {"p": torch.tensor([[3.0, 1.0], [2.0, 0.0], [0.0, 0.0]]),
+              "n": torch.tensor([[2.0, 0.0], [4.0, 1.0], [0.0, 0.0]])}  # fmt: skip
+    ctx = make_context(batch).replace(values=scores.__getitem__)
+    close = [
+        [torch.cosine_similarity(batch.anchors[a], each, dim=0) / 0.3 for each in own]
+        for a, own in enumerate([[*vectors[0], rows.vectors[0]],
+                                 [vectors[1, 0], rows.vectors[1], rows.vectors[2]]])
+    ]  # fmt: skip
+    orders = {"highest": ([0, 2, 1], [1, 0, 2]), "lowest": ([1, 2, 0], [2, 0, 1])}
+    for best, places in orders.items():
+        total = 0.0
+        for logits, order in zip(close, places, strict=True):
+            for n, place in enumerate(order):
+                left = sum(math.exp(logits[other]) for other in order[n:])
+                total += math.log(left) - float(logits[place])
+        part: Any = make_part("loss", "list-mle", candidates="list", views=("negative",),
+                              scores=("p", "n"), best=best, temperature=0.3)  # fmt: skip
+        found = part(batch, Positives(vectors, weights), None, ctx).value
+        assert float(found) == pytest.approx(total / 2), best
+    net: Any = make_part("loss", "list-net", candidates="list", views=("negative",),
+                         scores=("p", "n"), temperature=0.3,
+                         teacher_temperatures=(2.0,))  # fmt: skip
+    total = 0.0
+    for logits, wanted in zip(close, ([3.0, 1.0, 2.0], [2.0, 4.0, 1.0]), strict=True):
+        p, q = ([math.exp(x) for x in each] for each in ([w / 2 for w in wanted], logits))
+        total -= sum(x / sum(p) * math.log(y / sum(q)) for x, y in zip(p, q, strict=True))
+    found = net(batch, Positives(vectors, weights), None, ctx).value
+    assert float(found) == pytest.approx(total / 2)
+
+
+def test_teachers_rank_the_texts_of_lists() -> None:
+    batch, wide = make_batch(sentences=3, groups={"found": 2}), make_batch(sentences=3, seed=4)
+    options = TaughtOptions(candidates="list", target="positive", teachers=("0",))
+    student, teacher, seen = lists(batch, batch.targets["positive"], taught(batch, wide), options)
+    assert seen.tolist() == torch.eye(3, dtype=torch.bool).tolist() and student.shape == (3, 3)
+    close = torch.cosine_similarity(wide.anchors, wide.targets["positive"].vectors[:, 0])
+    torch.testing.assert_close(teacher.diagonal(), close / 0.025)
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [("scores=['a']", "candidates = list"), ("views=['negative']", "candidates = list")],
+)
+def test_lists_that_cannot_be(sets: str, says: str) -> None:
+    assert says in refusal(compose, recipe="rankcse", sets=[f"loss.list-mle.{sets}"])
+
+
+def test_scores_take_the_place_of_teachers() -> None:
+    sets = ["loss.list-mle.candidates=list", "loss.list-mle.scores=['score']"]
+    corpus = tiny_corpus(columns={"positive": "text", "score": "float"})
+    run = compose(kinds={"loss": ["list-mle"]}, sets=sets, corpus=corpus)
+    assert [part.name for part in run.of("branch")] == ["online"]
+    assert run.needed_columns.beside == {"score": "positive"}
+    short = [*sets, "loss.list-mle.scores=['score', 'score']"]
+    line = refusal(compose, kinds={"loss": ["list-mle"]}, sets=short, corpus=corpus)
+    assert "one column each for positive" in line

@@ -20,6 +20,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -39,12 +40,15 @@ from cse_core.files import (
     remove_stale_files,
     writable_folder,
 )
+from cse_search.late import VECTORS as SEVERAL
+from cse_search.late import Kept, Late
 from cse_search.ranking import ranked
 from cse_search.reading import Passage, changes, once, state_of
 from cse_search.vectors import ROWS, Kind, Vectors, shrunk
 
 if TYPE_CHECKING:
     from cse_cli.api import Registry
+    from cse_search.late import Several
 
 INDEX = "index"
 """Name of the folder of a run's index."""
@@ -69,7 +73,7 @@ CHANGED = {
     "model": "the model has changed", "pooling": "--pooling differs",
     "max_length": "--max-length differs", "prompt": "--prompt differs",
     "truncate_dim": "--truncate-dim differs", "titles": "--titles differs",
-    "vectors": "--vectors differs",
+    "vectors": "--vectors differs", "level": "--level differs",
 }  # fmt: skip
 """Settings on which vectors depend, and what to say where one is another than it was."""
 
@@ -84,6 +88,7 @@ class Index:
         vectors: Those of its passages.
         files: The files that were read, as they were then (:func:`cse_search.reading.changes`).
         words: The words of its passages; None where they were not asked for.
+        kept: Several vectors of its passages; None without a level.
     """
 
     path: Path
@@ -92,6 +97,7 @@ class Index:
     files: Mapping[str, Any]
     words: Bm25 | None
     _lines: mmap.mmap
+    kept: Kept | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -116,9 +122,17 @@ class Index:
         return iter(self._lines.readline, b"")
 
     def nearest(
-        self, encode: TextEncoder, queries: Sequence[str], top: int, bm25: float = 0
+        self,
+        encode: TextEncoder,
+        queries: Sequence[str],
+        top: int,
+        bm25: float = 0,
+        late: Late | None = None,
     ) -> list[dict[str, Any]]:
-        """Return for each query its nearest passages, as ``cse search --json`` has them."""
+        """Return for each query its nearest passages, as ``cse search --json`` has them.
+
+        ``late`` orders the first ones, by the vectors that are kept here or new ones.
+        """
         import numpy as np
 
         kind, asked = encode.similarity, encode(queries, role="query")
@@ -131,7 +145,15 @@ class Index:
         near = [similarities(kind, asked, rows) for rows in self.vectors.blocks()]
         scores = np.concatenate(near, axis=1)
         by_words = self.words.of_queries(queries) if bm25 and self.words else None
-        return ranked(encode.similarity, queries, scores, by_words, top, bm25, self._about)
+        by_late = None if late is None else (late, partial(self._several, late))
+        about = self._about
+        return ranked(encode.similarity, queries, scores, by_words, top, bm25, about, by_late)
+
+    def _several(self, late: Late, rows: Sequence[int]) -> Several:
+        if self.kept is not None and self.about["settings"]["level"] == late.level:
+            return self.kept.of(rows)
+        titles, known = self.about["settings"]["titles"], self._about({*rows})
+        return late.of_texts([Passage(**known[row]).embedded(titles) for row in rows])
 
     def _about(self, rows: set[int]) -> dict[int, dict[str, Any]]:
         """Return passages by their rows here, with the first place of each."""
@@ -224,7 +246,8 @@ def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
             counted = Bm25.load(file)
     with _open_file(content / _FILES) as file:
         files = json.load(file)
-    return Index(path, about, Vectors(kept, scales), files, counted, lines)
+    several = Kept.open(content) if SEVERAL in sums else None
+    return Index(path, about, Vectors(kept, scales), files, counted, lines, several)
 
 
 def _open_file(path: Path) -> IO[bytes]:
@@ -341,6 +364,9 @@ def write_index(
         state = state_of((passage.file for passage in passages), about["files"])
         (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
         languages = _write_words(content / _WORDS, texts, about["stems"])
+        if settings["level"] is not None:
+            level, there = settings["level"], None if old is None else old.kept
+            Kept.write(content, encode, level, texts, there, before, progress)
         size = _write_vectors(content, encode, texts, settings["vectors"], old, before, progress)
         sums = {}
         for written in sorted(content.iterdir()):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cse_core.model_card import SimilarityName
+    from cse_search.late import Late, Several
 
 
 def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
@@ -35,12 +36,13 @@ def nearest(
     bm25: float = 0,
     *,
     titles: bool = True,
+    late: Late | None = None,
 ) -> list[dict[str, Any]]:
     """Return for each query its nearest passages, equal ones once.
 
     Near is what the model's folder says: by cosine, dot product, or the distances of
     sentence-transformers, which are negative scores. ``bm25`` is the share of BM25 in the order;
-    ``titles`` is as :meth:`Passage.embedded` takes it.
+    ``titles`` is as :meth:`Passage.embedded` takes it. ``late`` orders the first ones.
     """
     import numpy as np
 
@@ -56,7 +58,13 @@ def nearest(
     def about(rows: set[int]) -> dict[int, dict[str, Any]]:
         return {row: {**first[row].place, "text": first[row].text} for row in rows}
 
-    return ranked(kind, queries, scores, by_words, top, bm25, about)
+    texts = list(places)
+
+    def several(some: Sequence[int]) -> Several:
+        return late.of_texts([texts[place] for place in some]) if late else []
+
+    by_late = None if late is None else (late, several)
+    return ranked(kind, queries, scores, by_words, top, bm25, about, by_late)
 
 
 def ranked(
@@ -67,26 +75,37 @@ def ranked(
     top: int,
     bm25: float,
     about: Callable[[set[int]], Mapping[int, Mapping[str, Any]]],
+    by_late: tuple[Late, Callable[[Sequence[int]], Several]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return for each query its first passages, as ``cse search --json`` has them.
 
     ``scores`` are similarities ``[Q, N]``, of equal ones the first passage comes first;
     ``by_words`` are scores of BM25 ``[Q, N]``, whose share is ``bm25``. ``about`` says what else is
-    known of the passages that are found, by their places among the N.
+    known of the passages that are found, by their places among the N. ``by_late`` orders the first
+    ones again; its second gives the vectors of passages by their places.
     """
     import numpy as np
 
     order: NDArray[np.floating] = scores
     if by_words is not None:
         order = fuse(scores, by_words, bm25)
-    best = np.argsort(-order, axis=1, kind="stable")[:, :top].tolist()
+    depth = top if by_late is None else max(top, by_late[0].depth)
+    best = np.argsort(-order, axis=1, kind="stable")[:, :depth].tolist()
+    near: list[dict[int, float]] = [{} for _ in queries]
+    if by_late is not None:
+        late, vectors = by_late
+        for number, places in enumerate(best):
+            found = late.scores(queries[number], vectors(places))
+            near[number] = dict(zip(places, found, strict=True))
+            best[number] = sorted(places, key=lambda place: -near[number][place])[:top]
     known = about({place for places in best for place in places})
 
     def hit(query: int, rank: int, place: int) -> dict[str, Any]:
         words = {} if by_words is None else {"bm25": round(float(by_words[query, place]), 4)}
+        tokens = {"maxsim": round(near[query][place], 6)} if near[query] else {}
         numbers = {"score": order[query, place], kind: scores[query, place]}
         rounded = {name: round(float(number), 6) for name, number in numbers.items()}
-        return {"rank": rank, **rounded, **words, **known[place]}
+        return {"rank": rank, **tokens, **rounded, **words, **known[place]}
 
     return [
         {

@@ -83,10 +83,14 @@ class Reranker:
         ]
 
 
-def check_rerank(rerank: str | None, depth: int | None, top: int) -> int:
-    """Return the passages to find for each query: ``top``, or more with a reranker."""
+def check_rerank(rerank: str | None, depth: int | None, top: int, level: str | None = None) -> int:
+    """Return the passages to find for each query: ``top``, or more where these are ordered again.
+
+    A cross-encoder orders them, or the vectors of a ``level``.
+    """
+    rerank = rerank or level
     if depth is not None and rerank is None:
-        hint = "add --rerank MODEL"
+        hint = "add --rerank MODEL or --level NAME"
         raise CseError("is for --rerank", where="--rerank-top", value=depth, hint=hint)
     if depth is not None and depth < top:
         hint = f"write {top} or more"

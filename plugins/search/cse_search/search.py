@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse import TextEncoder
 from cse_search.index import index_of, is_index
+from cse_search.late import Late
 from cse_search.ranking import check_queries, nearest
 from cse_search.reading import read_passages
 from cse_search.reranking import Reranker, check_rerank
@@ -25,6 +26,7 @@ def search(
     *,
     top: int = 5,
     bm25: float = 0,
+    level: str | None = None,
     rerank: str | None = None,
     rerank_top: int | None = None,
     batch_tokens: int | None = None,
@@ -40,6 +42,7 @@ def search(
         files: The folder of an index, or files and data sets as ``--data`` takes them.
         top: Passages for each query.
         bm25: Share of BM25 in the order of the texts, 0 to 1.
+        level: A level of the model's vectors, such as ``token``, that orders the first passages.
         rerank: A cross-encoder that orders the first ``rerank_top`` passages again.
         rerank_top: 50 by default, or ``top`` if that is more.
         batch_tokens: Tokens that the encoder is given at once.
@@ -48,15 +51,17 @@ def search(
         CseError: If a query or a file is wrong, or another model made the index.
     """
     check_queries(queries, top, bm25)
-    count = check_rerank(rerank, rerank_top, top)
+    depth = check_rerank(rerank, rerank_top, top, level)
+    count = top if rerank is None else depth
     again = None if rerank is None else Reranker(rerank, plugins.registry)
     encode = TextEncoder(model.loaded, batch_tokens)
+    late = None if level is None else Late(encode, level, depth)
     if len(files) == 1 and is_index(files[0]):
         index = index_of(files[0], model.name, plugins.registry, words=bm25 > 0)
         if note := index.note:
             warnings.warn(note, stacklevel=3)
-        results = index.nearest(encode, queries, count, bm25)
+        results = index.nearest(encode, queries, count, bm25, late)
     else:
         passages = read_passages(files, plugins.registry)
-        results = nearest(encode, queries, passages, count, bm25)
+        results = nearest(encode, queries, passages, count, bm25, late=late)
     return results if again is None else again.reranked(results, top)

@@ -125,5 +125,8 @@ def test_what_cannot_rerank(
     few = ("--rerank", reranker, "--rerank-top", "2")
     refused(cse(*words, *few), "--rerank-top: must be at least --top")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    hint = "pip install sentence-transformers"
-    refused(cse(*words, "--rerank", reranker), "needs sentence-transformers", hint)
+    refused(
+        cse(*words, "--rerank", reranker),
+        "needs sentence-transformers",
+        "pip install sentence-transformers",
+    )

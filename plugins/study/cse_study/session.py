@@ -30,7 +30,7 @@ from cse_study.planning.composing import Composer, Wish
 from cse_study.planning.plan import Plan, plan_study, roles_of
 from cse_study.planning.scoring import plan_scoring
 from cse_study.results.rows import FILE, Row, rows_of, write_rows
-from cse_study.results.table import Results, paper_number
+from cse_study.results.table import Results
 
 
 class State(NamedTuple):
@@ -186,13 +186,13 @@ class Session:
         rows = self.rows()
         if all(row.status == "missing" for row in rows):
             return
-        name, numbers = self.definition.name, self.definition.study.paper.numbers
-        several = numbers if isinstance(numbers, Mapping) else {}
+        name, printed = self.definition.name, self.definition.block()
         table = []
         for row in rows:
-            place = self.definition.place(row.point.label_without(self.definition.study.tuned))
-            paper = {f"paper:{score}": paper_number(several, score, 0, place) for score in several}
-            paper = paper or {"paper": paper_number(numbers, "", 0, place)}
+            label = row.point.label_without(self.definition.study.tuned)
+            cells = {score: self.definition.cell("", label, score)
+                     for score in (printed.columns if printed else ())}  # fmt: skip
+            paper = {f"paper:{name_}": cell and cell.value for name_, cell in cells.items()}
             table.append({**row.as_dict(name), **paper})
         write_rows(table, self.folder.study(name))
 

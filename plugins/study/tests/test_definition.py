@@ -43,7 +43,9 @@ def test_axes_are_crossed_and_the_lists_of_one_are_zipped(tmp_path: Path) -> Non
         "negatives.queue.size": 256, "negatives.queue.first_fill": 1, "train.batch_size": 64
     }  # fmt: skip
     assert found.study.settings == {"recipe": "mocose", "model": "@model", "train.lr": 1e-4}
-    assert found.study.paper.numbers == [76.4, 75.92, 76.0, 1.0, 2.0, None]
+    (printed,) = found.printed
+    values = [printed.cell(label, "*.test") for label in found.labels]
+    assert [cell and cell.value for cell in values] == [76.4, 75.92, 76.0, 1.0, 2.0, None]
     chosen = {
         (): [1, 2, 3, 4, 5, 6],
         ("queue=128, 1", "queue=256, 1"): [1, 2, 5, 6],
@@ -138,6 +140,7 @@ def test_every_mistake_is_a_line(tmp_path: Path) -> None:
         "summary = 'x'\n[paper]\nnumbers = ['a', 1]": ["paper.numbers.1: input should be a valid"],
         "summary = 'x'\n[paper]\nnumbers = [2, 1]": ["paper.numbers: 2 numbers for 1 points"],
         "summary = 'x'\n[paper.variants.a]\nnumbers = [1, 2]": ["2 numbers for 1 points"],
+        "summary = 'x'\n[paper]\nrows = ['a', 'b']": ["paper.rows: 2 rows for 1 points"],
         "summary = 'x'\n[settings]\nmodel = '@run:a'": ["add a table [runs.a]"],
         "summary = 'x'\nkind = 'command'": ["command belongs to a study with kind"],
         "summary = 'x'\ncall = 'a:b'": ["call belongs to a study with kind"],

@@ -36,9 +36,9 @@ def test_every_study_is_planned(paper: str) -> None:
         plan = planned(name, seeds=1)
         study = plan.definition.study
         assert plan.points and plan.cells, name
-        printed = study.paper
-        assert printed.entered or printed.missing, name
-        assert ":" in printed.missing or not printed.missing, f"{name}: the reason"
+        missing = study.paper.missing
+        assert plan.definition.printed or missing, name
+        assert ":" in missing or not missing, f"{name}: the reason"
         assert study.source and study.seeds != [1], f"{name}: the paper's seeds, or 42"
 
 
@@ -63,8 +63,10 @@ def test_large_encoders_choose_alpha_at_a_lower_rate(
 
 def test_numbers_of_a_study_with_trials_are_of_its_methods() -> None:
     found = definition("hicl/table-1")
-    assert (len(found.points), len(found.study.paper.numbers)) == (24, 6)
-    assert found.study.paper.numbers[found.place("SNCSE + HiCL")] == 78.6
+    assert (len(found.points), len(found.labels), len(found.printed)) == (24, 6, 4)
+    for encoder, mean in {"": 78.6, "roberta-large": 81.79}.items():
+        cell = found.cell(encoder, "SNCSE + HiCL", "sts.mean")
+        assert cell is not None and cell.value == mean
 
 
 def test_is_cse_is_compared_with_dclr_that_lacks_the_smoothing_alone() -> None:

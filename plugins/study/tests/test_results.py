@@ -196,6 +196,28 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert page.count("froze") == 1 and "\n\nWarning (0.2): MiniLM froze\n\n" in page
 
 
+def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -> None:
+    claims = [Claim(says="0.1 above 0.05", better="0.1", than="0.05"),
+              Claim(says="0.1 below 0.05", better="0.1", than="0.05", lower=True)]  # fmt: skip
+    results = results_of(plan, folder, claims=claims)
+    beside, small, large = results.beside_paper()
+    near, far = beside.rows
+    assert [row[0] for row in beside.rows] == ["0.05", "0.1"], "0.2 has no number"
+    for row, paper in ((near, 76.4), (far, 75.92)):
+        gap, low, high = (float(part.strip("[],")) for part in row[-1].split())
+        assert gap == pytest.approx(float(row[3].split()[0]) - paper, abs=0.011)
+        assert low < gap < high and row[2] == f"{paper:.2f}" and row[4] == "3"
+    assert [row[-1] for row in small.rows] == ["seeds: 3", "seeds: 3", "seeds: 3"]
+    assert small.rows[2][1] == "" and "here" not in large.heads
+    few = replace(results, rows=[row for row in results.rows if row.point.number > 1])
+    assert few.beside_paper()[1].rows[0][-1] == "not run"
+    (claimed,) = results._claims()
+    assert "contradict '0.1 above 0.05': -0.48" in claimed.caption
+    assert "contradict '0.1 below 0.05': large +1.00" in claimed.caption
+    page = page_of(results, folder)
+    assert "## Beside the paper" in page and "| seeds: 3 |" in page
+
+
 def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolder) -> None:
     results = results_of(plan, folder, shown=["nix.spearman"])
     lines = results.tables["nix.spearman"]

@@ -129,6 +129,8 @@ class LossSuite(PartSuite):
             batch = self.batch(sentences, dtype)
             none = _no_negatives(batch)
             yield f"B = {sentences}, no candidates", batch, self.targets(batch), none
+        if self.several():
+            return  # a target is a text of the batch
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
         some = torch.ones(rows, 3, dtype=dtype)
@@ -160,6 +162,8 @@ class LossSuite(PartSuite):
 
     def promise_a_positive_of_weight_zero_does_not_count(self) -> None:
         """Another vector in place of one of weight 0 changes nothing; an anchor has none at all."""
+        if self.several():
+            raise NotMeant("its targets are texts of the batch")
         batch, _, negatives = self.ordinary()
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 2, dimension, generator=_draws("two positives"))
@@ -252,6 +256,8 @@ class LossSuite(PartSuite):
     def negatives(self, batch: Batch, count: int, mask: str, weights: str) -> Negatives:
         """Return made-up candidates.
 
+        Of a loss that reads several vectors of a text they are the other texts of the batch.
+
         Args:
             batch: Its anchors see them.
             count: N.
@@ -261,7 +267,14 @@ class LossSuite(PartSuite):
         rows, dimension = batch.anchors.shape
         dtype = batch.anchors.dtype
         draws = _draws(f"{count} {mask} {weights}")
-        vectors = torch.randn(count, dimension, generator=draws, dtype=torch.float64).to(dtype)
+        known: dict[str, Any] = {"name": "made up"}
+        if self.several():
+            view = self.loss_options().target
+            texts = batch.views[view][batch.level]
+            count, vectors = len(texts), texts.vectors
+            known = {"name": "in-batch", "view": view, "owner": texts.owner, "slot": texts.slot}
+        else:
+            vectors = torch.randn(count, dimension, generator=draws, dtype=torch.float64).to(dtype)
         chance = torch.rand(rows, count, generator=draws)
         masked = {"none": chance < 0, "some": chance < 0.4, "all": chance >= 0}[mask]
         logs = torch.randn(rows, count, generator=draws, dtype=torch.float64).to(dtype)
@@ -270,7 +283,7 @@ class LossSuite(PartSuite):
         if weights.endswith("-inf"):
             share = 0.4 if weights.startswith("some") else 2.0
             logs = logs.masked_fill(torch.rand(rows, count, generator=draws) < share, -torch.inf)
-        return Negatives.of(vectors, rows, name="made up", mask=masked, log_weights=logs)
+        return Negatives.of(vectors, rows, mask=masked, log_weights=logs, **known)
 
     def cases(self, dtype: torch.dtype) -> Iterator[tuple[str, Batch, Positives, Negatives]]:
         """Yield batches of one and four sentences with every mask and every kind of weights."""
@@ -311,8 +324,13 @@ class LossSuite(PartSuite):
         """Return its value and the gradients that there are; all must be finite."""
         vectors = (batch.anchors, targets.vectors, negatives.vectors)
         leaves = [rows.detach().clone().requires_grad_(True) for rows in vectors]
+        views = {name: dict(levels) for name, levels in batch.views.items()}
+        for level in self.several():
+            for levels in views.values():
+                leaves.append(levels[level].vectors.detach().clone().requires_grad_(True))
+                levels[level] = replace(levels[level], vectors=leaves[-1])
         value = self._call(
-            replace(batch, anchors=leaves[0]),
+            replace(batch, anchors=leaves[0], views=views),
             replace(targets, vectors=leaves[1]),
             replace(negatives, vectors=leaves[2]),
         ).value
@@ -320,7 +338,8 @@ class LossSuite(PartSuite):
         if not value.requires_grad:
             return value, []
         gradients = torch.autograd.grad(value, leaves, allow_unused=True)
-        for name, gradient in zip(("anchors", "positives", "candidates"), gradients, strict=True):
+        names = ("anchors", "positives", "candidates", *["vectors of views"] * len(leaves[3:]))
+        for name, gradient in zip(names, gradients, strict=True):
             assert gradient is None or bool(gradient.isfinite().all()), (
                 f"{label}: the gradient of the {name} is not finite"
             )

@@ -19,7 +19,15 @@ from cse_core.loading import load_factory
 from cse_core.parts import Setup, TextModel
 from cse_core.protocols import Tokenizer
 from cse_core.records import Kind
-from cse_core.types import Batch, CorpusKeys, Embeddings, Positives, StepContext
+from cse_core.types import (
+    Batch,
+    CorpusKeys,
+    Embeddings,
+    Positives,
+    StepContext,
+    offsets_of,
+    positions_of,
+)
 from cse_testkit.promises import installed_registry
 from cse_testkit.runs import Rig, compose
 from cse_testkit.tiny import POSITIONS, TEACHER, shared_encoder
@@ -42,6 +50,7 @@ def make_batch(
     groups: Mapping[str, int] | None = None,
     level: str = "sentence",
     levels: Sequence[str] = (),
+    several: Sequence[str] = (),
     rows: Sequence[int] | None = None,
     documents: Sequence[int] | None = None,
     same_text: Mapping[int, int] | None = None,
@@ -63,6 +72,7 @@ def make_batch(
             above 1.
         level: Level of the anchors.
         levels: Further levels that the views have, one row a sentence (``input``).
+        several: Further levels with two and three vectors of a sentence in turn (``token``).
         rows: ``[B]`` corpus rows; by default 0 to B-1.
         documents: Document of each corpus row; by default none.
         same_text: Corpus rows with the text of an earlier one.
@@ -98,6 +108,11 @@ def make_batch(
                 made[name][other] = embeddings(
                     of_sentence, torch.arange(sentences), torch.zeros(sentences, dtype=torch.long)
                 )
+        counts = 2 + torch.arange(sentences) % 2
+        of = torch.arange(sentences).repeat_interleave(counts)
+        for other in several:
+            values = draw(f"{name} {other}", len(of), dimension)
+            made[name][other] = embeddings(values, of, positions_of(offsets_of(counts)))
     targets = {
         name: Positives(made[name][level].vectors.unsqueeze(1))
         for name, role in roles.items()

@@ -18,6 +18,8 @@ from cse_core.records import (
     HeadSpec,
     Kind,
     MinerSpec,
+    MultiVectorSpec,
+    PerText,
     RowPoolerSpec,
     SliceSpec,
 )
@@ -111,7 +113,7 @@ class Needed:
             return
         needs = [*found.spec.required(options)]
         for name, kind in found.spec.declared("reads", options).items():
-            self.columns.setdefault(name, kind)
+            self.columns.setdefault(name, kind.kind if isinstance(kind, PerText) else kind)
         if isinstance(found.spec, AugmenterSpec):
             views = getattr(options, "views", None) or found.spec.views
             needs += [(Need("view", view),) for view in views]
@@ -162,11 +164,11 @@ class Needed:
                 self.kinds[kind] = named
         branches = [part.name for part in self._parts_of("branch") if part.name != "online"]
         self.sets += [f"views.positive.branch={name}" for name in branches[:1]]
-        rows, slices, heads = (
+        rows, slices, several, heads = (
             [self._name_of(part) for part in self.parts if isinstance(part.spec, record)]
-            for record in (RowPoolerSpec, SliceSpec, HeadSpec)
+            for record in (RowPoolerSpec, SliceSpec, MultiVectorSpec, HeadSpec)
         )
-        self.kinds["pool"] = _list([*(rows or ["cls"]), *slices, *(heads or ["mlp"])])
+        self.kinds["pool"] = _list([*(rows or ["cls"]), *slices, *several, *(heads or ["mlp"])])
         losses = [self._name_of(part) for part in self._parts_of("loss")] or ["infonce"]
         for part in self.parts:
             for form, name in self._provided(part):

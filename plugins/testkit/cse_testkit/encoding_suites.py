@@ -20,12 +20,20 @@ from cse_core.parts import (
     Augmenter,
     Branch,
     Head,
+    MultiVectorPooler,
     RowPooler,
     SlicePooler,
     TokenLoss,
     Transform,
 )
-from cse_core.records import BranchSpec, HeadSpec, PoolSpec, RowPoolerSpec, SliceSpec
+from cse_core.records import (
+    BranchSpec,
+    HeadSpec,
+    MultiVectorSpec,
+    PoolSpec,
+    RowPoolerSpec,
+    SliceSpec,
+)
 from cse_core.types import Embeddings, Hidden, TokenBatch, TokenStates, ragged_index
 from cse_testkit.batches import tiny_tokenizer
 from cse_testkit.gradients import STOPPED, Leaves, Samples, fault, projected
@@ -258,9 +266,9 @@ class TransformSuite(PartSuite):
 
 
 class PoolerSuite(PartSuite):
-    """What a pooler promises: a slicing part, a row pooler or a head."""
+    """What a pooler promises: of rows, of several vectors, a slicing part or a head."""
 
-    base = (SlicePooler, RowPooler, Head)
+    base = (SlicePooler, RowPooler, MultiVectorPooler, Head)
 
     @classmethod
     def made(cls, record: type[PoolSpec]) -> Any:
@@ -381,6 +389,25 @@ class PoolerSuite(PartSuite):
         head.train()
         same = torch.allclose(mapped, dense, rtol=1e-5, atol=1e-6)
         assert same, "its Dense module computes something else"
+
+    def promise_units_are_of_their_row_alone(self) -> None:
+        """A row has the same units without the others, and every row has some."""
+        pooler = self.made(MultiVectorSpec)
+        calls = self.trial().calls("units")
+        assert calls, "nothing called it"
+        for call in calls:
+            tokens, view = call.arguments
+            for row in range(tokens.rows):
+                start = int(tokens.offsets[row])
+                one = pooler.units(tokens.take_rows(torch.tensor([row])), view)
+                here = torch.repeat_interleave(call.result.row, call.result.lengths) == row
+                index = call.result.index[here] - start
+                same = torch.equal(one.index, index)
+                same = same and torch.equal(
+                    one.lengths, call.result.lengths[call.result.row == row]
+                )
+                assert same, f"row {row} of {view} has other units without the other rows"
+                assert len(one) or not tokens.lengths[row], f"row {row} of {view} has no vector"
 
     def promise_slices_keep_owners_and_count_slots(self) -> None:
         """Every sentence keeps a row at least; slots count from 0; no token is another's."""

@@ -20,7 +20,7 @@ from cse_core.capabilities import describe_fault, parse_needs
 from cse_core.errors import CseError, PartError
 from cse_core.loading import load_factory
 from cse_core.options import Options
-from cse_core.records import ComponentSpec, Kind
+from cse_core.records import ComponentSpec, Kind, MultiVectorSpec
 from cse_core.types import Batch, StepContext
 from cse_testkit.batches import make_batch, make_context
 from cse_testkit.completion import complete
@@ -232,8 +232,17 @@ class PartSuite(RecordSuite):
             groups=dict.fromkeys(run.groups, 2),
             level=level,
             levels=("sentence", "input"),
+            several=self.several(),
             dtype=dtype,
         )
+
+    @classmethod
+    def several(cls) -> list[str]:
+        """List the levels that it asks for of which a text has several vectors."""
+        trial = cls.trial()
+        made = trial.composition.made("level")
+        asked = trial.planned.needs("level")
+        return [name for name in asked if isinstance(made[name].spec, MultiVectorSpec)]
 
     def context(self, batch: Batch) -> StepContext:
         """Return a context for a made-up batch; its texts are those of the corpus."""

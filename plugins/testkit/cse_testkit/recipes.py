@@ -217,7 +217,8 @@ def settings_of(composition: Composition) -> Settings:
         )
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
-        flat[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}"
+        lists = "" if view.lists == "rows" else f", lists {view.lists}"
+        flat[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}{lists}"
     return {path: "none" if value is None else value for path, value in flat.items()}
 
 

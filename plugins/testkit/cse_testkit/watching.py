@@ -23,7 +23,7 @@ from cse_core.types import StepContext
 from cse_testkit.doors import doors
 
 ANOTHER_SEED = 7
-PURE = ("views", "__call__", "mine", "candidates", "weigh", "pool", "slices", "join")
+PURE = ("views", "__call__", "mine", "candidates", "weigh", "pool", "slices", "units", "join")
 """Methods that must be pure."""
 GIVEN = ("sums", "after_step", "content", "reads", "forward", "next_round")
 """Further ones, which may return something else when they are called twice, as by dropout."""

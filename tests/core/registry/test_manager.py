@@ -85,7 +85,7 @@ BROKEN = {
     ),
     "pooler-of-no-class": (
         plugin('PoolSpec(name="x", summary="s", factory="m:C")', hook="cse_poolers"),
-        "a pooler is a SliceSpec, RowPoolerSpec or HeadSpec",
+        "a pooler is a SliceSpec, RowPoolerSpec, MultiVectorSpec or HeadSpec",
     ),
     "bad-point": (
         plugin(

@@ -86,7 +86,10 @@ TITLES = {
     "f.md": ("---\nA text.\n\n---\nIt leaks.", "f"),
     "g.md": ("## Old *pump*\n\nIt leaks.", "Old pump"),
     "h.md": ("---\nparts: {title: no}\ntitle: null\n---\n<h1 align=x>Pump</h1>\n\nIt.", "Pump"),
+    "i.md": ("# Introduction\n\nA.\n\n# Install\n\nB.", "Introduction"),
+    "j.md": ("# 1.2\n\nA.\n\n# 1.1\n\nB.\n\n# 1.0\n\nC.", "j"),
     "two words.txt": ("# no heading", "two words"),
+    "k.txt": ("Pumps\n=====\nThey leak.", "Pumps"),
 }  # fmt: skip
 
 
@@ -209,6 +212,15 @@ def test_pages_stay_readable_without_what_is_beside_the_text(tmp_path: Path) -> 
     beside = ("p { color: red }", "Skip it", "Our site", "Home", "We eat cookies", "¶", "gone",
               "gone()", "Related", "All rights")  # fmt: skip
     assert abs(page.left_out - sum(map(len, beside))) <= len(beside)
+    lines = read(
+        tmp_path,
+        "<div id=_table-of-contents>no</div><h2>Care<a href=#c>#</a></h2>"
+        "<p>one<br>two<br> <br>three<a href=#x>¶</a><h3>A<br><br>b</h3>c",
+        "c.html",
+    )
+    assert [(p.headings, p.text) for p in lines.passages] == [
+        ("", "one two\nthree"), ("A b", "c"),
+    ]  # fmt: skip
     most = "<p>x<nav>no</nav><div class=menu>" + "much " * 50
     assert read(tmp_path, most, "b.html").passages[0].text == "x\n" + ("much " * 50).strip()
 
@@ -277,6 +289,63 @@ def test_passages_are_even_and_of_whole_sentences(tmp_path: Path) -> None:
     assert "".join(p.text for p in read(tmp_path, letters, "a.txt").passages) == letters
     long = ["a" * 1000 + ".", "He came at 5 p.m. by Dr. Ray's car.", "B" * 2000 + "."]
     assert [part.strip() for part in sentences(" ".join(long) + " ")][1] == long[1]
+
+
+PLAIN = """Pumps 1.2
+=========
+
+Since 1.1
+---------
+
+ * A seal that is long enough to be
+   wrapped
+ * gears
+2) oil
+
+Date: today
+From: the one who wrote these lines
+To: you
+And: me
+
+VALVES
+
+They open when the water in the tank
+stands high, and close again when it
+has gone.
+----
+name   use
+----------
+seal   keeps
+
+NOT THIS.
+
+Since 1.0
+---------
+Nothing.
+"""
+
+
+def test_plain_text_keeps_its_lists_lines_and_headings(tmp_path: Path) -> None:
+    document = read(tmp_path, PLAIN, "a.txt")
+    assert document.title == "Pumps 1.2"
+    assert [(p.line, p.headings, p.text) for p in document.passages] == [
+        (7, "Since 1.1", "* A seal that is long enough to be wrapped\n* gears\n2) oil\n"
+                         "Date: today\nFrom: the one who wrote these lines\nTo: you\nAnd: me"),
+        (19, "Since 1.1 > VALVES",
+         "They open when the water in the tank stands high, and close again when it has gone.\n"
+         "name use\nseal keeps\nNOT THIS."),
+        (31, "Since 1.0", "Nothing."),
+    ]  # fmt: skip
+
+
+def test_what_ends_with_a_colon_stands_with_what_it_opens(tmp_path: Path) -> None:
+    lines = [f"{'word ' * 24}end{':' * (n % 4 == 3)}" for n in range(40)]
+    made = read(tmp_path, "\n\n".join(lines)).passages
+    assert "\n".join(p.text for p in made).split("\n") == lines
+    assert not any(p.text.endswith(":") for p in made[:-1])
+    assert max(count_words(p.text) for p in made) <= PASSAGE
+    alone = [f"{'word ' * (PASSAGE - 1)}a:", f"{'word ' * (PASSAGE - 1)}b"]
+    assert [p.text for p in read(tmp_path, "\n\n".join(alone)).passages] == alone
 
 
 def test_headings_alone_and_long_ones_are_text(tmp_path: Path) -> None:

@@ -73,6 +73,11 @@ class Strings:
     def column(self, name: str) -> Texts:
         return self.texts
 
+    texts_of = column
+
+    def offsets(self, name: str) -> None:
+        """A row has one text."""
+
     def corpus(self, needed: Any = None) -> "Strings":
         return self
 

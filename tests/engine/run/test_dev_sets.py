@@ -129,9 +129,7 @@ def test_without_a_suite_of_pairs_each_dev_set_is_refused_but_that_of_auto(tmp_p
             with pytest.raises(CseError, match=printed) as caught:
                 read(registry, name)
             hint = "it may be one of suite words (it is a part of cse-words, not installed: "
-            assert str(caught.value).endswith(f"{hint}install cse-words)") == bool(
-                registry.known
-            )
+            assert str(caught.value).endswith(f"{hint}install cse-words)") == bool(registry.known)
         warned = ["first"]
         assert read(registry, "auto", warned=warned) == []
         assert len(warned) == 2 and warned[1].startswith(f"tiny.dev: {printed}")

@@ -53,6 +53,7 @@ def close(found: dict[str, Tensor], expected: dict[str, Tensor], far: float = 1e
 def as_one(
     two: TwoProcesses, folder: Path, encoder: str, recipe: str, *sets: str,
     batches: list[list[int]] = BATCHES, pairs: int = PAIRS, rtol: float = 1e-4, far: float = 1e-4,
+    columns: Any = None,
 ) -> tuple[Found, list[tuple[list[list[Event]], list[int]]]]:  # fmt: skip
     """Check that two processes come to the losses and weights of one.
 
@@ -62,8 +63,8 @@ def as_one(
         What one comes to; what each of the two says in its steps, and the bytes of its weights.
     """
     job = {
-        "encoder": encoder, "recipe": recipe, "columns": {"text": sentences(24)}, "sets": sets,
-        "batches": batches, "pairs": pairs,
+        "encoder": encoder, "recipe": recipe, "columns": columns or {"text": sentences(24)},
+        "sets": sets, "batches": batches, "pairs": pairs,
     }  # fmt: skip
     expected, losses = steps(job, folder)
     both = two(SHARED, "watched", job, str(folder))

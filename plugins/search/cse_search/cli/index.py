@@ -81,6 +81,16 @@ def index(
             show_default=False,
         ),
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            "--level",
+            metavar="NAME",
+            help="Keep the vectors of this level too, such as token, by which cse search --level "
+            "orders the first passages; none: no more (default: as the index was made).",
+            show_default=False,
+        ),
+    ] = None,
     language: Annotated[
         list[str] | None,
         typer.Option(
@@ -133,11 +143,12 @@ def index(
         if old is not None and (counts := old.outdated):
             echo_err(f"files since the last update: {counts}")
         passages = read_passages(named, plugins.registry, columns)
-        settings = {"titles": True, "vectors": "float32", **was.get("settings", {}),
+        settings = {"titles": True, "vectors": "float32", "level": None, **was.get("settings", {}),
                     "model": model_sum(model, plugins.registry)}  # fmt: skip
         given = {name: getattr(loading, name) for name in OF_MODEL}
-        given |= {"titles": titles, "vectors": vectors}
+        given |= {"titles": titles, "vectors": vectors, "level": level}
         settings |= {k: v for k, v in given.items() if v is not None or k not in settings}
+        settings["level"] = None if settings["level"] == "none" else settings["level"]
         if why := old and changed(old, settings):
             warn(f"{why} since the index in {folder} was made: all texts are encoded again")
         loading = replaced(loading, **{name: settings[name] for name in OF_MODEL})

@@ -29,6 +29,7 @@ from cse_cli.api import (
 )
 from cse_core.errors import CseError, truncate
 from cse_search.index import OF_MODEL, index_folder, index_of
+from cse_search.late import Late
 from cse_search.ranking import check_queries, nearest
 from cse_search.reading import Passage, read_passages
 from cse_search.reranking import DEPTH, Reranker, check_rerank
@@ -70,6 +71,14 @@ def search(
             "0.3 helps many encoders on texts that they do not know.",
         ),
     ] = 0,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Order the first texts by the model's vectors of this level, such as token (late "
+            "interaction): those of the index, or new ones.",
+        ),
+    ] = None,
     rerank: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +89,9 @@ def search(
     ] = None,
     rerank_top: Annotated[
         int | None,
-        typer.Option(metavar="N", help=f"Texts that --rerank reads for each query ({DEPTH})."),
+        typer.Option(
+            metavar="N", help=f"Texts of a query that --rerank or --level orders ({DEPTH})."
+        ),
     ] = None,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -92,7 +103,8 @@ def search(
     By cosine or the similarity that the model declares; --bm25 ranks by words too.
     """
     check_queries(queries, top, bm25)
-    count = check_rerank(rerank, rerank_top, top)
+    depth = check_rerank(rerank, rerank_top, top, level)
+    count = top if rerank is None else depth
     plugins = installed(context)
     loading.check(model, plugins.registry)
     passages: list[Passage] = []
@@ -110,10 +122,11 @@ def search(
     again = None if rerank is None else Reranker(rerank, plugins.registry, loading.device)
     loaded = loading.load(model, plugins.registry)
     encode = TextEncoder(loaded, loading.batch_tokens)
+    late = None if level is None else Late(encode, level, depth)
     if saved is None:
-        results = nearest(encode, queries, passages, count, bm25)
+        results = nearest(encode, queries, passages, count, bm25, late=late)
     else:
-        results = saved.nearest(encode, queries, count, bm25)
+        results = saved.nearest(encode, queries, count, bm25, late)
     if again is not None:
         results = again.reranked(results, top)
     notes = ("" if saved is None else saved.note, encode.note)
@@ -127,6 +140,7 @@ def search(
     echo_err(f"{many:,} texts of {source}")
     for query in results:
         numbers = ("score", query["similarity"], "bm25") if bm25 else (query["similarity"],)
+        numbers = numbers if late is None else ("maxsim", *numbers)
         numbers = numbers if again is None else ("rerank", *numbers)
         table = plain_table(query["query"], (*numbers, "file", "row", "text"))
         for hit in query["results"]:

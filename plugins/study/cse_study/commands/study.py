@@ -204,7 +204,8 @@ def _list(plugins: Installed, json: bool) -> None:
         study = definition.study
         count = len(definition.points) * len(study.seeds) if study.kind == "train" else 0
         facts = {"runs": count, "points": len(definition.points), "seeds": len(study.seeds),
-                 "numbers": study.paper.entered, "missing": study.paper.missing}  # fmt: skip
+                 "numbers": sum(len(table.cells) for table in definition.printed),
+                 "missing": study.paper.missing}  # fmt: skip
         rows.append({**about, "kind": study.kind, "source": study.source, **facts, "error": None})
     if json:
         say_json({"studies": rows})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -17,7 +17,18 @@ from pydantic_core import ErrorDetails
 from cse_cli.api import Installed, format_value, read_toml
 from cse_core.errors import CseError, did_you_mean, raise_all
 from cse_core.loading import package_path
-from cse_study.definition.schema import DEFAULT, After, Axis, Figure, PaperNumbers, Scores, Study
+from cse_study.definition.printed import FILE as PAPER
+from cse_study.definition.printed import Cell, Printed, listed, read_printed
+from cse_study.definition.schema import (
+    DEFAULT,
+    After,
+    Axis,
+    Figure,
+    Number,
+    PaperNumbers,
+    Scores,
+    Study,
+)
 
 FILE = "@file:"
 """Before a path: a file that lies beside the study's."""
@@ -71,18 +82,41 @@ class Definition:
     """A study that was read.
 
     Its name is ``mocose/table-7``, or that of a user's file without the ending; ``paper`` is the
-    citation, empty for such a file.
+    citation, empty for such a file. ``printed`` are the paper's tables at the study's source.
     """
 
     name: str
     study: Study
     points: tuple[Point, ...]
     paper: str = ""
+    printed: tuple[Printed, ...] = ()
 
-    def place(self, label: str) -> int:
-        """Return the place of the paper's numbers of a label, which names no tuned axes."""
+    @property
+    def labels(self) -> list[str]:
+        """Return the labels of the points without those of tuned axes."""
         tuned = self.study.tuned
-        return list(dict.fromkeys(point.label_without(tuned) for point in self.points)).index(label)
+        return list(dict.fromkeys(point.label_without(tuned) for point in self.points))
+
+    @property
+    def first_score(self) -> str:
+        """Return the score that decides a claim which names none."""
+        return next(iter(self.study.scores.shown or self.study.values), "*.test")
+
+    def row(self, label: str) -> str:
+        """Return the row of the paper that has the numbers of a point."""
+        rows = self.study.paper.rows
+        return rows[self.labels.index(label)] if rows else label
+
+    def block(self, variant: str = "") -> Printed | None:
+        """Return the printed table of an encoder, by default of the one that the study names."""
+        known = {table.block: table for table in reversed(self.printed)}
+        first = self.printed[0] if self.printed else None
+        return known.get(variant) or known.get(self.study.paper.model) or first
+
+    def cell(self, variant: str, label: str, score: str) -> Cell | None:
+        """Return what the paper prints of a point, None where it prints nothing."""
+        table = self.block(variant)
+        return table.cell(self.row(label), score) if table else None
 
 
 def find_study(name: str, plugins: Installed) -> Definition:
@@ -116,7 +150,23 @@ def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
         raise
     points = points_of(study)
     _check(study, points, label)
-    return Definition(name or file.stem, study, points, paper)
+    made = Definition(name or file.stem, study, points, paper)
+    beside = file.parent / PAPER
+    tables = read_printed(beside) if study.source and beside.is_file() else ()
+    scale = study.paper.scale
+    printed = [table.scaled(scale) for table in tables if table.place == study.source]
+    return replace(made, printed=(*_listed(made), *printed))
+
+
+def _listed(definition: Definition) -> Iterator[Printed]:
+    """Yield the numbers that the study's own file has as tables, one for each encoder."""
+    study = definition.study
+    by_block: dict[str, dict[str, tuple[list[Number], list[Number]]]] = {}
+    for block, score, numbers, deviations in study.paper.lists(definition.first_score):
+        by_block.setdefault(block, {})[score] = (numbers, deviations or [None] * len(numbers))
+    rows = [definition.row(label) for label in definition.labels]
+    for block, numbers_ in by_block.items():
+        yield listed(study.source, block, rows, numbers_)
 
 
 def _with_files(value: Any, file: Path, label: str) -> Any:
@@ -161,13 +211,17 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
                  hint=did_you_mean(value, known) if known else f"add a table [runs.{value}]")
         for where, value, known, what in named if value not in known
     ]  # fmt: skip
-    for key in ("numbers", "deviations"):
-        for name, numbers in study.paper.lists(key):
-            if study.kind == "train" and numbers and len(numbers) != len({*labels}):
+    count = len({*labels})
+    for model, score, *lists in study.paper.lists(""):
+        for key, numbers in zip(("numbers", "deviations"), lists, strict=True):
+            if numbers and len(numbers) != count:
                 hint = 'one for each point, the last axis fastest, "-" where the paper prints none'
-                what = f"{len(numbers)} numbers for {len({*labels})} points"
-                where = f"{label}: paper.{key}.{name}".rstrip(".")
-                errors.append(CseError(what, where=where, hint=hint))
+                where = ".".join(filter(None, (f"{label}: paper.{key}", model, score)))
+                errors.append(CseError(f"{len(numbers)} numbers for {count} points", where=where,
+                                       hint=hint))  # fmt: skip
+    if study.paper.rows and len(study.paper.rows) != count:
+        what = f"{len(study.paper.rows)} rows for {count} points"
+        errors.append(CseError(what, where=f"{label}: paper.rows", hint="name one for each point"))
     raise_all(errors)
 
 

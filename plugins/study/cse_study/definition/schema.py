@@ -209,13 +209,15 @@ class Variant(Table):
 
 
 class PaperNumbers(Table):
-    """What the paper reports.
+    """What the paper reports: the tables of ``paper.tsv`` at the study's source, or lists.
 
     Attributes:
         metric: What its numbers are, in words.
-        model: The encoder behind them.
-        numbers: One for each point, in the order of the points, ``"-"`` where it prints none; or
-            such a list for each shown score.
+        model: The encoder or corpus whose numbers stand beside runs of other encoders.
+        rows: The row of each point in ``paper.tsv``; by default the point's label.
+        scale: What the numbers of ``paper.tsv`` are multiplied by.
+        numbers: Without such a file, one for each point, in the order of the points, ``"-"`` where
+            it prints none; or such a list for each shown score.
         deviations: Standard deviations, in the same form.
         variants: Numbers of other encoders or other texts by their name; those of an encoder
             stand beside runs of ``--model`` with this name.
@@ -224,23 +226,25 @@ class PaperNumbers(Table):
 
     metric: str = ""
     model: str = ""
+    rows: list[str] = []
+    scale: float = 1.0
     numbers: Numbers | dict[str, Numbers] = []
     deviations: Numbers | dict[str, Numbers] = []
     variants: dict[str, Variant] = {}
     missing: str = ""
 
-    @property
-    def entered(self) -> int:
-        """Count the numbers and deviations that are entered."""
-        lists = (*self.lists("numbers"), *self.lists("deviations"))
-        return sum(number is not None for _, numbers in lists for number in numbers)
+    def lists(self, first: str) -> Iterator[tuple[str, str, list[Number], list[Number]]]:
+        """Yield the encoder, the score, the numbers and the deviations of each list of numbers.
 
-    def lists(self, key: str = "numbers") -> Iterator[tuple[str, list[Number]]]:
-        """Yield each list of numbers, or of deviations, with the names that lead to it."""
-        for name, part in [("", self), *self.variants.items()]:
-            given = getattr(part, key)
-            for score, numbers in given.items() if isinstance(given, Mapping) else [("", given)]:
-                yield ".".join(filter(None, (name, score))), numbers
+        ``first`` is the score of a list that names none.
+        """
+        parts: list[tuple[str, PaperNumbers | Variant]] = [(self.model, self)]
+        for name, part in [*parts, *self.variants.items()]:
+            given, spread = part.numbers, part.deviations
+            by_score = given if isinstance(given, Mapping) else {first: given} if given else {}
+            spreads = spread if isinstance(spread, Mapping) else {first: spread}
+            for score, numbers in by_score.items():
+                yield name, score, numbers, spreads.get(score, [])
 
 
 class After(BaseModel):

@@ -51,7 +51,7 @@ def study_page(results: Results, command: str) -> Page:
         if not any(drawn) and figure.type != "table":
             what = code(figure.title or figure.type)
             page.notes.append(f"There are no numbers for the figure {what} yet.")
-    page.tables += results.layout(page=True)
+    page.tables += results.layout(page=True) + results.beside_paper()
     warned: dict[str, dict[str, None]] = {}
     for row in results.done:
         for line in row.warnings:

@@ -45,7 +45,8 @@ found again by its key."""
 _NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "dimensions": [],
         "dimension_weights": [], "train_layers": [], "layer_decay": 1.0,
         "include_prompt": True, "frozen": False, "shifted": False, "held_out": 0,
-        "select_start": False, "merge": [], "titles": "before"}  # fmt: skip
+        "select_start": False, "merge": [], "titles": "before", "level": "all",
+        "ensemble": [], "join": "mean"}  # fmt: skip
 """Options that came later, each with the value that changes nothing: a run that was made before is
 found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)

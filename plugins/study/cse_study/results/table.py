@@ -134,13 +134,14 @@ class Results:
             names = dict.fromkeys(name for row in self.rows for name in row.scores)
             wanted = study.scores.shown or list(study.values) or list(names)
         known = {name for name in wanted if any(row.shown(name) for row in self.done)}
-        if study.kind != "train" and isinstance(study.paper.numbers, Mapping):
-            known |= {*study.paper.numbers} & {*wanted}  # what is not measured has the paper's
+        printed = self.definition.block(self.variant)
+        if study.kind != "train" and printed is not None:
+            known |= {*printed.columns} & {*wanted}  # what is not measured has the paper's
         tables: dict[str, list[Line]] = {}
-        for number, name in enumerate(wanted):
+        for name in wanted:
             # Another score stands in where none was measured, beside one that was it says nothing.
             if name in known or not known:
-                lines = _corrected(self._lines(name, number, stand_in=not known))
+                lines = _corrected(self._lines(name, stand_in=not known))
                 shown = {line.score for part in tables.values() for line in part}
                 if not known and {line.score for line in lines} <= shown:
                     continue  # it stands in already
@@ -161,13 +162,12 @@ class Results:
                 scored.setdefault(row.point.number, {})[row.seed] = (row, shown)
         return dict(scored)
 
-    def _lines(self, name: str, column: int, *, stand_in: bool) -> list[Line]:
+    def _lines(self, name: str, *, stand_in: bool) -> list[Line]:
         study, scored = self.definition.study, self.scored_points(name, stand_in=stand_in)
-        paper = study.paper.variants.get(self.variant, study.paper)
         untrained = {row.point.number for row in self.rows if row.untrained}
         lines: list[Line] = []
         for point in self.points:
-            place = self.definition.place(point.label_without(study.tuned))
+            printed = self.definition.cell(self.variant, point.label_without(study.tuned), name)
             runs = scored.get(point.number, {})
             values = list({row.key: shown.value for row, shown in runs.values()}.values())
             line = Line(
@@ -179,8 +179,8 @@ class Results:
                 mean=float(np.mean(values)) if values else None,
                 deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
                 seeds=len(values),
-                paper=paper_number(paper.numbers, name, column, place),
-                paper_deviation=paper_number(paper.deviations, name, column, place),
+                paper=printed.value if printed else None,
+                paper_deviation=printed.deviation if printed else None,
             )
             base = baseline_of(self.definition, self.points, point)
             if point is base:
@@ -239,17 +239,74 @@ class Results:
             verdicts.append(Verdict(claim, name, delta, p_, words, self._in_paper(claim)))
         return verdicts
 
-    def _in_paper(self, claim: Claim) -> float | None:
-        """Return the difference that a claim is of in the paper."""
-        study = self.definition.study
-        paper = study.paper.variants.get(self.variant, study.paper)
-        first = next(iter(study.scores.shown), "")
-        name = claim.score or first
-        better, than = (
-            paper_number(paper.numbers, name, int(name != first), self.definition.place(label))
-            for label in (claim.better, claim.than)
-        )
+    def _in_paper(self, claim: Claim, block: str | None = None) -> float | None:
+        """Return the difference that a claim is of in the paper, of an encoder."""
+        name = claim.score or self.definition.first_score
+        cells = [self.definition.cell(self.variant if block is None else block, label, name)
+                 for label in (claim.better, claim.than)]  # fmt: skip
+        better, than = (cell.value if cell else None for cell in cells)
         return None if better is None or than is None else better - than
+
+    def _contradicted(self, claim: Claim) -> list[str]:
+        """Return the encoders for which the paper's own numbers contradict a claim."""
+        blocks = dict.fromkeys(table.block for table in self.definition.printed)
+        of_blocks = {block: self._in_paper(claim, block) for block in blocks}
+        return [f"{block} {delta:+.2f}".strip() for block, delta in of_blocks.items()
+                if delta is not None and (delta > 0) == claim.lower]  # fmt: skip
+
+    def beside_paper(self) -> list[Table]:
+        """Return the paper's tables with what was run here, and the differences to its numbers.
+
+        An interval is that of our score, from the same draws as between points: the paper's number
+        is taken as it is printed.
+        """
+        study, shown = self.definition.study, self.definition.block(self.variant)
+        runs: dict[str, int] = {}
+        for line in (line for part in self.tables.values() for line in part):
+            label = line.point.label_without(study.tuned)
+            runs[label] = max(runs.get(label, 0), line.seeds)
+        rows = [self._beside(line) for part in self.tables.values() for line in part
+                if line.paper is not None and line.seeds and not line.stands_for]  # fmt: skip
+        tables = []
+        if rows and study.kind == "train":
+            heads = ["point", "score", "paper", "here", "seeds", "here - paper"]
+            words = (f"paper: {shown.block if shown else ''}; here: {self.variant or 'starter'}; "
+                     "the interval is that of our score")  # fmt: skip
+            tables.append(Table(heads, rows, words, "Beside the paper"))
+        labels = {self.definition.row(label): label for label in self.definition.labels}
+        for table in self.definition.printed:
+            heads, cells = ["row", *table.columns], []
+            for row, printed in table.rows.items():
+                texts = [printed[name].text if name in printed else "" for name in table.columns]
+                count = runs.get(labels.get(row, ""), 0)
+                here = f"seeds: {count}" if count else "not run" if row in labels else "no study"
+                cells.append([row, *texts, *([here] if table is shown else [])])
+            heads += ["here"] if table is shown else []
+            words = "" if table is shown else "not run with this encoder or on these texts"
+            title = f"{table.place or self.definition.name} as printed, {table.block}"
+            tables.append(Table(heads, cells, words, title.rstrip(", ")))
+        return tables
+
+    def _beside(self, line: Line) -> list[str]:
+        """Return a point's score beside the number that the paper prints.
+
+        Beside a mean of some sets that is the mean of the paper's numbers of these.
+        """
+        runs = self.scored_points(line.score).get(line.point.number, {})
+        paper, spread = line.paper or 0.0, line.paper_deviation
+        if "mean-of-" in line.score:
+            label = line.point.label_without(self.definition.study.tuned)
+            sets = next(iter(runs.values()))[1].sets
+            cells = [self.definition.cell(self.variant, label, name.lower()) for name in sets]
+            values = [cell.value for cell in cells if cell and cell.value is not None]
+            if len(values) == len(sets):
+                paper, spread = float(np.mean(values)), None
+        found = [draws_of_run(self.folder, self.scoring, *run) for run in runs.values()]
+        drawn = [draws[0] - paper for draws in found if draws is not None]
+        delta = compared([shown.value - paper for _, shown in runs.values()], drawn, 0)
+        gap = f"{(line.mean or 0.0) - paper:+.2f}"
+        numbers = [number(paper, spread), number(line.mean, line.deviation)]
+        return [line.label, line.score, *numbers, str(line.seeds), _interval(delta) or gap]
 
     def layout(self, *, page: bool = False) -> list[Table]:
         """Return a table for each shown score, or one on a page and where none are compared."""
@@ -324,6 +381,9 @@ class Results:
         heads = ["claim", "score", *(["paper"] if paper else []), "difference", "p", "seeds",
                  "in words"]  # fmt: skip
         words = "p corrected by Holm for the number of claims"
+        against = {claim.says: self._contradicted(claim) for claim in self.definition.study.claims}
+        words += "".join(f"; the paper's own numbers contradict {says!r}: {', '.join(blocks)}"
+                         for says, blocks in against.items() if blocks)  # fmt: skip
         return [Table(heads, rows, words, "Claims")] if rows else []
 
     @property
@@ -358,12 +418,6 @@ def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -
     near = [other for other in points if other.value(study.within) == place]
     named = (other for other in near if other.label_without(study.tuned) == study.baseline)
     return next(named, near[0])
-
-
-def paper_number(numbers: Any, name: str, column: int, place: int) -> float | None:
-    """Return the paper's number at a place; a plain list is of the first shown score."""
-    cells = numbers.get(name, []) if isinstance(numbers, Mapping) else numbers if not column else []
-    return cells[place] if place < len(cells) else None
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:

@@ -86,6 +86,7 @@ ROUNDS = {
     "without-loss": {"losses": ()},
     "no-option": {"train": {"step": 3}},
     "no-patience": {"train": {"patience": "3 bananas"}},
+    "over": {"keep_schedule": True},
 }
 
 

@@ -1,0 +1,1 @@
+"""Several vectors of a text: of its tokens, scored by MaxSim, and of its chunks."""

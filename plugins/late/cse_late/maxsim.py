@@ -1,0 +1,124 @@
+"""Late interaction: every vector of a query looks for the nearest one of a document."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from cse_core.errors import CseError
+from cse_core.functional import log_sum_exp, mean_over_positives, reduce_terms, unit
+from cse_core.parts import Loss
+from cse_core.types import (
+    SLOTS_PER_TEXT,
+    Batch,
+    Embeddings,
+    LossOutput,
+    Negatives,
+    Positives,
+    StepContext,
+)
+from cse_late.options import MaxSimOptions
+
+PAIRS = 2**24
+"""Pairs of a query's and a document's vector that are compared at once."""
+
+
+def text_keys(rows: Embeddings) -> Tensor:
+    """Return ``[N]`` a number for the text that each row is of."""
+    return rows.owner * SLOTS_PER_TEXT + rows.text
+
+
+def maxsim(
+    queries: Tensor, query: Tensor, documents: Tensor, document: Tensor, counts: tuple[int, int]
+) -> Tensor:
+    """Return ``[Q, N]`` sums over a query's vectors of their largest product with a document's.
+
+    A document without vectors scores 0. Many pairs are computed some queries at a time, and again
+    in the backward pass.
+
+    Args:
+        queries: ``[V, D]`` vectors of Q queries, those of each end to end.
+        query: ``[V]`` the query of each, ascending.
+        documents: ``[W, D]`` vectors of N documents.
+        document: ``[W]`` the document of each.
+        counts: Q and N.
+    """
+
+    def scores(part: Tensor, of: Tensor, documents: Tensor) -> Tensor:
+        near = part @ documents.T
+        largest = near.new_full((len(part), counts[1]), -torch.inf)
+        places = document.expand(len(part), -1)
+        largest = largest.scatter_reduce(1, places, near, "amax", include_self=False)
+        largest = largest.masked_fill(largest == -torch.inf, 0)
+        return largest.new_zeros(counts).index_add(0, of, largest)
+
+    size = max(PAIRS // max(len(documents), 1), 1)
+    if len(queries) <= size:
+        return scores(queries, query, documents)
+    parts = zip(queries.split(size), query.split(size), strict=True)
+    return torch.stack(
+        [checkpoint(scores, part, of, documents, use_reentrant=False) for part, of in parts]
+    ).sum(0)
+
+
+class MaxSim(Loss):
+    """Cross entropy of a query's own document among others, by late interaction.
+
+    ``s(q, d) = sum_i max_j cos(q_i, d_j)`` over the token vectors (ColBERT, Eq. 3), softmax over
+    the documents of the batch as in PyLate's ``Contrastive``. ColBERT's own code trains on triples:
+    ``--loss.maxsim.in_batch`` has no such choice, a column ``negative`` gives the third text.
+
+    Raises:
+        CseError: If a store gives negatives, of which there are no token vectors.
+    """
+
+    options: MaxSimOptions
+
+    def __call__(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
+    ) -> LossOutput:
+        """Return the loss of ``batch.anchors``, whose vectors count at another level."""
+        options = self.options
+        target = options.target if batch.view != options.target else "anchor"
+        queries = batch.views[batch.view][options.tokens]
+        asked = batch.owner * SLOTS_PER_TEXT + batch.slot // SLOTS_PER_TEXT
+        blocks = [(target, asked)]
+        for name, span in negatives.spans():
+            if name not in negatives.views and span.stop > span.start:
+                what = f"takes negatives of {name}, of which no {options.tokens} vectors are kept"
+                raise CseError(what, where=f"{self.path}.negatives", hint="write in-batch")
+            keys = negatives.owner[span] * SLOTS_PER_TEXT + negatives.slot[span] // SLOTS_PER_TEXT
+            blocks.append((negatives.views.get(name, target), keys))
+        scores: dict[str, tuple[Tensor, Tensor]] = {}
+        logits = []
+        for view, keys in blocks:
+            if view not in scores:
+                scores[view] = self._scores(queries, asked, batch.views[view][options.tokens])
+            known, values = scores[view]
+            logits.append(values[:, torch.searchsorted(known, keys)])
+        positive = logits[0].diagonal().unsqueeze(1)
+        negative = torch.cat(logits[1:], dim=1) if logits[1:] else positive[:, :0]
+        negative = (negative + negatives.log_weights).masked_fill(negatives.mask, -torch.inf)
+        losses = torch.logaddexp(positive, log_sum_exp(negative).unsqueeze(1)) - positive
+        terms = mean_over_positives(losses, targets)
+        return LossOutput(reduce_terms(terms, targets, options.reduction))
+
+    def _scores(
+        self, queries: Embeddings, asked: Tensor, texts: Embeddings
+    ) -> tuple[Tensor, Tensor]:
+        """Return the keys of the texts, ascending, and ``[A, texts]`` logits of the queries."""
+        wanted, known = text_keys(queries), text_keys(texts)
+        inside = torch.isin(wanted, asked)
+        order, known_order = torch.sort(asked), known.sort(stable=True)
+        keys, document = torch.unique_consecutive(known_order.values, return_inverse=True)
+        kept = inside.nonzero().squeeze(1)
+        query = order.indices[torch.searchsorted(order.values, wanted[kept])]
+        left, right = queries.vectors[kept], texts.vectors[known_order.indices]
+        if self.options.similarity == "cosine":
+            left, right = unit(left), unit(right)
+        made = maxsim(left, query, right, document, (len(asked), len(keys)))
+        if self.options.score == "mean":
+            counts = torch.bincount(query, minlength=len(asked)).clamp_min(1)
+            made = made / counts.unsqueeze(1)
+        return keys, made / self.options.temperature

@@ -1,0 +1,1 @@
+"""Losses without negatives: they decorrelate the dimensions of the vectors of a batch."""

@@ -1,0 +1,1 @@
+"""Contrastive Tension: two encoders of one start that agree on identical texts."""

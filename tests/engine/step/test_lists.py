@@ -1,0 +1,228 @@
+"""Lists of texts in a cell: all of them in a step, or one that is drawn, with their numbers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cse_testkit import make_batch
+from cse_testkit.batches import tiny_tokenizer
+from torch import Tensor
+
+from cse_core.functional import listed, per_text
+from cse_core.types import SLOTS_PER_TEXT, Batch, Embeddings
+from cse_defaults.texts import Corpus
+from cse_engine.run.checkpoint import Checkpoint
+from cse_engine.run.signals import Stopped
+from cse_engine.step.training_rows import TrainingRows
+from tests.engine.run.test_runs import same, stop_after
+from tests.engine.step.test_chunks import close_gradients
+from tests.engine.step.test_processes import as_one
+from tests.fixtures.methods import refusal
+from tests.fixtures.processes import TwoProcesses
+from tests.fixtures.tiny import CPU, Bench, Build, composed, metrics, sentences, trainer
+
+SIZES = [(2, 1), (1, 0), (0, 3), (3, 2), (1, 1), (2, 0), (1, 2)] * 4
+"""Positives and negatives of each row."""
+TEXTS = sentences(160)
+ALL = """
+[[pool]]
+use = "cls"
+[views.positive]
+column = "positive"
+lists = "all"
+[views.negative]
+column = "negative"
+lists = "all"
+[[loss]]
+use = "infonce"
+directions = "both"
+[[loss]]
+use = "listed"
+"""
+DRAW = ALL.replace('lists = "all"', 'lists = "draw"')
+QUIET = ("model.dropout=0", "train.lr=1e-4")
+STILL = ("model.dropout=0", "train.lr=0")
+BATCHES = [list(range(8)), list(range(8, 13)), [2], [14, 15, 16]]
+"""Rows of each step; row 2 has no positive, and one process alone has it."""
+
+
+def columns(least: int = 0) -> dict[str, Any]:
+    """Return columns of lists, each of at least so many texts, with scores."""
+    left = iter(TEXTS)
+    made: dict[str, Any] = {"text": [next(left) for _ in SIZES]}
+    for place, (name, scores) in enumerate((("positive", "scores"), ("negative", "others"))):
+        sizes = [max(size[place], least) for size in SIZES]
+        made[name] = [[next(left, TEXTS[0]) for _ in range(size)] for size in sizes]
+        made[scores] = [
+            [str(row / 30 + n / 7) for n in range(size)] for row, size in enumerate(sizes)
+        ]
+    return made
+
+
+def seen_batch(bench: Bench, index: list[int], step: int = 0) -> tuple[Batch, Any]:
+    """Run a step; return the batch of the last loss, and its context."""
+    calls = bench.seen()
+    bench.step(step, index)
+    given = calls["loss.listed", "__call__"][0]
+    return given[0], given[3]
+
+
+def test_all_texts_of_a_list_belong_to_their_row(build: Build) -> None:
+    made, rows = columns(), [3, 0, 2, 1]
+    bench = build(ALL, *STILL, columns=made)
+    batch, ctx = seen_batch(bench, rows)
+    group = batch.targets["positive"]
+    sizes = [len(made["positive"][row]) for row in rows]
+    assert group.vectors.shape[:2] == (4, 3) and group.weights is not None
+    assert group.weights.tolist() == [[float(n < size) for n in range(3)] for size in sizes]
+    encode = bench.assembly.online.encode
+    for a, row in enumerate(rows):
+        for p, text in enumerate(made["positive"][row]):
+            torch.testing.assert_close(group.vectors[a, p].detach(), encode([text], CPU)[0])
+    found = batch.views["negative"]["sentence"]
+    wanted = [(a, n, text) for a, row in enumerate(rows)
+              for n, text in enumerate(made["negative"][row])]  # fmt: skip
+    assert list(zip(found.owner.tolist(), found.text.tolist(), strict=True)) == [
+        (a, n) for a, n, _ in wanted
+    ]
+    torch.testing.assert_close(found.vectors.detach(), encode([t for *_, t in wanted], CPU))
+    scores = ctx.values("scores")
+    assert scores.shape == (4, 3) and scores[2].tolist() == [0, 0, 0]
+    torch.testing.assert_close(scores[0], torch.tensor([float(x) for x in made["scores"][3]]))
+    others = per_text(ctx.values("others"), found)
+    torch.testing.assert_close(
+        others, torch.tensor([float(made["others"][rows[a]][n]) for a, n, _ in wanted])
+    )
+    assert ctx.texts("negative") == [text for *_, text in wanted]
+    assert "infonce.loss" in bench.step(1, [2]).parts, "a batch without any positive"
+
+
+def test_a_text_is_drawn_by_seed_step_and_row(build: Build) -> None:
+    made, rows = columns(least=1), list(range(28))
+    bench = build(DRAW, *STILL, columns=made)
+    drawn = []
+    for step in range(6):
+        batch, ctx = seen_batch(bench, rows, step)
+        assert batch.targets["positive"].vectors.shape[1] == 1 and len(ctx.values("scores")) == 28
+        place = [
+            cell.index(pytest.approx(float(score)))
+            for cell, score in zip(
+                [[float(x) for x in cell] for cell in made["scores"]], ctx.values("scores"),
+                strict=True,
+            )
+        ]  # fmt: skip
+        texts = [cell[n] for cell, n in zip(made["positive"], place, strict=True)]
+        vectors = batch.targets["positive"].vectors[:, 0].detach()
+        if step == 0:
+            torch.testing.assert_close(vectors, bench.assembly.online.encode(texts, CPU))
+        drawn.append(place)
+    assert len({*map(tuple, drawn)}) == 6, "another draw in each step"
+    full = [row for row in rows if len(made["positive"][row]) == 3]
+    assert {place[row] for place in drawn for row in full} == {0, 1, 2}
+    again = build(DRAW, *QUIET, columns=made)
+    batch, ctx = seen_batch(again, rows[5:9], 3)
+    wanted = [float(made["scores"][row][drawn[3][row]]) for row in rows[5:9]]
+    torch.testing.assert_close(ctx.values("scores"), torch.tensor(wanted))
+    other = seen_batch(build(DRAW, *QUIET, "train.seed=7", columns=made), rows)[1].values("scores")
+    first = torch.tensor([float(made["scores"][row][drawn[0][row]]) for row in rows])
+    assert not torch.equal(other, first), "by the seed"
+
+
+@pytest.mark.parametrize("recipe", [ALL, DRAW])
+def test_chunks_equal_one_call(recipe: str, build: Build) -> None:
+    made = columns(least=int(recipe == DRAW))
+    whole, parts = (
+        build(recipe, *QUIET, *chunk, columns=made) for chunk in ([], ["train.chunk_size=3"])
+    )
+    for step in range(3):
+        one, other = (bench.step(step).loss for bench in (whole, parts))
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+        close_gradients(parts, whole, 1e-4)
+
+
+def test_two_processes_are_one(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
+    for recipe, chunk in ((ALL, "none"), (ALL, "2"), (DRAW, "2")):
+        made = columns(least=int(recipe == DRAW))
+        sets = (*QUIET, f"train.chunk_size={chunk}")
+        given: Any = {"batches": BATCHES, "columns": made, "rtol": 1e-5}
+        as_one(two_processes, folder, encoder, recipe, *sets, **given)
+
+
+@pytest.mark.parametrize("recipe", [ALL, DRAW])
+def test_a_run_goes_on_as_it_would_have(recipe: str, encoder: str, folder: Path) -> None:
+    """Bit for bit, with dropout."""
+    corpus = Corpus.from_columns(columns(least=int(recipe == DRAW)))
+    sets = ("train.epochs=2", "train.log_steps=1", "train.chunk_size=3", "train.lr=1e-3")
+    run = composed(encoder, recipe, *sets, folder=folder, columns=corpus.names, rows=28)
+    whole, stopped = (trainer(run, corpus, folder / name)[0] for name in ("whole", "stopped"))
+    whole.run()
+    stop_after(stopped, 3)
+    with pytest.raises(Stopped):
+        stopped.run()
+    resumed, _ = trainer(run, corpus, folder / "stopped")
+    resumed.run(Checkpoint.read(stopped.folder.checkpoints()[-1]))
+    same(whole, resumed)
+    assert metrics(folder / "whole") == metrics(folder / "stopped")
+
+
+def test_teachers_read_all_texts_too(build: Build, encoder: str) -> None:
+    """A frozen branch that keeps its vectors has the same as one that makes them."""
+    made = columns()
+    found = []
+    for cache in ("false", "true"):
+        frozen = f'\n[[branch]]\nuse = "frozen"\nmodel = "{encoder}"\n'
+        frozen += f'mode = "eval"\ncache = {cache}\n'
+        bench = build(ALL + frozen + '[[loss]]\nuse = "listed-twice"\n', *QUIET, columns=made)
+        calls = bench.seen()
+        bench.step(0, [3, 0, 2, 1])
+        ctx = calls["loss.listed-twice", "__call__"][0][3]
+        found.append(ctx.vectors("negative", "frozen")["sentence"])
+    for name in ("vectors", "owner", "slot"):
+        one, other = (getattr(rows, name) for rows in found)
+        torch.testing.assert_close(one, other)
+
+
+def test_texts_of_keys() -> None:
+    batch = make_batch(sentences=3)
+    rows = batch.views["positive"]["sentence"]
+    keys = torch.tensor([2, 0, 2]), torch.tensor([0, 0, 1]) * SLOTS_PER_TEXT
+    many = Embeddings(rows.vectors, *keys, rows.length)
+    group = listed(many, batch.owner, batch.slot, 2)
+    zero = torch.zeros(8, dtype=torch.float64)
+    wanted = [[rows.vectors[1], zero], [zero, zero], [rows.vectors[0], rows.vectors[2]]]
+    assert torch.equal(group.vectors, torch.stack([torch.stack(each) for each in wanted]))
+    assert group.weights is not None and group.weights.tolist() == [[1, 0], [0, 0], [1, 1]]
+    none = listed(many.take(torch.tensor([], dtype=torch.long)), batch.owner, batch.slot, 1)
+    assert none.vectors.shape == (3, 1, 8) and not none.vectors.any()
+    numbers = torch.arange(6.0).reshape(3, 2)
+    assert per_text(numbers, many).tolist() == [4, 0, 5]
+    assert per_text(numbers[:, 0], many).tolist() == [4, 0, 4]
+
+
+def test_rows_of_a_round_have_the_lists_of_their_corpus() -> None:
+    made, tokenizer = columns(), tiny_tokenizer()
+    corpus = Corpus.from_columns(made)
+    rows = TrainingRows(corpus, 8, {"text": torch.tensor([3, 1]).numpy()}, number=1)
+    offsets = rows.offsets("positive")
+    assert isinstance(offsets, Tensor) and rows.offsets("text") is None
+    assert rows.texts("positive", offsets[3:4]) == made["positive"][3][:1]
+    found = rows.content("positive", offsets[3:5], tokenizer)
+    flat = [text for cell in made["positive"] for text in cell]
+    wanted = tokenizer.content([flat[place] for place in offsets[3:5].tolist()], 8)
+    assert torch.equal(found.ids, wanted.ids)
+
+
+def test_lists_that_cannot_be_are_one_line(encoder: str, folder: Path) -> None:
+    given: Any = {"folder": folder, "columns": ("text", "positive", "negative", "scores", "others")}
+    for sets, says in (
+        ("views.anchor.lists=all", "views.anchor.lists: a row has one anchor"),
+        (
+            "views.positive-2.column=positive",
+            "positive-2 makes rows of the lists of column positive",
+        ),
+        ("views.positive.lists=some", "rows"),
+    ):
+        line = refusal(composed, encoder, ALL, sets, *(["loss.infonce.target=positive-2"]
+                       if "positive-2" in sets else []), **given)  # fmt: skip
+        assert says in line, line
