@@ -103,7 +103,12 @@ class RecordSuite(Suite):
 
 STEPS = 3
 """Steps of a watched run."""
-THOROUGH = ("each_option_changes_something", "a_real_run_takes_it")
+THOROUGH = (
+    "it_computes_on_the_device_of_the_run",
+    "it_holds_for_hundreds_of_steps",
+    "each_option_changes_something",
+    "a_real_run_takes_it",
+)
 
 
 class Trial:
@@ -193,8 +198,6 @@ class PartSuite(RecordSuite):
         "leaves_the_online_encoder_as_it_is",
         "chunks_give_the_same_loss",
         "its_variants_keep_them_too",
-        "it_computes_on_the_device_of_the_run",
-        "it_holds_for_hundreds_of_steps",
         *THOROUGH,
     )
     thorough: ClassVar[tuple[str, ...]] = THOROUGH
