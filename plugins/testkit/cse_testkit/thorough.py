@@ -18,7 +18,7 @@ from cse_core.errors import CseError
 from cse_core.loading import load_factory
 from cse_core.parts import Augmenter, Branch
 from cse_testkit.batches import make_setup
-from cse_testkit.elsewhere import DEVICE, ELSEWHERE, Pretended, move_module, moved
+from cse_testkit.elsewhere import DEVICE, ELSEWHERE, move_module, moved, pretended
 from cse_testkit.other_options import asked_of, others
 from cse_testkit.promises import NotAsked
 from cse_testkit.watching import difference, snapshot
@@ -129,7 +129,7 @@ def fault_elsewhere(suite: PartSuite) -> str:
     calls = [call for call in trial.calls() if call.method in _ON_DEVICE]
     if isinstance(trial.part, Branch):
         return ""
-    with Pretended():
+    with pretended():
         try:
             part = load_factory(planned.spec.factory)(planned.options, setup)
             part.name, part.path, part.owner = planned.name, planned.path, planned.owner
