@@ -116,6 +116,7 @@ def who_has(name: str, *, command: bool = False) -> str:
     except CseError:
         return ""
     owners = {n: one.name for one in index for n in (one.commands if command else one.plugins)}
+    owners |= {n.partition(" ")[0]: owner for n, owner in owners.items()}
     if name not in owners:
         return ""
     return f"{owners[name]} may have it: pip install {owners[name]}"

@@ -225,7 +225,7 @@ def of_pairs(distribution: str) -> Iterator[Asked]:
             detail = f"refused: {error.line()}"
         except Exception as error:
             status, detail = "broken", f"{type(error).__name__}: {error}"
-            if theirs := [part for part in (one, other) if part not in ours and _fails(part)]:
+            if theirs := [part for part in (one, other) if part not in ours and fails_alone(part)]:
                 status = "not asked"
                 detail = f"{path_of(theirs[0])} of {theirs[0].label} fails by itself"
         label = f"pair {path_of(one)} + {path_of(other)}"
@@ -234,7 +234,7 @@ def of_pairs(distribution: str) -> Iterator[Asked]:
 
 
 @cache
-def _fails(part: Found) -> bool:
+def fails_alone(part: Found) -> bool:
     """Check whether a part fails to train alone."""
     try:
         train_together((part,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast, get_args
@@ -36,7 +36,7 @@ from cse_core.records import (
 )
 from cse_core.types import Embeddings, Hidden, TokenBatch, TokenStates, ragged_index
 from cse_testkit.batches import tiny_tokenizer
-from cse_testkit.gradients import STOPPED, Leaves, fault, projected
+from cse_testkit.gradients import STOPPED, Leaves, Samples, fault, projected
 from cse_testkit.part_suite import PartSuite
 from cse_testkit.promises import NotMeant
 from cse_testkit.watching import same, snapshot
@@ -84,15 +84,17 @@ class AugmenterSuite(PartSuite):
 
     def promise_gradients_pass_through_it(self) -> None:
         """What it returns at an embedding point leads back to the encoder's weights, unscaled."""
-        part = self.trial().part
-        samples = []
-        for call in self.trial().calls("call"):
-            x, *rest = call.arguments
-            if isinstance(x, Tensor) and x.requires_grad:
-                assert call.result.requires_grad, "cuts the gradient of what it changes"
-                samples.append((partial(_of_input, part, rest), {"embeddings": x.double()}))
+        part, calls = self.trial().part, self.trial().calls("call")
+        calls = [call for call in calls if getattr(call.arguments[0], "requires_grad", False)]
+        for call in calls:
+            assert call.result.requires_grad, "cuts the gradient of what it changes"
+
+        def samples(dtype: torch.dtype) -> Samples:
+            for x, *rest in (call.arguments for call in calls[:3]):
+                yield partial(_of_input, part, rest), {"embeddings": x.to(dtype)}
+
         if "gradient" not in self.unchecked():
-            assert not (wrong := fault(samples[:3])), f"{wrong} {STOPPED}"
+            assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
 
 
 def _of_input(part: Any, rest: Sequence[Any], leaves: Leaves) -> Tensor:
@@ -171,11 +173,8 @@ class TokenLossSuite(PartSuite):
         """The gradient of the states and vectors is the slope of the total."""
         if "gradient" in self.unchecked():
             return
-        part = self.trial().unwatched()  # which may lean on the encoder, in its number format
-        if isinstance(part, nn.Module):
-            part.eval()
 
-        def total(views: Any, ctx: Any, leaves: Leaves) -> Tensor:
+        def total(part: Any, views: Any, ctx: Any, leaves: Leaves) -> Tensor:
             changed = {
                 name: replace(
                     view, states=leaves[f"states of {name}"], vectors=leaves[f"vectors of {name}"]
@@ -185,12 +184,13 @@ class TokenLossSuite(PartSuite):
             value: Tensor = part.sums(changed, ctx).total
             return value
 
-        samples = []
-        for call in self.trial().calls("sums")[:3]:
-            views, ctx = call.arguments
-            leaves = {f"states of {name}": view.states for name, view in views.items()}
-            leaves |= {f"vectors of {name}": view.vectors for name, view in views.items()}
-            samples.append((partial(total, views, ctx), leaves))
+        def samples(dtype: torch.dtype) -> Samples:
+            part = self.trial().unwatched(dtype)
+            for views, ctx in (call.arguments for call in self.trial().calls("sums")[:3]):
+                leaves = {f"states of {n}": view.states.to(dtype) for n, view in views.items()}
+                leaves |= {f"vectors of {n}": view.vectors.to(dtype) for n, view in views.items()}
+                yield partial(total, part, views, ctx), leaves
+
         assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
 
     def promise_no_rows_add_nothing(self) -> None:
@@ -236,17 +236,17 @@ class TransformSuite(PartSuite):
 
     def promise_its_gradient_is_the_slope_of_its_vectors(self) -> None:
         """The gradient of the vectors that it is given is the slope of what it makes of them."""
-        samples: list[Any] = []
-        part = self.trial().in_float64()
 
-        def of_views(views: Mapping[str, Embeddings], ctx: Any, leaves: Leaves) -> Tensor:
+        def of_views(part: Any, views: Any, ctx: Any, leaves: Leaves) -> Tensor:
             given = {n: replace(view, vectors=leaves[f"view {n}"]) for n, view in views.items()}
             return projected({n: view.vectors for n, view in part(given, ctx).items()})
 
-        for call in self.trial().calls("call")[:3]:
-            views, ctx = call.arguments
-            leaves = {f"view {name}": view.vectors.double() for name, view in views.items()}
-            samples.append((partial(of_views, views, ctx), leaves))
+        def samples(dtype: torch.dtype) -> Samples:
+            part = self.trial().unwatched(dtype)
+            for views, ctx in (call.arguments for call in self.trial().calls("call")[:3]):
+                leaves = {f"view {name}": view.vectors.to(dtype) for name, view in views.items()}
+                yield partial(of_views, part, views, ctx), leaves
+
         if "gradient" not in self.unchecked():
             assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
 
@@ -297,29 +297,29 @@ class PoolerSuite(PartSuite):
         if "gradient" in self.unchecked():
             return
         trial = self.trial()
-        part = trial.in_float64()
 
-        def of_states(hidden: Hidden, tokens: TokenBatch, leaves: Leaves) -> Tensor:
+        def of_states(part: Any, hidden: Hidden, tokens: TokenBatch, leaves: Leaves) -> Tensor:
             layers = {layer: leaves[f"layer {layer}"] for layer in hidden.layers}
-            return projected(
-                part.pool(replace(hidden, last=leaves["states"], layers=layers), tokens)
-            )
+            states = replace(hidden, last=leaves["states"], layers=layers)
+            return projected(part.pool(states, tokens))
 
-        def of_vectors(leaves: Leaves) -> Tensor:
+        def of_vectors(part: Any, leaves: Leaves) -> Tensor:
             return projected(part(leaves["vectors"]))
 
-        def of_rows(rows: Embeddings, leaves: Leaves) -> Tensor:
+        def of_rows(part: Any, rows: Embeddings, leaves: Leaves) -> Tensor:
             return projected(part.join(replace(rows, vectors=leaves["vectors"])).vectors)
 
-        samples: list[Any] = []
-        for hidden, tokens in (call.arguments for call in trial.calls("pool")[:3]):
-            leaves = {f"layer {layer}": states.double() for layer, states in hidden.layers.items()}
-            leaves["states"] = hidden.last.double()
-            samples.append((partial(of_states, hidden, tokens), leaves))
-        for (vectors,) in (call.arguments for call in trial.calls("forward")[:3]):
-            samples.append((of_vectors, {"vectors": vectors.double()}))
-        for (rows,) in (call.arguments for call in trial.calls("join")[:3]):
-            samples.append((partial(of_rows, rows), {"vectors": rows.vectors.double()}))
+        def samples(dtype: torch.dtype) -> Samples:
+            part = trial.unwatched(dtype)
+            for hidden, tokens in (call.arguments for call in trial.calls("pool")[:3]):
+                leaves = {f"layer {n}": states.to(dtype) for n, states in hidden.layers.items()}
+                leaves["states"] = hidden.last.to(dtype)
+                yield partial(of_states, part, hidden, tokens), leaves
+            for (vectors,) in (call.arguments for call in trial.calls("forward")[:3]):
+                yield partial(of_vectors, part), {"vectors": vectors.to(dtype)}
+            for (rows,) in (call.arguments for call in trial.calls("join")[:3]):
+                yield partial(of_rows, part, rows), {"vectors": rows.vectors.to(dtype)}
+
         assert not (wrong := fault(samples)), f"{wrong} {STOPPED}"
 
     def promise_a_row_without_content_has_a_vector(self) -> None:

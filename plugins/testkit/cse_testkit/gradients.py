@@ -19,14 +19,25 @@ _LEAST = 1e-5
 STOPPED = "(behind a stop-gradient that is meant: declare it in [tool.cse.unchecked])"
 """What a fault ends with."""
 Leaves = Mapping[str, Tensor]
+Samples = Iterable[tuple[Callable[[Leaves], Tensor], Leaves]]
 
 
-def fault(samples: Iterable[tuple[Callable[[Leaves], Tensor], Leaves]]) -> str:
+def fault(samples_in: Callable[[torch.dtype], Samples]) -> str:
     """Describe a gradient that is not the slope in most samples; "" where there is none.
 
     Args:
-        samples: Functions of tensors by name that return a scalar, with these tensors.
+        samples_in: Of a number format, functions of tensors by name that return a scalar, with
+            these tensors. What cannot compute in float64 is asked in float32.
     """
+    try:
+        return _fault(samples_in(torch.float64))
+    except RuntimeError as error:
+        if "type" not in str(error):
+            raise
+        return _fault(samples_in(torch.float32))
+
+
+def _fault(samples: Samples) -> str:
     said: dict[str, list[str]] = {}
     for seed, (function, leaves) in enumerate(samples):
         for name, text in _compare(function, leaves, seed):

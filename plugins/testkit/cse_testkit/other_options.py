@@ -15,7 +15,7 @@ MOST = 5
 """Values of one option that are tried."""
 _HONOURED = {
     "loss": ("similarity", "reduction", "directions"),
-    "negatives": ("view", "branch"),
+    "negatives": ("view",),
     "branch": ("mode", "embeddings"),
 }
 """Options of every part of a kind that the part itself must honour; the core does the others."""
@@ -37,7 +37,8 @@ def others(options: Options, name: str) -> Iterator[Any]:
     info, value = type(options).model_fields[name], getattr(options, name)
     bounds = [bound for item in info.metadata for bound in _bounds(item)]
     seen, given = [value], 0
-    for other in _candidates(info.annotation, value, bounds):
+    named = ("anchor", "positive") if name == "view" else ()
+    for other in (*named, *_candidates(info.annotation, value, bounds)):
         if other in seen or given == MOST:
             continue
         seen.append(other)

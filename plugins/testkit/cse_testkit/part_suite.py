@@ -148,14 +148,10 @@ class Trial:
         rig.step(2)
         return rig
 
-    def unwatched(self) -> Any:
-        """Return the part of a new run, which nobody watches."""
-        return self.fresh().session.prepare().parts[self.path]
-
-    def in_float64(self) -> Any:
-        """Return the part of a new run; a module in float64 and evaluation."""
-        part = self.unwatched()
-        return part.double().eval() if isinstance(part, nn.Module) else part
+    def unwatched(self, dtype: torch.dtype = torch.float32) -> Any:
+        """Return the part of a new run; a module in a number format and evaluation."""
+        part = self.fresh().session.prepare().parts[self.path]
+        return part.to(dtype).eval() if isinstance(part, nn.Module) else part
 
     def calls(self, method: str | None = None) -> list[Call]:
         """Return the part's calls in the watched run, of one method where it is named."""
@@ -442,15 +438,16 @@ class PartSuite(RecordSuite):
     def promise_each_option_changes_something(self) -> None:
         """Some other value of each option of its own changes what some steps show.
 
-        So does one of the options that it inherits and must honour by itself. One that cannot, as
-        it says how fast something is computed, is named in ``[tool.cse.unchecked]``.
+        So does one of the options that it inherits and must honour by itself. One that needs more
+        steps or other texts, or says how fast it computes, is named in ``[tool.cse.unchecked]``.
         """
         from cse_testkit.thorough import silent_options
 
         silent = [*silent_options(self)]
         assert not silent, (
-            f"other values of {', '.join(silent)} change nothing: honour them, or narrow what is "
-            'inherited, as by similarity: Literal["cosine"] = "cosine"'
+            f"other values of {', '.join(silent)} change nothing in {STEPS} steps: honour them; "
+            'narrow what is inherited, as similarity: Literal["cosine"] = "cosine"; declare what '
+            "needs more steps or other texts in [tool.cse.unchecked]"
         )
 
     def promise_it_computes_on_the_device_of_the_run(self) -> None:

@@ -29,7 +29,7 @@ from cse_core.errors import CseError
 from cse_core.records import RecipeSpec
 from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite, plugins_of
-from cse_testkit.runs import Rig, compose
+from cse_testkit.runs import Rig, compose, of_dimensions
 from cse_testkit.tiny import COLUMNS, Columns, declared_columns, shared_encoder, tiny_corpus, typed
 
 ENCODERS: dict[str, RunInfo] = {
@@ -97,6 +97,7 @@ class RecipeSuite(Suite):
     sets: ClassVar[Sequence[str]] = ()
     last: ClassVar[tuple[str, ...]] = ("a_real_run_takes_it",)
     thorough: ClassVar[tuple[str, ...]] = last
+    _encoders: ClassVar[list[str]]
 
     def resolved(self, encoder: str) -> Composition:
         """Return the recipe resolved for an encoder of ``ENCODERS``, or of ``DECODERS``."""
@@ -106,12 +107,26 @@ class RecipeSuite(Suite):
         return resolve(registry, recipe=self.recipe, model=facts.model, sets=self.sets, facts=facts)
 
     def encoders(self) -> list[str]:
-        """Return the names of those that it is for; the first one stands for all."""
+        """Return the names of those that it is for; the first one stands for all.
+
+        Those are not among them whose vectors are narrower than a size of a Matryoshka loss.
+        """
+        kind = type(self)
+        if "_encoders" not in vars(kind):
+            try:
+                turned = self.resolved("llama").model.attention in ("causal", "bidirectional")
+            except CseError:
+                turned = False
+            names = list(DECODERS if turned else ENCODERS)
+            kind._encoders = [name for name in names if not self._too_narrow(name)] or names
+        return kind._encoders
+
+    def _too_narrow(self, encoder: str) -> bool:
         try:
-            turned = self.resolved("llama").model.attention in ("causal", "bidirectional")
-        except CseError:
-            turned = False
-        return list(DECODERS if turned else ENCODERS)
+            self.resolved(encoder)
+        except CseError as error:
+            return of_dimensions(error)
+        return False
 
     def declared(self) -> Mapping[str, str | Sequence[str]]:
         """Return the columns that the suite or the plugin's ``pyproject.toml`` declares."""

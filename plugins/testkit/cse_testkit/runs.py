@@ -78,8 +78,7 @@ def compose(
     try:
         made = composed(facts)
     except CseError as error:
-        several = getattr(error, "errors", (error,))
-        if not all(str(one.where).endswith(".dimensions") for one in several):
+        if not of_dimensions(error):
             raise
         more += _smaller(composed(replace(facts, hidden=_WIDE, embedding=_WIDE)), facts.hidden)
         made = composed(facts, *more)
@@ -94,6 +93,12 @@ def _facts(encoder: Path) -> RunInfo:
     """Return the facts of an encoder; recipes take it for the starter."""
     made = resolve(installed_registry(), kinds={"pool": ["mean"]}, model=str(encoder))
     return replace(made.facts, origin="starter")
+
+
+def of_dimensions(error: CseError) -> bool:
+    """Check whether sizes of losses are all that is wrong: there are wider encoders."""
+    several: Sequence[CseError] = getattr(error, "errors", (error,))
+    return all(str(one.where).endswith(".dimensions") for one in several)
 
 
 def _smaller(made: Composition, width: int | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -29,6 +30,10 @@ STEPS = 3
 LATER = 256
 """Steps after which a part still holds to its contract."""
 _ROUNDS = 3
+_NAMES = re.compile(r"\.(views|blocks)\.")
+"""What negatives say of their origin, whatever they hold."""
+_BESIDE = 6
+"""Values of other options that are tried with an option that does nothing alone."""
 _ON_DEVICE = (
     *("call", "mine", "candidates", "weigh", "pool", "forward", "join", "reads", "sums"),
     "after_step",
@@ -49,17 +54,21 @@ def silent_options(suite: PartSuite) -> Iterator[str]:
         return shown[sets]
 
     asked = [n for n in asked_of(suite.part[0], options, base) if n not in suite.unchecked()]
+    texts = {name: [f"{name}={_typed(value)}" for value in others(options, name)] for name in asked}
+    switches = [
+        text
+        for name in asked
+        for text in texts[name]
+        if type(getattr(options, name)) not in (int, float)
+    ]
     for name in asked:
-        beside = [()] + [
-            (f"{other}={_typed(value)}",)
-            for other in asked
-            if other != name
-            for value in others(options, other)
-        ][:8]
+        if any(_differ(behaviour(), behaviour(text)) for text in texts[name]):
+            continue
+        beside = [text for text in switches if text not in texts[name]][:_BESIDE]
         if not any(
-            _differ(behaviour(*rest), behaviour(*rest, f"{name}={_typed(value)}"))
-            for rest in beside
-            for value in others(options, name)
+            _differ(behaviour(switch), behaviour(switch, text))
+            for switch in beside
+            for text in texts[name][:2]
         ):
             yield name
 
@@ -91,7 +100,11 @@ def _behaviour(trial: Trial, *sets: str) -> Mapping[str, Any] | None:
     seen = [call.result for call in rig.watch.of(trial.path)]
     logged = [dict(scalars) for scalars in rig.scalars]
     shown = snapshot([rig.losses, logged, seen, later, rig.weights(), dict(part.state_dict())])
-    return {path: value for path, value in shown.items() if not isinstance(value, int)}
+    return {
+        path: value
+        for path, value in shown.items()
+        if not isinstance(value, int) and not _NAMES.search(path)
+    }
 
 
 def _round(ctx: Any, number: int) -> Any:

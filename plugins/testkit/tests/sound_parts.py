@@ -195,6 +195,24 @@ class Plain(nn.Module, Loss):
         return terms.sum() if self.options.reduction == "sum" else terms.mean()
 
 
+class WeightedOptions(Cosines):
+    negatives: Literal["none"] = "none"
+    """None."""
+
+
+@part(LossSpec, options=f"{__name__}:WeightedOptions", contrastive=False)
+class Weighted(Loss):
+    """Distances of cosines; in sum and mean every second row of the corpus counts twice."""
+
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
+        near = functional.cosine_similarity(batch.anchors.unsqueeze(1), targets.vectors, dim=-1)
+        weights = torch.ones_like(near) if targets.weights is None else targets.weights
+        terms = ((1 - near) * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1e-9)
+        share = 1 + batch.row % 2
+        value = (share * terms).sum()
+        return LossOutput(value if self.options.reduction == "sum" else value / share.sum())
+
+
 @part(RowPoolerSpec)
 class Means(RowPooler):
     """The mean of a row's states, as wide as these: it says no dimension."""

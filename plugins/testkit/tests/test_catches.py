@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cse_testkit import LossSuite, SuiteSuite, failures, suite_of
+from cse_testkit import LossSuite, SuiteSuite, failures, promises, suite_of
 from cse_testkit.checking import of_record
+from cse_testkit.promises import Suite, names_of
 from cse_testkit.tiny import declared_columns, declared_options
 
 from cse_core.errors import CseError
@@ -61,8 +62,14 @@ def columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("columns")
-def test_a_sound_part_keeps_every_promise(step: int) -> None:
-    """Each third, always: real parts of all kinds are asked too."""
+def test_a_sound_part_keeps_every_promise(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each third, always, and what takes seconds of each: real parts of all kinds are asked too."""
+    if step > 1:
+
+        def quick(suite: type[Suite]) -> list[str]:
+            return [name for name in names_of(suite) if name not in suite.thorough]
+
+        monkeypatch.setattr(promises, "names_of", quick)
     for record in [*RECORDS.values()][::step]:
         asked = of_record(record, replace(INFO, distribution="cse-sound"), made_registry())
         assert not [each for each in asked if each.status == "broken"], record.name
@@ -109,6 +116,24 @@ def test_another_value_than_the_slow_version_is_found() -> None:
     found = failures(WrongSlow)
     assert list(found) == ["equals_its_slow_version"]
     assert "by the slow version 1.0" in found["equals_its_slow_version"]
+
+
+class LearnedSlow(LossSuite):
+    part = ("loss", "plain")
+    registry = made_registry()
+
+    def slow(self, batch, targets, negatives, ctx, options, part):  # type: ignore[no-untyped-def]
+        assert float(part.scale) == 2.0, "it has trained before"
+        return part.value(batch, targets, negatives)
+
+
+def test_a_slow_version_is_given_the_parameters_as_they_begin() -> None:
+    assert failures(LearnedSlow, ["equals_its_slow_version"]) == {}
+
+
+def test_a_weighted_mean_keeps_the_promise_of_its_reduction() -> None:
+    suite = suite_of("loss", "weighted", made_registry())
+    assert failures(suite, ["its_reduction_is_that_of_its_options"]) == {}
 
 
 def test_a_variant_that_forgets_its_state_is_found() -> None:

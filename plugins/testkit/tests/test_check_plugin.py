@@ -5,8 +5,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import pytest
@@ -78,6 +81,10 @@ FAULTS = [
      "its_factories_are_there", "cse_every/plugin.py", "has no OtherOptions"),
     ("cse_every/plugin.py", "import hookimpl", "import hookimpl\nfrom pydantic import Field",
      "its_records_import_nothing_heavy", "cse_every/plugin.py", "imports pydantic"),
+    ("cse_every/loss.py", "import torch\n", "import matplotlib\nimport torch\n",
+     "its_dependencies_are_declared", "cse_every/plugin.py", "imports matplotlib"),
+    ("cse_every/plugin.py", "import hookimpl", "import hookimpl\nprint('hello')",
+     "its_records_import_nothing_heavy", "cse_every/plugin.py", "print 'hello"),
     ("cse_every/loss.py", "class Every", "class Other",
      "its_factories_are_there", "cse_every/plugin.py", "has no Every"),
     ("cse_every/loss.py", "LossOutput(value", "LossOutput(value * 2 ** self.rank",
@@ -147,6 +154,19 @@ def test_a_broken_promise_is_printed_with_its_file(site: Path, cse: Cse) -> None
     assert "__call__ promised LossOutput, returned None: fix cse_every/" in lines[place + 1]
 
 
+def test_a_plugin_and_a_command_may_have_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As new-plugin writes them: neither hides the other."""
+    plugin = next(info for info in plugins_of().manager.infos if info.distribution == "cse-dclr")
+    command = replace(plugin, module="cse_dclr.cse_commands:COMMAND", parts=())
+    known = SimpleNamespace(
+        manager=SimpleNamespace(infos=[plugin, command]),
+        commands=SimpleNamespace(all=[SimpleNamespace(info=command)]),
+    )
+    monkeypatch.setattr(plugins, "plugins_of", lambda: known)
+    suite = type("Suite", (PluginSuite,), {"distribution": "cse-dclr"})
+    assert suite().infos() == [plugin]
+
+
 def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     every = checking.pairs()
     few = [pair for pair in every if any(each.distribution == "cse-dclr" for each in pair)][:3]
@@ -155,13 +175,20 @@ def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.status for each in found] == ["kept"] * 3
     assert all(not each.detail or each.detail.startswith("refused: ") for each in found)
 
-    def fails(*_: object) -> None:
-        raise ArithmeticError("loss nan")
+    def fails(parts: Sequence[object], least: int) -> None:
+        if len(parts) >= least:
+            raise ArithmeticError("loss nan")
 
-    monkeypatch.setattr(checking, "train_together", fails)
-    broken = next(checking.of_pairs("cse-dclr"))
-    assert (broken.status, broken.detail) == ("broken", "ArithmeticError: loss nan")
-    assert "cse_dclr" in broken.file
+    for least, status, detail in (
+        (2, "broken", "ArithmeticError: loss nan"),
+        (1, "not asked", f"{few[0][0].spec.kind}.{few[0][0].name} of {few[0][0].label} fails by"),
+    ):
+        monkeypatch.setattr(checking, "train_together", partial(fails, least=least))
+        checking.fails_alone.cache_clear()
+        found = [next(checking.of_pairs("cse-dclr"))]
+        assert found[0].status == status and found[0].detail.startswith(detail)
+        assert "cse_dclr" in found[0].file
+    checking.fails_alone.cache_clear()
 
 
 def test_without_a_name_it_is_that_of_the_folder(

@@ -48,8 +48,15 @@ def in_form(folder: Path) -> None:
     said([sys.executable, "-m", "ruff", "format", "--check", "."], folder)
 
 
+PAPER = (
+    'Lee, Smith and O\'Neil: An "Ordinary" Title of a Paper on Contrastive Learning of Sentence '
+    "Embeddings with a Margin, Findings of the ACL 2024, https://aclanthology.org/" + "x" * 120
+)
+
+
 def write(folder: Path, name: str, *kinds: str) -> Path:
-    return Package.named(name, kinds_of(kinds), author='Ann O\'Neil "x"', paper="").write(folder)
+    author = 'Ann O\'Neil "x"'
+    return Package.named(name, kinds_of(kinds), author=author, paper=PAPER).write(folder)
 
 
 def test_names_of_all_lengths_are_in_form(tmp_path: Path) -> None:

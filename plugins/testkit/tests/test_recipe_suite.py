@@ -64,6 +64,16 @@ def test_what_a_recipe_breaks_is_found(distributions: Distributions) -> None:
     assert found.startswith("it_resolves_for_every_encoder: loss.infonce.temperature")
 
 
+def test_sizes_above_the_tiny_encoder_and_what_a_real_run_refuses(
+    distributions: Distributions,
+) -> None:
+    recipe = RECIPE.format(temperature=0.05)
+    sizes = recipe.replace("[train]", "dimensions = [768, 256, 64]\n[train]")
+    assert recipe_failures(distributions, sizes) == ""
+    found = recipe_failures(distributions, recipe + 'select = "news.dev.spearman"\n')
+    assert found.startswith("a_real_run_takes_it: cse train refuses it: train.select: is not a dev")
+
+
 def test_a_table_of_settings_is_compared_whole(distributions: Distributions) -> None:
     recipe, rows = RECIPE.format(temperature=0.05), rows_of(distributions)
     assert recipe_failures(distributions, recipe, rows) == ""
