@@ -26,6 +26,7 @@ from cse_defaults.texts.columns import (
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
 from cse_defaults.texts.tables import (
+    MAX_TEXTS,
     as_lists,
     changed,
     filtered,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
     from cse_core.registry.registry import Registry
 
-MAX_TEXTS = 1_024
-"""Texts of a list that stays one, of which a batch row has room for as many."""
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
 
@@ -384,10 +383,11 @@ def _as_lists(table: pa.Table, needed: NeededColumns, where: str) -> pa.Table:
                 )
         if name not in needed.lists:
             continue
-        if (most := int(counts[name].max(initial=0))) > MAX_TEXTS:
-            place = f"{where}, row {int(counts[name].argmax()) + 1}"
-            what = f"a list of {most:,} texts in column {name}, of at most {MAX_TEXTS:,}"
-            raise CseError(what, where=place, hint="shorten it")
+        if len(long := np.flatnonzero(counts[name] > MAX_TEXTS)):
+            what = (
+                f"a list of {counts[name][long[0]]} texts in column {name}, of at most {MAX_TEXTS}"
+            )
+            raise CseError(what, where=f"{where}, row {long[0] + 1}", hint="shorten it")
         filled = lengths(pc.list_flatten(cells[name])) > 0
         if not filled.all():
             rows = np.repeat(np.arange(len(table)), counts[name])[filled]

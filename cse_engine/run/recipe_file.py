@@ -25,6 +25,7 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     for view in composition.views:
         texts = {"branch": view.branch, "column": view.column, "prompt": view.prompt}
         named = {name: text for name, text in texts.items() if text is not None}
+        named |= {} if view.lists == "rows" else {"lists": view.lists}
         recipe.setdefault("views", {})[view.name] = named
     for kind in KINDS:
         recipe[kind] = [
