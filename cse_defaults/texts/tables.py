@@ -302,7 +302,8 @@ def lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
     import pyarrow.compute as pc
 
     size = pc.list_value_length if is_lists(column) else pc.binary_length
-    sizes = (np.from_dlpack(pc.fill_null(size(chunk), 0)) for chunk in column.chunks)
+    chunks = (size(chunk.fill_null([]) if chunk.null_count else chunk) for chunk in column.chunks)
+    sizes = map(np.from_dlpack, chunks)
     return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
@@ -320,12 +321,10 @@ def as_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of lists, of one text each where it has plain ones; none is null."""
     import pyarrow as pa
 
-    if is_lists(column) and not column.null_count:
-        return column
-    cells = column.to_pylist()
-    if not is_lists(column):
-        cells = [[text] if text else [] for text in cells]
-    return pa.chunked_array([text_array([cell or [] for cell in cells])])
+    if is_lists(column):
+        return column.fill_null([]) if column.null_count else column
+    cells = [[text] if text else [] for text in column.to_pylist()]
+    return pa.chunked_array([pa.array(cells, pa.list_(pa.string()))])
 
 
 def arrow_text(table: pa.Table, seen: Seen, titles: bool = True) -> pa.Table:
