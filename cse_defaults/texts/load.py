@@ -123,17 +123,9 @@ class Data:
         lists = {n for table in tables for n in table.column_names if is_lists(table[n])}
         fill = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
-            has, rows = table.column_names, len(table)
-            tables[number] = pa.table(
-                {
-                    n: table[n]
-                    if n in has
-                    else text_array([[]] * rows)
-                    if n in lists
-                    else pa.repeat(fill[n], rows)
-                    for n in names
-                }
-            )
+            for name in (n for n in names if n not in (*lists, *table.column_names)):
+                table = table.append_column(name, pa.repeat(fill[name], len(table)))
+            tables[number] = table
         sources = [part.source for part in self.sources]
         report = LoadReport(
             names=tuple(source.name for source in sources),
@@ -144,7 +136,8 @@ class Data:
             commits={source.name: source.commit for source in sources if source.commit},
         )
         documents = document_numbers(tables) if "document" in names else None
-        corpus = Corpus(pa.concat_tables(tables), documents, report)
+        whole = pa.concat_tables(tables, promote_options="default").select(names)
+        corpus = Corpus(whole, documents, report)
         return hold_out(corpus, self.options.held_out)
 
 

@@ -145,7 +145,7 @@ def test_two_processes_are_one(encoder: str, folder: Path, two_processes: TwoPro
     for recipe, chunk in ((ALL, "none"), (ALL, "2"), (DRAW, "2")):
         made = columns(least=int(recipe == DRAW))
         sets = (*QUIET, f"train.chunk_size={chunk}")
-        given: Any = {"batches": BATCHES, "columns": made, "rtol": 1e-5}
+        given: Any = {"batches": BATCHES, "columns": made, "rtol": 1e-6}
         as_one(two_processes, folder, encoder, recipe, *sets, **given)
 
 
