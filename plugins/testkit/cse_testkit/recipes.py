@@ -218,6 +218,7 @@ def settings_of(composition: Composition) -> Settings:
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
         lists = "" if view.lists == "rows" else f", lists {view.lists}"
+        lists += f", weights {view.weights}" if view.weights else ""
         flat[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}{lists}"
     return {path: "none" if value is None else value for path, value in flat.items()}
 
