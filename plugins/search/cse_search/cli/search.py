@@ -158,7 +158,7 @@ def _index(
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
         Models(plugins.registry).weights(model)  # a model that is not there has none
-        hint = "name --data FILE, or --index DIR; cse index MODEL FILE... --out DIR makes one"
-        raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
+        hint = "name texts with --data FILE, or build an index first: cse index MODEL FILE..."
+        raise CseError("names no texts, and the model has no index", where="--data", hint=hint)
     assert folder is not None
     return index_of(folder, model, plugins.registry, given, words=words)
