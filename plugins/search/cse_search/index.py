@@ -118,10 +118,13 @@ class Index:
     def nearest(
         self, encode: TextEncoder, queries: Sequence[str], top: int, bm25: float = 0
     ) -> list[dict[str, Any]]:
-        """Return for each query its nearest passages, as ``cse search --json`` has them."""
+        """Return for each query its nearest passages, as ``cse search --json`` has them.
+
+        ``encode`` encodes the queries: the model of the index, or one of the same space.
+        """
         import numpy as np
 
-        kind, asked = encode.similarity, encode(queries, role="query")
+        kind, asked = self.about["similarity"], encode(queries, role="query")
         if asked.shape[1] != (dimension := self.about["dimension"]):
             what = f"the index has vectors of {dimension} numbers, the model {asked.shape[1]}"
             hint = f"load the model with truncate_dim={dimension}"
@@ -131,7 +134,7 @@ class Index:
         near = [similarities(kind, asked, rows) for rows in self.vectors.blocks()]
         scores = np.concatenate(near, axis=1)
         by_words = self.words.of_queries(queries) if bm25 and self.words else None
-        return ranked(encode.similarity, queries, scores, by_words, top, bm25, self._about)
+        return ranked(self.about["similarity"], queries, scores, by_words, top, bm25, self._about)
 
     def _about(self, rows: set[int]) -> dict[int, dict[str, Any]]:
         """Return passages by their rows here, with the first place of each."""
@@ -271,6 +274,22 @@ def index_of(
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)
     return index
+
+
+def queries_model_of(index: Index, registry: Registry) -> str | None:
+    """Return the model that encodes queries for an index; None: the model of its texts.
+
+    Raises:
+        CseError: If it has changed since the index was made.
+    """
+    kept: Mapping[str, str] | None = index.about.get("queries")
+    if kept is None:
+        return None
+    if model_sum(name := kept["model"], registry) != kept["sum"]:
+        again = f"{index.about['model']} --queries-model {name} --out {quote(str(index.path))}"
+        what = f"the model of its queries, {name}, has changed since this index was made"
+        raise CseError(what, where=str(index.path), hint=f"name it again: cse index {again}")
+    return name
 
 
 @contextmanager

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cse import TextEncoder
-from cse_search.index import index_of, is_index
+from cse import TextEncoder, load
+from cse_search.index import index_of, is_index, queries_model_of
 from cse_search.ranking import check_queries, nearest
 from cse_search.reading import read_passages
 from cse_search.reranking import Reranker, check_rerank
@@ -28,6 +28,7 @@ def search(
     rerank: str | None = None,
     rerank_top: int | None = None,
     batch_tokens: int | None = None,
+    queries_model: Model | None = None,
 ) -> list[dict[str, Any]]:
     """Find the passages nearest to each query, as ``cse.Model.search`` does.
 
@@ -35,7 +36,7 @@ def search(
 
     Args:
         plugins: The installed plugins.
-        model: Encodes the queries and the texts.
+        model: Encodes the texts, and the queries.
         queries: What to look for.
         files: The folder of an index, or files and data sets as ``--data`` takes them.
         top: Passages for each query.
@@ -43,6 +44,7 @@ def search(
         rerank: A cross-encoder that orders the first ``rerank_top`` passages again.
         rerank_top: 50 by default, or ``top`` if that is more.
         batch_tokens: Tokens that the encoder is given at once.
+        queries_model: Encodes the queries in the place of ``model``; by default that of the index.
 
     Raises:
         CseError: If a query or a file is wrong, or another model made the index.
@@ -50,13 +52,16 @@ def search(
     check_queries(queries, top, bm25)
     count = check_rerank(rerank, rerank_top, top)
     again = None if rerank is None else Reranker(rerank, plugins.registry)
-    encode = TextEncoder(model.loaded, batch_tokens)
     if len(files) == 1 and is_index(files[0]):
         index = index_of(files[0], model.name, plugins.registry, words=bm25 > 0)
         if note := index.note:
             warnings.warn(note, stacklevel=3)
-        results = index.nearest(encode, queries, count, bm25)
+        name = None if queries_model else queries_model_of(index, plugins.registry)
+        asker = queries_model or (load(name) if name else model)
+        results = index.nearest(TextEncoder(asker.loaded, batch_tokens), queries, count, bm25)
     else:
         passages = read_passages(files, plugins.registry)
-        results = nearest(encode, queries, passages, count, bm25)
+        encode = TextEncoder(model.loaded, batch_tokens)
+        asked = TextEncoder(queries_model.loaded, batch_tokens) if queries_model else None
+        results = nearest(encode, queries, passages, count, bm25, of_queries=asked)
     return results if again is None else again.reranked(results, top)
