@@ -74,6 +74,7 @@ OF_THE_RUN = frozenset(
         "train.max_steps",
         *("model.gradient_checkpointing", "model.prompt", "data.held_out", "data.titles"),
         *("inference.normalize", "inference.truncate_dim", "train.select_start"),
+        *("inference.ensemble", "inference.join"),
     }
 )
 """Settings of a run, a machine or the start, which no paper gives; a table may name one anyway."""
@@ -212,6 +213,8 @@ def settings_of(composition: Composition) -> Settings:
     for part in composition.parts:
         flat[part.path] = part.use
         given_by_the_model = {"weights", "include_prompt"} if part.kind == "pool" else set()
+        if getattr(part.options, "level", None) == "all":
+            given_by_the_model.add("level")  # a head of every level, as there were no others
         values = part.options.model_dump(mode="json", exclude=given_by_the_model)
         flat.update(
             {f"{part.path}.{n}": value for n, value in values.items() if value not in ([], {})}
