@@ -123,6 +123,7 @@ class Model:
         rerank: str | None = None,
         rerank_top: int | None = None,
         batch_tokens: int | None = None,
+        queries_model: Model | None = None,
     ) -> list[dict[str, Any]]:
         """Return the texts nearest to each query, as ``cse search --json`` has them.
 
@@ -140,6 +141,8 @@ class Model:
                 again: 50 of a query, or ``rerank_top``.
             rerank_top: Texts of a query that ``level`` or ``rerank`` orders.
             batch_tokens: As in :meth:`encode`.
+            queries_model: Encodes the queries in place of this model, in the same space; by default
+                what the index says.
 
         Returns:
             For each query ``query``, ``similarity`` (cosine, or what the model says) and
@@ -158,6 +161,7 @@ class Model:
         asked, files = texts_of(queries, "queries"), files_of(data, "data")
         options: dict[str, Any] = {"top": top, "bm25": bm25, "batch_tokens": batch_tokens}
         options |= {"level": level, "rerank": rerank, "rerank_top": rerank_top}
+        options["queries_model"] = queries_model
         results: list[dict[str, Any]] = function(self._plugins, self, asked, files, **options)
         return results
 

@@ -227,7 +227,17 @@ def plan_dict(composition: Composition) -> dict[str, Any]:
             for part in composition.parts
         ],
         "views": [
-            _fields(view, "name", "role", "branch", "column", "lists", "made_by", "augmenters")
+            _fields(
+                view,
+                "name",
+                "role",
+                "branch",
+                "column",
+                "lists",
+                "weights",
+                "made_by",
+                "augmenters",
+            )
             for view in composition.views
         ],
         "passes": [
@@ -300,6 +310,7 @@ def _changed(options: Options) -> str:
 def _view(view: PlannedView) -> str:
     source = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
     source += {"rows": "", "draw": " (one of a list)", "all": " (all of a list)"}[view.lists]
+    source += f", weights {view.weights}" if view.weights else ""
     by = f", changed by {', '.join(view.augmenters)}" if view.augmenters else ""
     role = "" if view.role == view.name else f", role {view.role}"
     before = "" if view.prompt is None else f", prompt {view.prompt!r}"

@@ -26,6 +26,7 @@ from cse_defaults.texts.columns import (
 from cse_defaults.texts.corpus import Corpus, TextColumn, document_numbers, hold_out
 from cse_defaults.texts.sources import TextSource, find_source
 from cse_defaults.texts.tables import (
+    MAX_TEXTS,
     as_lists,
     changed,
     filtered,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
     from cse_core.registry.registry import Registry
 
-MAX_TEXTS = 1_024
-"""Texts of a list that stays one, of which a batch row has room for as many."""
 SOURCE = "@source"
 """Stands in ``data.columns`` for the place of a row's source in ``data.path``."""
 
@@ -124,17 +123,9 @@ class Data:
         lists = {n for table in tables for n in table.column_names if is_lists(table[n])}
         fill = {name: "" if needed.types.get(name) in (None, "text") else "0" for name in names}
         for number, table in enumerate(tables):
-            has, rows = table.column_names, len(table)
-            tables[number] = pa.table(
-                {
-                    n: table[n]
-                    if n in has
-                    else text_array([[]] * rows)
-                    if n in lists
-                    else pa.repeat(fill[n], rows)
-                    for n in names
-                }
-            )
+            for name in (n for n in names if n not in (*lists, *table.column_names)):
+                table = table.append_column(name, pa.repeat(fill[name], len(table)))
+            tables[number] = table
         sources = [part.source for part in self.sources]
         report = LoadReport(
             names=tuple(source.name for source in sources),
@@ -145,7 +136,8 @@ class Data:
             commits={source.name: source.commit for source in sources if source.commit},
         )
         documents = document_numbers(tables) if "document" in names else None
-        corpus = Corpus(pa.concat_tables(tables), documents, report)
+        whole = pa.concat_tables(tables, promote_options="default").select(names)
+        corpus = Corpus(whole, documents, report)
         return hold_out(corpus, self.options.held_out)
 
 
@@ -384,10 +376,11 @@ def _as_lists(table: pa.Table, needed: NeededColumns, where: str) -> pa.Table:
                 )
         if name not in needed.lists:
             continue
-        if (most := int(counts[name].max(initial=0))) > MAX_TEXTS:
-            place = f"{where}, row {int(counts[name].argmax()) + 1}"
-            what = f"a list of {most:,} texts in column {name}, of at most {MAX_TEXTS:,}"
-            raise CseError(what, where=place, hint="shorten it")
+        if len(long := np.flatnonzero(counts[name] > MAX_TEXTS)):
+            what = (
+                f"a list of {counts[name][long[0]]} texts in column {name}, of at most {MAX_TEXTS}"
+            )
+            raise CseError(what, where=f"{where}, row {long[0] + 1}", hint="shorten it")
         filled = lengths(pc.list_flatten(cells[name])) > 0
         if not filled.all():
             rows = np.repeat(np.arange(len(table)), counts[name])[filled]

@@ -36,8 +36,10 @@ ROWS = 20_000
 """Rows of a table that a reader yields, about."""
 LARGE = 2**25
 """Bytes of a file, or of a table, from which on texts lie in a file that is mapped into memory."""
-MAX_SCORES = 64
-"""Numbers of a list up to which it is kept where no list of texts stands beside it."""
+MAX_TEXTS = 256
+"""Texts of a list that stays one, and numbers beside them; more numbers are a vector."""
+VECTORS = f"lists of more than {MAX_TEXTS} numbers"
+"""What a column holds that is left out for it."""
 NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?|nan", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 _FORMS: dict[str, TypeAdapter[Any]] = {
@@ -175,22 +177,10 @@ def _plain_rows(
         seen.articles |= article
         parts = unfold(record, wanted.unit, number=number, where=place) if article else (record,)
         for part in parts:
-            if not plain:
-                # Numbers beside no list of texts are a vector, which nothing here reads.
-                beside = any(_is_list_of(value, str | dict) for value in part.values())
-                part = {
-                    n: [] if not beside and _is_long(v) else _cell(n, v, seen, wanted.titles)
-                    for n, v in part.items()
-                }
-            yield place, part
-
-
-def _is_list_of(value: object, kind: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], kind)
-
-
-def _is_long(value: Any) -> bool:
-    return _is_list_of(value, int | float) and len(value) > MAX_SCORES
+            yield (
+                place,
+                part if plain else {n: _cell(n, v, seen, wanted.titles) for n, v in part.items()},
+            )
 
 
 def _cell(name: str, value: object, seen: Seen, titles: bool) -> TextCell:
@@ -217,6 +207,9 @@ def _cell(name: str, value: object, seen: Seen, titles: bool) -> TextCell:
             in_context(text.strip(), head.strip()) if isinstance(head, str) and text else text
             for text, head in zip(texts, heads, strict=True)
         ]
+    if len(items) > MAX_TEXTS and isinstance(items[0], int | float):
+        seen.left_out[name] = VECTORS
+        return None
     if all(isinstance(text, str) for text in texts):
         return [text.strip() for text in texts]
     seen.left_out[name] = "objects" if isinstance(value, dict) else "lists"
@@ -309,7 +302,8 @@ def lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
     import pyarrow.compute as pc
 
     size = pc.list_value_length if is_lists(column) else pc.binary_length
-    sizes = (np.from_dlpack(pc.fill_null(size(chunk), 0)) for chunk in column.chunks)
+    chunks = (size(chunk.fill_null([]) if chunk.null_count else chunk) for chunk in column.chunks)
+    sizes = map(np.from_dlpack, chunks)
     return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
@@ -327,27 +321,10 @@ def as_lists(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of lists, of one text each where it has plain ones; none is null."""
     import pyarrow as pa
 
-    if is_lists(column) and not column.null_count:
-        return column
-    cells = column.to_pylist()
-    if not is_lists(column):
-        cells = [[text] if text else [] for text in cells]
-    return pa.chunked_array([text_array([cell or [] for cell in cells])])
-
-
-def _items(kind: pa.DataType) -> pa.DataType | None:
-    """Return what lists of a type hold, None where it is another type."""
-    import pyarrow.types as kinds
-
-    lists = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
-    return kind.value_type if lists else None
-
-
-def _is_of_vectors(column: pa.ChunkedArray) -> bool:
-    """Tell whether a column of lists of numbers has more in one than scores of a text's others."""
-    import pyarrow.compute as pc
-
-    return (pc.max(pc.list_value_length(column)).as_py() or 0) > MAX_SCORES
+    if is_lists(column):
+        return column.fill_null([]) if column.null_count else column
+    cells = [[text] if text else [] for text in column.to_pylist()]
+    return pa.chunked_array([pa.array(cells, pa.list_(pa.string()))])
 
 
 def arrow_text(table: pa.Table, seen: Seen, titles: bool = True) -> pa.Table:
@@ -356,14 +333,12 @@ def arrow_text(table: pa.Table, seen: Seen, titles: bool = True) -> pa.Table:
     import pyarrow.types as kinds
 
     columns: dict[str, Any] = {}
-    items = [_items(column.type) for column in table.columns]
-    beside = any(kind and (kinds.is_nested(kind) or "string" in str(kind)) for kind in items)
-    for name, column, item in zip(table.column_names, table.columns, items, strict=True):
+    for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
-        numbers = item and not kinds.is_nested(item) and "string" not in str(item)
-        # Numbers beside no list of texts are a vector, which nothing here reads.
-        if "binary" in str(kind) or (numbers and not beside and _is_of_vectors(column)):
-            seen.left_out[name] = "lists" if numbers else f"values of type {kind}"
+        items = kind.value_type if kinds.is_list(kind) else None
+        plain = items and not kinds.is_nested(items) and "string" not in str(items)
+        if "binary" in str(kind) or (plain and max(lengths(column), default=0) > MAX_TEXTS):
+            seen.left_out[name] = VECTORS if plain else f"values of type {kind}"
         elif kinds.is_nested(kind):
             columns[name] = text_array([_cell(name, v, seen, titles) for v in column.to_pylist()])
         else:

@@ -281,6 +281,12 @@ def check_lists(run: Composition, registry: Registry) -> Iterator[Problem]:
         if view.lists != "rows" and view.role == "anchor":
             hint = f"--set {where}=rows"
             yield CseError("a row has one anchor", where=where, value=view.lists, hint=hint)
+        if view.weights and view.role != "positive":
+            at, hint = (
+                f"views.{view.name}.weights",
+                "remove it, or let a loss pull towards the view",
+            )
+            yield CseError("only positives have weights", where=at, value=view.weights, hint=hint)
         for other in run.views if view.lists != "rows" else ():
             if other.column == view.column and other.lists == "rows":
                 what = f"{other.name} makes rows of the lists of column {view.column}"

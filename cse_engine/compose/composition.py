@@ -144,6 +144,7 @@ class PlannedView:
         made_by: Path of the part that adds it; None for the core's own.
         prompt: Text before its texts; None: that of all.
         lists: What becomes of lists of texts in its column.
+        weights: Column with a weight for each of its texts; None: they count equally.
     """
 
     name: str
@@ -154,6 +155,7 @@ class PlannedView:
     augmenters: tuple[str, ...] = ()
     prompt: str | None = None
     lists: Lists = "rows"
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -336,9 +338,11 @@ class Composition(Run):
         columns = (view.column for view in self.views if view.column is not None)
         encoded = tuple(column for column in columns if column not in brought)
         needs = (needs[0] for part in self.parts for needs in part.requires if len(needs) == 1)
-        read = (need.name for need in needs if need.kind == "column")
+        weights = [view.weights for view in self.views if view.weights]
+        read = [*(need.name for need in needs if need.kind == "column"), *weights]
         types = {name: kind for part in self.parts for name, kind in part.reads.items()}
-        whole = {name for part in self.parts if not part.only for name in part.reads}
+        types |= dict.fromkeys(weights, "float")
+        whole = {*weights, *(n for part in self.parts if not part.only for n in part.reads)}
         required = tuple(name for name in dict.fromkeys([*encoded, *read]) if name not in brought)
         lists: dict[str, Lists] = {}
         for view in self.views:
@@ -355,6 +359,7 @@ class Composition(Run):
         named = {
             name: self.view(view) for part in self.parts for name, view in part.per_text.items()
         }
+        named |= {view.weights: view for view in self.views if view.weights}
         return {name: view for name, view in named.items() if view is not None}
 
     def view(self, name: str) -> PlannedView | None:

@@ -36,14 +36,15 @@ def plan_views(run: Run, problems: list[Problem]) -> tuple[PlannedView, ...]:
         options, maker = run.view_options.get(name), run.view_makers.get(name)
         column = None if maker else _column(run, name)
         prompt = None if options is None or maker else options.prompt
-        lists = "rows" if options is None or maker else options.lists
+        own = None if maker else options
+        lists, weights = ("rows", None) if own is None else (own.lists, own.weights)
         by = maker and maker.options
         branch = by.branch if isinstance(by, StoreOptions) else None
         branch = options.branch if options else branch or "online"
         changed = tuple(part.path for part in run.of("aug") if name in augmented_views(part))
         made_by = maker.path if maker else None
         made = name, _role(run, name), branch, column, made_by, changed
-        views.append(PlannedView(*made, prompt, lists))
+        views.append(PlannedView(*made, prompt, lists, weights))
     return tuple(views)
 
 
@@ -111,7 +112,8 @@ def _needed(run: Run, problems: list[Problem]) -> list[str]:
             need(name, f"{part.path}.views")
     for name, settings in run.view_options.items():
         maker, declared = run.view_makers.get(name), run.declared.get(name)
-        for option, default in (("column", None), ("prompt", None), ("lists", "rows")):
+        defaults = {"column": None, "prompt": None, "lists": "rows", "weights": None}
+        for option, default in defaults.items():
             if maker is not None and (value := getattr(settings, option)) != default:
                 what = f"{maker.path} makes this view, which reads no {option}"
                 hint = f"remove it, or the part: --{maker.kind} ~NAME"

@@ -142,6 +142,9 @@ class ViewOptions(Options):
     lists: Lists = "rows"
     """What becomes of lists of texts in its column: a row of the data for each text, a text drawn
     in each step, or all texts of the list."""
+    weights: str | None = None
+    """Column with the weights of its texts among the positives of their row; by default all count
+    equally."""
 
 
 class InferenceOptions(Options):

@@ -61,13 +61,11 @@ class Checkpoint:
             try:
                 values = json.loads((path / STATE).read_text(encoding="utf-8"))
                 others = [path / name for name in (RUN_FILE, METRICS) if (path / name).is_file()]
-                files = {file.name: file.read_bytes() for file in others}
-                with safe_open(path / TENSORS, "pt") as tensors:
-                    read = {
-                        name: tensors.get_tensor(name)
-                        for name in tensors.keys()  # noqa: SIM118  (not a mapping)
-                        if not (weights and name.startswith("optimizer."))
-                    }
+                files = {other.name: other.read_bytes() for other in others}
+                kept = ("encoder.", "part.") if weights else ""
+                with safe_open(path / TENSORS, "pt") as file:
+                    names = [name for name in file.keys() if name.startswith(kept)]  # noqa: SIM118
+                    read = {name: file.get_tensor(name) for name in names}
                 return Checkpoint(read, values, files)
             except (OSError, SafetensorError, ValueError) as error:
                 wrong = str(error)

@@ -23,8 +23,9 @@ def as_recipe(composition: Composition) -> dict[str, Any]:
     recipe["inference"] = dict.fromkeys(saved, "none") | recipe["inference"]
     # What was derived from the data stands here too: on a resume nobody looks at its columns.
     for view in composition.views:
-        texts = {"branch": view.branch, "column": view.column, "prompt": view.prompt}
+        texts = {name: getattr(view, name) for name in ("branch", "column", "prompt", "weights")}
         named = {name: text for name, text in texts.items() if text is not None}
+        named |= {} if view.lists == "rows" else {"lists": view.lists}
         recipe.setdefault("views", {})[view.name] = named
     for kind in KINDS:
         recipe[kind] = [

@@ -72,14 +72,14 @@ class Meters:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         steps: Of all rounds; ``step`` and ``round`` are those of the chosen weights.
         chosen_by: Name of the score that chose them; None where the last were kept.
         score: Its value; ``start`` is that before the first step, None where it was not scored.
         scores: All dev scores of the chosen weights.
-        verdicts: What the dev sets say of the chosen weights beside the start's, a sentence each.
+        verdicts: A sentence for each dev set that compares the chosen weights with the start.
     """
 
     steps: int

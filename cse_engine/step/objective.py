@@ -174,6 +174,13 @@ class Objectives:
         for name in pulled.keys() & lists.keys():
             keys = anchors.owner, anchors.slot
             positives[name] = listed(pulled[name], *keys, lists[name])
+        for view in self.composition.views:
+            if view.weights and view.name in positives:
+                weights = ctx.values(view.weights)
+                weights = weights.reshape(len(weights), -1)[anchors.owner].to(anchors.vectors.dtype)
+                group = positives[view.name]
+                given = 1 if group.weights is None else group.weights
+                positives[view.name] = replace(group, weights=weights.clamp_min(0) * given)
         columns |= {"owner": anchors.owner, "slot": anchors.slot, "targets": positives}
         batch = Batch(level=level, anchors=anchors.vectors, stored={}, **columns)
         calls = self.assembly.calls

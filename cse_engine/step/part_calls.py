@@ -147,7 +147,7 @@ class PartCalls:
             self._notes.append((path, method, ~torch.isfinite(values.detach()).all()))
 
     def end_step(self, step: int) -> None:
-        """Keep what was noted in a step, whose number this is."""
+        """Keep the notes of a step under its number."""
         if self._notes:
             made = [(path, method) for path, method, _ in self._notes]
             self._steps.append((step, made, torch.stack([flag for _, _, flag in self._notes])))

@@ -45,6 +45,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pairs.jsonl").write_text(rows, encoding="utf-8")
     ranked = [{"query": TEXTS[n], "passages": TEXTS[n : n + 3], "scores": [2, 1, 0]}
               for n in range(24)]  # fmt: skip
+    topics = [("text", "topic"), *((text, "ab"[n % 2]) for n, text in enumerate(TEXTS[:24]))]
+    (tmp_path / "topics.csv").write_text(table(topics, ","))
+    written = [{"text": TEXTS[n], "positive": TEXTS[n + 1 : n + 3],
+                "negative": TEXTS[n + 3 : n + 5]} for n in range(24)]  # fmt: skip
+    (tmp_path / "written.jsonl").write_text("\n".join(map(json.dumps, written)), encoding="utf-8")
     (tmp_path / "ranked.jsonl").write_text("\n".join(map(json.dumps, ranked)), encoding="utf-8")
     articles = [
         {"id": str(n), "title": f"About {n}", "paras": [TEXTS[4 * n : 4 * n + 4]]} for n in range(9)

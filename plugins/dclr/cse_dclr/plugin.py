@@ -37,6 +37,7 @@ def cse_negative_stores() -> list[StoreSpec]:
             options="cse_dclr.options:InstanceWeightsOptions",
             encodes=lambda options: tuple(dict.fromkeys(("anchor", options.view))),
             side=lambda options: (options.branch,) if options.stored else (),
+            resolve_options=_of_one_text,
             plan_notes=_one_pass_would_do,
             plan_warnings=_judged_by_itself,
             paper=PAPER,
@@ -63,6 +64,13 @@ def cse_losses() -> list[LossSpec]:
 def cse_recipes() -> list[RecipeSpec]:
     """Return the recipe."""
     return records_of_files(RecipeSpec, "cse_dclr:recipes", paper=PAPER)
+
+
+def _of_one_text(options: InstanceWeightsOptions, facts: RunInfo) -> InstanceWeightsOptions:
+    """Refuse several positives of a text."""
+    if facts.views.get(options.view, {}).get("lists") == "all":
+        raise ValueError(f"reads one text of a row: views.{options.view}.lists = draw")
+    return options
 
 
 def _met_by_noise(options: NoiseOptions) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from cse_testkit import make_batch, make_context, make_part, run_steps
+from cse_testkit import compose, make_batch, make_context, make_part, run_steps, tiny_corpus
 
 from cse_core.options import LossOptions
 from cse_core.types import Batch, Negatives
 from cse_engine.step import negatives as core
+from tests.fixtures.methods import refusal
 
 ROLES: Any = {"positive": "positive", "negative": "negative"}
 
@@ -103,3 +104,12 @@ def test_what_a_queue_keeps_is_judged_by_the_vectors_beside_it() -> None:
         assert numbers["infonce.negatives.momentum-queue"] == 8
         removed[stored] = numbers["infonce.negatives.weight_zero"]
     assert removed == {"false": 3, "true": 11}, "three of the batch, and eight of two steps before"
+
+
+def test_several_positives_of_a_text_are_refused() -> None:
+    sets = ["views.positive.column=positive", "views.positive.lists=all"]
+    corpus = tiny_corpus(columns=("positive",))
+    assert "views.positive.lists = draw" in refusal(
+        compose, recipe="dclr", sets=[*sets, "negatives.instance-weights.view=positive"],
+        corpus=corpus,
+    )  # fmt: skip

@@ -34,8 +34,8 @@ class MseOptions(TaughtOptions):
 
     sides: Literal["both", "anchor"] = "both"
     """Texts whose vectors are taught: anchors and targets, or only anchors."""
-    metric: Literal["mse", "cosine"] = "mse"
-    """Distance of two vectors: the mean of their squared differences, or 1 - cosine."""
+    metric: Literal["mse", "squared", "cosine"] = "mse"
+    """Distance of two vectors: the mean of their squared differences, their sum, or 1 - cosine."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Dimension of the teacher's vectors if it is not the model's: a linear layer, trained with the
     loss and not saved with the model, maps to it."""

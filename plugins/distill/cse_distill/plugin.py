@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cse_core.hookspecs import hookimpl
 from cse_core.loading import records_of_files
-from cse_core.records import LossSpec, Paper, PerText, Reads, RecipeSpec
+from cse_core.records import LossSpec, Paper, PerText, Reads, RecipeSpec, StudySpec
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ VECTORS = Paper(
 MARGINS = Paper(
     "Hofstaetter et al.: Cross-Architecture Knowledge Distillation, 2020",
     "cse_distill:papers/hofstatter-etal-2020-improving.bib",
+)
+LEAF = Paper(
+    "Vujanic and Rueckstiess: LEAF, 2025", "cse_distill:papers/vujanic-rueckstiess-2025-leaf.bib"
 )
 SOFT = Paper(
     "Hinton, Vinyals and Dean: Distilling the Knowledge in a Neural Network, 2015",
@@ -113,5 +116,14 @@ def cse_losses() -> list[LossSpec]:
 
 @hookimpl
 def cse_recipes() -> list[RecipeSpec]:
-    """Return the recipe."""
-    return records_of_files(RecipeSpec, "cse_distill:recipes", paper=VECTORS)
+    """Return the recipes."""
+    return [
+        *records_of_files(RecipeSpec, "cse_distill:recipes", "distill", paper=VECTORS),
+        *records_of_files(RecipeSpec, "cse_distill:recipes", "leaf", paper=LEAF),
+    ]
+
+
+@hookimpl
+def cse_studies() -> list[StudySpec]:
+    """Return a student beside its teacher."""
+    return records_of_files(StudySpec, "cse_distill:studies", prefix="distill/", paper=LEAF)

@@ -17,8 +17,8 @@ class Mse(nn.Module, Loss):
     """The mean over texts and dimensions of ``(student - teacher)^2`` (Reimers and Gurevych, 2020).
 
     The vectors are not normalised; of ``dimensions`` the first numbers of both are compared.
-    ``cosine`` is the mean over texts of one minus the cosine. Over
-    both sides the loss is the mean of the sides.
+    ``squared`` has sums over dimensions (LEAF), ``cosine`` is the mean over texts of one minus the
+    cosine. Over both sides the loss is the mean of the sides.
     """
 
     def __init__(self, options: MseOptions, setup: Setup) -> None:
@@ -60,9 +60,12 @@ class Mse(nn.Module, Loss):
                 f"{self.options.teacher} has vectors of {wanted} dimensions, the model of {given}",
                 where=f"loss.{self.name}.dimension",
                 value=self.options.dimension,
-                hint=f"--loss.{self.name}.dimension {wanted} trains a linear layer between them",
+                hint=f"--loss.{self.name}.dimension {wanted} trains a linear layer that is not "
+                f"saved; a head of {wanted} numbers with keep = always is, such as that of recipe "
+                f"leaf: --pool.mlp.dimension {wanted}",
             )
         teacher = teacher.to(student.dtype)
         if self.options.metric == "cosine":
             return 1 - (unit(student) * unit(teacher)).sum(dim=-1)
-        return (student - teacher).square().mean(dim=-1)
+        apart = (student - teacher).square()
+        return apart.sum(dim=-1) if self.options.metric == "squared" else apart.mean(dim=-1)

@@ -59,6 +59,16 @@ def test_other_dimensions_are_refused_with_the_flag_that_maps_them() -> None:
     assert "the model of 40" in refusal(run_steps, recipe="distill", sets=sets, steps=1)
 
 
+def test_leaf_maps_to_the_teachers_dimension() -> None:
+    """Its head is saved, and squared distances are sums."""
+    sets = [f"branch.frozen.model={WIDE}", "pool.mlp.dimension=48", "model.dropout=0"]
+    sums = run_steps(recipe="leaf", sets=sets, steps=1).losses[0]
+    means = run_steps(recipe="leaf", sets=[*sets, "loss.mse.metric=mse"], steps=1).losses[0]
+    assert sums == pytest.approx(48 * means, rel=1e-5)
+    line = refusal(run_steps, recipe="leaf", sets=sets[:1], steps=1)
+    assert "such as that of recipe leaf: --pool.mlp.dimension 48" in line
+
+
 def test_beginnings_of_vectors_learn_those_of_a_teacher() -> None:
     """A teacher may be wider: the student's first numbers learn its first numbers."""
     sets = ["branch.frozen.model=" + WIDE, "loss.mse.dimensions=[8,16]", "model.dropout=0"]

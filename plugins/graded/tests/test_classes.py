@@ -16,9 +16,12 @@ from cse_core.types import Batch
 from tests.fixtures.methods import refusal
 from tests.shared import compare, tensor
 
-SUPCON: list[dict[str, Any]] = json.loads(Path(__file__).with_name("supcon.json").read_text())[
-    "cases"
-]
+
+def cases(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(Path(__file__).with_name(name).read_text())["cases"]
+    return found
+
+
 LABELS = [0, 1, 0, 2, 1]
 
 
@@ -29,7 +32,7 @@ def value(loss: Any, batch: Batch, labels: list[int], target: str = "positive") 
     return found
 
 
-@pytest.mark.parametrize("case", SUPCON, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", cases("supcon.json"), ids=lambda case: case["name"])
 def test_supcon_of_the_authors(case: dict[str, Any]) -> None:
     """Two views of which all or the first are compared, and one view, where a text is alone."""
     names = [name for name in ("anchor", "positive") if name in case]
@@ -39,6 +42,21 @@ def test_supcon_of_the_authors(case: dict[str, Any]) -> None:
     options = {"temperature": case["temperature"], "contrast": case["contrast"], "views": views}
     loss = make_part("loss", "supcon", **options)
     compare(value(loss, batch, case["labels"]), leaves, case, 1e-9)
+
+
+@pytest.mark.parametrize("case", cases("triplets.json"), ids=lambda case: case["name"])
+def test_triplets_of_sentence_transformers(case: dict[str, Any]) -> None:
+    """Its Euclidean triplets add 1e-6 to differences, which ours do not."""
+    names = [name for name in ("anchor", "positive", "negative") if name in case]
+    leaves = {name: tensor(case[name]).requires_grad_(True) for name in names}
+    hard = "labels" in case
+    vectors = {"positive": tensor(case["anchor"]), **leaves}
+    roles: Any = {name: name for name in vectors if name != "anchor"}
+    batch = make_batch(vectors, views=roles)
+    options: Any = {"distance": case["distance"], "margin": case["margin"]}
+    options |= {"column": "label", "views": "anchor"} if hard else {}
+    found = value(make_part("loss", "triplet", **options), batch, case.get("labels", LABELS))
+    compare(found, leaves, case, 1e-9 if hard or case["distance"] == "cosine" else 2e-6)
 
 
 def test_a_positive_that_is_not_there_is_of_no_class() -> None:

@@ -20,7 +20,9 @@ def _encoded(options: GuideOptions) -> tuple[str, ...]:
 
 
 def _with_views(options: GuideOptions, facts: RunInfo) -> GuideOptions:
-    """Name the views of hard negatives."""
+    """Name the views of hard negatives, and refuse several positives of a text."""
+    if facts.views.get(options.view, {}).get("lists") == "all":
+        raise ValueError(f"reads one text of a row: views.{options.view}.lists = draw")
     negatives = tuple(name for name, view in facts.views.items() if view["role"] == "negative")
     return options.model_copy(update={"views": options.views or negatives})
 

@@ -181,6 +181,7 @@ def test_defaults_are_those_of_the_public_code() -> None:
         ("negatives.guide.branch=tutor", "unknown branch"),
         ("negatives.guide.views=['no']", "no such view"),
         ("negatives.guide.margin=3", "must be a number >= -2 and <= 2"),
+        ("views.positive.lists=all", "views.positive.lists = draw"),
     ],
 )
 def test_what_cannot_be_is_one_line(sets: str, says: str) -> None:

@@ -12,7 +12,7 @@ from cse import PreparedView, Session
 from cse_core.functional import similarity
 from cse_core.options import LossOptions
 from cse_core.parts import Loss, Part
-from cse_core.types import Batch, LossOutput, Negatives, Positives
+from cse_core.types import SLOTS_PER_TEXT, Batch, LossOutput, Negatives, Positives
 
 MAX_CHARACTERS = 300
 """Of a text that is shown."""
@@ -166,7 +166,7 @@ class WatchedStep:
     def of_batch(self, name: str, owner: int, slot: int, level: str) -> str | None:
         """Return the text of this batch that a view's vector is of, or its segment."""
         view, column = self.views[name], self.columns.get(name)
-        if column is not None and level == "sentence":
+        if column is not None and level == "sentence" and self.rows.offsets(column) is None:
             return _cut(self.rows.texts(column, self.index[owner : owner + 1])[0])
         place = self.place(view, owner, slot)
         return None if place is None else self.read(view, place, whole=column is None)
@@ -227,15 +227,20 @@ class _Direction:
         owner, slot = int(batch.owner[anchor]), int(batch.slot[anchor])
         sides = ("anchor", self.options.target)
         asks, answers = sides[::-1] if self.turned else sides
-        said = {"text": self._of_batch(answers, owner, slot)} if answers in self.step.views else {}
+        known = answers in self.step.views
         return {
             "row": row,
             "batch_row": owner,
             "slot": slot,
             "text": self._of_batch(asks, owner, slot),
             "positives": [
-                {kind: round(float(score), 4), "weight": weight, **said}
-                for score, weight in zip(positives, weights, strict=False)
+                {kind: round(float(score), 4), "weight": weight}
+                | (
+                    {"text": self._of_batch(answers, owner, slot + p * SLOTS_PER_TEXT)}
+                    if known
+                    else {}
+                )
+                for p, (score, weight) in enumerate(zip(positives, weights, strict=False))
             ],
             "negatives": [
                 self._negative(anchor, p) for p in order[: min(columns, int(seen.sum()))].tolist()
@@ -255,9 +260,14 @@ class _Direction:
             text = step.text(step.columns.get(source, "text"), row)
         else:
             tokens, size = view.tokens, dict(negatives.blocks)[source]
-            owners = tokens.owner if size == tokens.rows else torch.unique(tokens.owner)
-            slot = int(tokens.slot[number]) if size == tokens.rows else 0
-            text = self._of_batch(view.view.name, int(owners[number]), slot)
+            if size == tokens.rows:
+                owner, slot = int(tokens.owner[number]), int(tokens.slot[number])
+            elif size > tokens.rows:  # lists, laid out at the length of the longest
+                many = size // len(self.given.batch.rows)
+                owner, slot = number // many, number % many * SLOTS_PER_TEXT
+            else:
+                owner, slot = int(torch.unique(tokens.owner)[number]), 0
+            text = self._of_batch(view.view.name, owner, slot)
         score = round(float(self.scores[anchor, place]), 4)
         value = {"source": source, "row": row, "text": text, self.options.similarity: score}
         if source in self.given.batch.stored:

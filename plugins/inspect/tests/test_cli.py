@@ -174,6 +174,26 @@ def test_texts_that_a_part_found_are_those_that_the_encoder_reads(
     assert {view["rows"][0]["read"], view["rows"][1]["read"]} <= {e["text"] for e in each}
 
 
+def test_lists_are_shown_by_their_own_texts(cse: Cse, encoder: str, tmp_path: Path) -> None:
+    texts = sentences(24)
+    rows = [{"text": texts[n], "positive": texts[n + 4 : n + 4 + n % 3],
+             "negative": texts[n + 8 : n + 9 + n % 2]} for n in range(6)]  # fmt: skip
+    path = tmp_path / "lists.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    lists = ("--views.positive.lists", "all", "--views.negative.lists", "all")
+    short = ("--model.max_length", "16")
+    given = ("--recipe", "pairs", "--model", encoder, *short, "--data", str(path), *lists, *WORK)
+    (direction,) = seen(cse, *given, "--columns", "40")["losses"]["infonce"]["directions"]
+    for anchor, row in zip(direction["shown"], rows, strict=False):
+        found = [p.get("text") for p in anchor["positives"] if p["weight"]]
+        assert found == row["positive"]
+        others = {e["text"] for e in anchor["negatives"]}
+        own = {*row["negative"], *(t for r in rows if r is not row for t in r["positive"])}
+        assert others >= {*row["negative"]} and others <= own | {
+            t for r in rows for t in r["negative"]
+        }
+
+
 def test_a_mined_positive_and_a_segment_are_shown_by_their_own_texts(
     cse: Cse, encoder: str, tmp_path: Path
 ) -> None:

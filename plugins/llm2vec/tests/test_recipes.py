@@ -1,21 +1,26 @@
-"""The kit over the recipes, and both steps after one another."""
+"""The kit over the distribution, and both steps of LLM2Vec after one another."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from cse_testkit import PluginSuite, recipe_suites, shared_encoder, tiny_corpus
+from cse_testkit import part_suites, recipe_suites, shared_encoder, tiny_corpus
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import cse
 
 globals().update(recipe_suites("cse-llm2vec", Path(__file__).parent / "settings"))
-
-
-class TestPlugin(PluginSuite):
-    distribution = "cse-llm2vec"
+globals().update(
+    part_suites(
+        "cse-llm2vec",
+        {
+            "pool.one-word": {"options": {"template": '"[X]" means:"'}},
+            "pool.echo": {"variants": ({"pooling": "last"},)},
+        },
+    )
+)
 
 
 SHORT = {"train.max_steps": 2, "train.batch_size": 4, "train.precision": "fp32", "train.lr": 1e-2}

@@ -131,11 +131,12 @@ class Index:
     ) -> list[dict[str, Any]]:
         """Return for each query its nearest passages, as ``cse search --json`` has them.
 
-        ``late`` orders the first ones, by the vectors that are kept here or new ones.
+        ``encode`` encodes the queries: the model of the index, or one of the same space. ``late``
+        orders the first ones, by the vectors that are kept here or new ones.
         """
         import numpy as np
 
-        kind, asked = encode.similarity, encode(queries, role="query")
+        kind, asked = self.about["similarity"], encode(queries, role="query")
         if asked.shape[1] != (dimension := self.about["dimension"]):
             what = f"the index has vectors of {dimension} numbers, the model {asked.shape[1]}"
             hint = f"load the model with truncate_dim={dimension}"
@@ -146,8 +147,8 @@ class Index:
         scores = np.concatenate(near, axis=1)
         by_words = self.words.of_queries(queries) if bm25 and self.words else None
         by_late = None if late is None else (late, partial(self._several, late))
-        about = self._about
-        return ranked(encode.similarity, queries, scores, by_words, top, bm25, about, by_late)
+        kind = self.about["similarity"]
+        return ranked(kind, queries, scores, by_words, top, bm25, self._about, by_late)
 
     def _several(self, late: Late, rows: Sequence[int]) -> Several:
         if self.kept is not None and self.about["settings"]["level"] == late.level:
@@ -294,6 +295,22 @@ def index_of(
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)
     return index
+
+
+def queries_model_of(index: Index, registry: Registry) -> str | None:
+    """Return the model that encodes queries for an index; None: the model of its texts.
+
+    Raises:
+        CseError: If it has changed since the index was made.
+    """
+    kept: Mapping[str, str] | None = index.about.get("queries")
+    if kept is None:
+        return None
+    if model_sum(name := kept["model"], registry) != kept["sum"]:
+        again = f"{index.about['model']} --queries-model {name} --out {quote(str(index.path))}"
+        what = f"the model of its queries, {name}, has changed since this index was made"
+        raise CseError(what, where=str(index.path), hint=f"name it again: cse index {again}")
+    return name
 
 
 @contextmanager

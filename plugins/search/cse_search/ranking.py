@@ -28,6 +28,14 @@ def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
         raise CseError("is blank", where="QUERY", value=blank[:1], hint="write what to look for")
 
 
+def check_dimensions(asked: NDArray[np.float32], texts: NDArray[np.float32]) -> None:
+    """Refuse a model of queries whose vectors do not have the dimension of those of texts."""
+    if asked.shape[1] != texts.shape[1]:
+        what = f"gives vectors of {asked.shape[1]} numbers, the model of the texts {texts.shape[1]}"
+        hint = "name a model that was trained in its space, such as by --recipe leaf"
+        raise CseError(what, where="--queries-model", hint=hint)
+
+
 def nearest(
     encode: TextEncoder,
     queries: Sequence[str],
@@ -37,16 +45,23 @@ def nearest(
     *,
     titles: bool = True,
     late: Late | None = None,
+    of_queries: TextEncoder | None = None,
 ) -> list[dict[str, Any]]:
     """Return for each query its nearest passages, equal ones once.
 
     Near is what the model's folder says: by cosine, dot product, or the distances of
     sentence-transformers, which are negative scores. ``bm25`` is the share of BM25 in the order;
-    ``titles`` is as :meth:`Passage.embedded` takes it. ``late`` orders the first ones.
+    ``titles`` is as :meth:`Passage.embedded` takes it. ``late`` orders the first ones;
+    ``of_queries`` encodes the queries, by default the model of the texts.
+
+    Raises:
+        CseError: If vectors of queries and of texts have other dimensions.
     """
     import numpy as np
 
-    asked = encode(queries, role="query")
+    asked = (of_queries or encode)(queries, role="query")
+    if of_queries is not None:
+        check_dimensions(asked, encode(queries[:1], role="document"))
     places = once(passages, titles)
     kind = encode.similarity
     made = encode.blocks(places, role="document")

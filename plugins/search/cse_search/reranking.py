@@ -98,6 +98,13 @@ def check_rerank(rerank: str | None, depth: int | None, top: int, level: str | N
     return top if rerank is None else max(top, depth or DEPTH)
 
 
+def check_level(level: str | None, queries_model: str | None) -> None:
+    """Refuse vectors of a level where another model encodes the queries."""
+    if level is not None and queries_model is not None:
+        what = "compares vectors of one model, and another one encodes the queries"
+        raise CseError(what, where="--level", value=level, hint=f"search without {queries_model}")
+
+
 def _sorted(hits: Sequence[tuple[float, Mapping[str, Any]]]) -> list[dict[str, Any]]:
     ordered = sorted(hits, key=lambda pair: -pair[0])
     return [

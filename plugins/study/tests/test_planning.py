@@ -275,8 +275,8 @@ def test_the_plan_is_shown_and_nothing_is_written(
     assert all({"name", "paper", "runs"} <= each.keys() for each in listed)
     assert [each["name"] for each in listed if each["error"]] == []
     entered = {each["name"]: (each["numbers"], each["missing"]) for each in listed}
-    assert entered["mocose/table-7"] == (22, "") and entered["hicl/table-15"][0] == 48
-    assert "the score of each task" in entered["hicl/table-15"][1]
+    assert entered["mocose/table-7"] == (22, "") and entered["hicl/table-15"] == (192, "")
+    assert entered["ifcl/supplement"][0] == 0 and "not published" in entered["ifcl/supplement"][1]
 
 
 def test_all_seeds_follow_for_the_best_trial_of_each_method(

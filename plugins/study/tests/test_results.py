@@ -15,6 +15,7 @@ from cse_study.pages.study_page import study_page
 from cse_study.planning.composing import Inputs, Wish
 from cse_study.planning.plan import Plan
 from cse_study.results import bootstrap
+from cse_study.results.beside import beside_paper
 from cse_study.results.bootstrap import compared, draws_of, holm, spearman
 from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
 from cse_study.results.table import NOT_SHOWN, Results, caption
@@ -200,7 +201,7 @@ def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -
     claims = [Claim(says="0.1 above 0.05", better="0.1", than="0.05"),
               Claim(says="0.1 below 0.05", better="0.1", than="0.05", lower=True)]  # fmt: skip
     results = results_of(plan, folder, claims=claims)
-    beside, small, large = results.beside_paper()
+    beside, small, large = beside_paper(results)
     near, far = beside.rows
     assert [row[0] for row in beside.rows] == ["0.05", "0.1"], "0.2 has no number"
     for row, paper in ((near, 76.4), (far, 75.92)):
@@ -210,7 +211,7 @@ def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -
     assert [row[-1] for row in small.rows] == ["seeds: 3", "seeds: 3", "seeds: 3"]
     assert small.rows[2][1] == "" and "here" not in large.heads
     few = replace(results, rows=[row for row in results.rows if row.point.number > 1])
-    assert few.beside_paper()[1].rows[0][-1] == "not run"
+    assert beside_paper(few)[1].rows[0][-1] == "not run"
     (claimed,) = results._claims()
     assert "contradict '0.1 above 0.05': -0.48" in claimed.caption
     assert "contradict '0.1 below 0.05': large +1.00" in claimed.caption

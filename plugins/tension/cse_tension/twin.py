@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from torch import nn
 
@@ -22,4 +23,4 @@ class Twin(nn.Module, Branch):
         self.training = options.mode == "train"
         self.encoder = setup.online_encoder().copy()
         of_heads = setup.heads if options.copies == "encoder+heads" else {}
-        self.heads = nn.ModuleDict(copy.deepcopy(dict(of_heads)))
+        self.heads: Any = nn.ModuleDict(copy.deepcopy(dict(of_heads)))

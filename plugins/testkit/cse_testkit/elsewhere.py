@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_flatten, tree_map
 
-from cse_core.types import StepContext, TokenBatch, TokenStates
+from cse_core.types import StepContext, TokenBatch, TokenStates, Units
 
 DEVICE = torch.device("meta")
 """What the tensors say; backward passes of torch run for it as for the CPU."""
@@ -132,6 +132,8 @@ def moved(value: Any) -> Any:
         return _context(value)
     if isinstance(value, TokenBatch):
         return replace(_each(value, moved), offsets=value.offsets)
+    if isinstance(value, Units):
+        return replace(_each(value, moved), lengths=value.lengths)
     if isinstance(value, TokenStates):
         return replace(_each(value, moved), place=value.place)
     return _each(value, moved)

@@ -70,9 +70,11 @@ OF_THE_RUN = frozenset(
     {
         *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
         *("train.report", "train.device", "train.threads", "train.precision", "train.seed"),
-        *("train.log_steps", "train.save_steps", "train.save_rounds", "train.max_steps"),
+        *("train.log_steps", "train.save_steps", "train.keep_checkpoints", "train.save_rounds"),
+        "train.max_steps",
         *("model.gradient_checkpointing", "model.prompt", "data.held_out", "data.titles"),
         *("inference.normalize", "inference.truncate_dim", "train.select_start"),
+        *("inference.ensemble", "inference.join"),
     }
 )
 """Settings of a run, a machine or the start, which no paper gives; a table may name one anyway."""
@@ -211,6 +213,8 @@ def settings_of(composition: Composition) -> Settings:
     for part in composition.parts:
         flat[part.path] = part.use
         given_by_the_model = {"weights", "include_prompt"} if part.kind == "pool" else set()
+        if getattr(part.options, "level", None) == "all":
+            given_by_the_model.add("level")  # a head of every level, as there were no others
         values = part.options.model_dump(mode="json", exclude=given_by_the_model)
         flat.update(
             {f"{part.path}.{n}": value for n, value in values.items() if value not in ([], {})}
@@ -218,6 +222,7 @@ def settings_of(composition: Composition) -> Settings:
     for view in composition.views:
         made = f"made by {view.made_by}" if view.made_by else f"column {view.column}"
         lists = "" if view.lists == "rows" else f", lists {view.lists}"
+        lists += f", weights {view.weights}" if view.weights else ""
         flat[f"views.{view.name}"] = f"{view.role}, {made}, branch {view.branch}{lists}"
     return {path: "none" if value is None else value for path, value in flat.items()}
 

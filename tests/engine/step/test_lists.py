@@ -98,6 +98,18 @@ def test_all_texts_of_a_list_belong_to_their_row(build: Build) -> None:
     assert "infonce.loss" in bench.step(1, [2]).parts, "a batch without any positive"
 
 
+def test_weights_of_positives(build: Build) -> None:
+    made, rows = columns(), [3, 0, 6]
+    made["scores"] = [[str(n - 0.5) for n in range(len(cell))] for cell in made["scores"]]
+    weighed = ALL.replace('lists = "all"', 'lists = "all"\nweights = "scores"', 1)
+    batch, _ = seen_batch(build(weighed, *STILL, columns=made), rows)
+    weights = batch.targets["positive"].weights
+    assert weights is not None
+    assert weights.tolist() == [[0, 0.5, 1.5], [0, 0.5, 0], [0, 0, 0]]
+    line = refusal(build, ALL, "views.negative.weights=others", columns=made)
+    assert "views.negative.weights: only positives have weights" in line
+
+
 def test_a_text_is_drawn_by_seed_step_and_row(build: Build) -> None:
     made, rows = columns(least=1), list(range(28))
     bench = build(DRAW, *STILL, columns=made)
@@ -145,7 +157,7 @@ def test_two_processes_are_one(encoder: str, folder: Path, two_processes: TwoPro
     for recipe, chunk in ((ALL, "none"), (ALL, "2"), (DRAW, "2")):
         made = columns(least=int(recipe == DRAW))
         sets = (*QUIET, f"train.chunk_size={chunk}")
-        given: Any = {"batches": BATCHES, "columns": made, "rtol": 1e-5}
+        given: Any = {"batches": BATCHES, "columns": made, "rtol": 1e-6}
         as_one(two_processes, folder, encoder, recipe, *sets, **given)
 
 

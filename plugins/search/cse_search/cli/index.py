@@ -18,6 +18,7 @@ from cse_cli.api import (
     check_out_folder,
     check_text,
     complete_data,
+    complete_model,
     echo_err,
     installed,
     model_flags,
@@ -102,6 +103,17 @@ def index(
             show_default=False,
         ),
     ] = None,
+    queries_model: Annotated[
+        str | None,
+        typer.Option(
+            "--queries-model",
+            metavar="MODEL",
+            help="Another model that encodes queries, in the space of this one; none: this one "
+            "(default: as the index was made, first none).",
+            autocompletion=complete_model,
+            show_default=False,
+        ),
+    ] = None,
     sets: ColumnsOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     *,
@@ -113,7 +125,9 @@ def index(
     that it has are not encoded again.
     """
     from cse import TextEncoder, stem_languages
+    from cse_search.cli.search import of_other
     from cse_search.index import OF_MODEL, changed, index_folder, model_sum, updating, write_index
+    from cse_search.ranking import check_dimensions
     from cse_search.reading import read_passages
 
     plugins = installed(context)
@@ -153,9 +167,19 @@ def index(
             warn(f"{why} since the index in {folder} was made: all texts are encoded again")
         loading = replaced(loading, **{name: settings[name] for name in OF_MODEL})
         encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
+        queries = was.get("queries") if queries_model is None else None
+        if queries_model not in (None, "none"):
+            other = of_other(loading).load(queries_model, plugins.registry)
+            asked = TextEncoder(other)(["a"], role="query")
+            check_dimensions(asked, encode(["a"], role="document"))
+            named_model = Path(queries_model).expanduser()
+            if named_model.exists():
+                queries_model = str(named_model.absolute())
+            queries = {"model": queries_model, "sum": model_sum(queries_model, plugins.registry)}
         stems = was.get("stems") if language is None else [n for n in language if n != "none"]
+        stems = None if "auto" in (stems or ()) else stems
         about = {"model": model, "settings": settings, "files": named, "columns": columns,
-                 "stems": None if "auto" in (stems or ()) else stems}  # fmt: skip
+                 "queries": queries, "stems": stems}  # fmt: skip
         with progress(json=json) as reporter:
             counted = write_index(
                 folder, encode, passages, about, None if why else old, progress=reporter.progress

@@ -17,6 +17,7 @@ from cse_cli.api import (
     ModelArgument,
     Models,
     complete_data,
+    complete_model,
     echo_err,
     installed,
     model_flags,
@@ -28,11 +29,11 @@ from cse_cli.api import (
     warn,
 )
 from cse_core.errors import CseError, truncate
-from cse_search.index import OF_MODEL, index_folder, index_of
+from cse_search.index import OF_MODEL, index_folder, index_of, queries_model_of
 from cse_search.late import Late
 from cse_search.ranking import check_queries, nearest
 from cse_search.reading import Passage, read_passages
-from cse_search.reranking import DEPTH, Reranker, check_rerank
+from cse_search.reranking import DEPTH, Reranker, check_level, check_rerank
 
 if TYPE_CHECKING:
     from cse_search.index import Index
@@ -60,6 +61,15 @@ def search(
         typer.Option(
             metavar="DIR",
             help="An index that `cse index` made (default: index in the run's folder).",
+        ),
+    ] = None,
+    queries_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Another model for queries, in the space of the one that encodes texts (default: "
+            "as the index was made).",
+            autocompletion=complete_model,
         ),
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Texts to show for each query.")] = 5,
@@ -120,11 +130,19 @@ def search(
     else:
         passages = read_passages([data], plugins.registry, named_columns(sets))
     again = None if rerank is None else Reranker(rerank, plugins.registry, loading.device)
-    loaded = loading.load(model, plugins.registry)
-    encode = TextEncoder(loaded, loading.batch_tokens)
+    asked_of = queries_model
+    if saved is not None and queries_model is None:
+        asked_of = queries_model_of(saved, plugins.registry)
+    check_level(level, asked_of)
+
+    def encoder(name: str, how: Loading) -> TextEncoder:
+        return TextEncoder(how.load(name, plugins.registry), how.batch_tokens)
+
+    of_queries = encoder(asked_of, of_other(loading)) if asked_of else None
+    encode = of_queries if saved is not None and of_queries else encoder(model, loading)
     late = None if level is None else Late(encode, level, depth)
     if saved is None:
-        results = nearest(encode, queries, passages, count, bm25, late=late)
+        results = nearest(encode, queries, passages, count, bm25, of_queries=of_queries, late=late)
     else:
         results = saved.nearest(encode, queries, count, bm25, late)
     if again is not None:
@@ -137,7 +155,11 @@ def search(
         where = {"data": data} if saved is None else {"index": str(source)}
         say_json({"model": model, **where, "texts": many, "queries": results})
         return
-    echo_err(f"{many:,} texts of {source}")
+    by = "" if asked_of is None else f", encoded by {model}; queries by {asked_of}"
+    if by and saved is not None:
+        both = "both" if queries_model is None else model
+        by += f" ({both} as when the index was made)"
+    echo_err(f"{many:,} texts of {source}{by}")
     for query in results:
         numbers = ("score", query["similarity"], "bm25") if bm25 else (query["similarity"],)
         numbers = numbers if late is None else ("maxsim", *numbers)
@@ -151,6 +173,11 @@ def search(
         say_table(table)
 
 
+def of_other(loading: Loading) -> Loading:
+    """Return how a model of queries is loaded: on the same device, cut to the same dimension."""
+    return replace(loading, pooling=None, max_length=None, prompt=None)
+
+
 def _index(
     model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any], words: bool
 ) -> Index:
@@ -158,7 +185,7 @@ def _index(
     folder = index_folder(model, named)
     if named is None and (folder is None or not folder.is_dir()):
         Models(plugins.registry).weights(model)  # a model that is not there has none
-        hint = "name --data FILE, or --index DIR; cse index MODEL FILE... --out DIR makes one"
-        raise CseError("no texts are named, and the model has no index", where="--data", hint=hint)
+        hint = "name texts with --data FILE, or build an index first: cse index MODEL FILE..."
+        raise CseError("names no texts, and the model has no index", where="--data", hint=hint)
     assert folder is not None
     return index_of(folder, model, plugins.registry, given, words=words)

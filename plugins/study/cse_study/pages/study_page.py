@@ -23,6 +23,7 @@ from cse_study.pages.figures import (
 from cse_study.pages.page import Page
 from cse_study.pages.run_page import spectrum_picture
 from cse_study.pages.runs import Group, Run, over_steps
+from cse_study.results.beside import beside_paper
 from cse_study.results.rows import Row, at
 from cse_study.results.table import Line, Results, Table, plain_number
 
@@ -51,7 +52,7 @@ def study_page(results: Results, command: str) -> Page:
         if not any(drawn) and figure.type != "table":
             what = code(figure.title or figure.type)
             page.notes.append(f"There are no numbers for the figure {what} yet.")
-    page.tables += results.layout(page=True) + results.beside_paper()
+    page.tables += results.layout(page=True) + beside_paper(results)
     warned: dict[str, dict[str, None]] = {}
     for row in results.done:
         for line in row.warnings:

@@ -44,6 +44,7 @@ class Difference:
         p: Two-sided, from the draws, not corrected.
         seeds: How many seeds both have.
         items: Test items that were drawn from; 0 where only seeds were.
+        floor: Whether no draw has the other sign: ``p`` is the least that the draws can show.
     """
 
     value: float
@@ -52,6 +53,7 @@ class Difference:
     p: float
     seeds: int
     items: int
+    floor: bool = False
 
 
 def draws_of(
@@ -160,7 +162,7 @@ def compared(
     tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
     p = min(1.0, 2 * (tail + 1) / (len(means) + 1))
     value = float(np.mean(differences))
-    return Difference(value, float(low), float(high), p, seeds, items)
+    return Difference(value, float(low), float(high), p, seeds, items, floor=not tail)
 
 
 def _of_seeds(differences: Sequence[float]) -> Difference | None:

@@ -254,60 +254,6 @@ class Results:
         return [f"{block} {delta:+.2f}".strip() for block, delta in of_blocks.items()
                 if delta is not None and (delta > 0) == claim.lower]  # fmt: skip
 
-    def beside_paper(self) -> list[Table]:
-        """Return the paper's tables with what was run here, and the differences to its numbers.
-
-        An interval is that of our score, from the same draws as between points: the paper's number
-        is taken as it is printed.
-        """
-        study, shown = self.definition.study, self.definition.block(self.variant)
-        runs: dict[str, int] = {}
-        for line in (line for part in self.tables.values() for line in part):
-            label = line.point.label_without(study.tuned)
-            runs[label] = max(runs.get(label, 0), line.seeds)
-        rows = [self._beside(line) for part in self.tables.values() for line in part
-                if line.paper is not None and line.seeds and not line.stands_for]  # fmt: skip
-        tables = []
-        if rows and study.kind == "train":
-            heads = ["point", "score", "paper", "here", "seeds", "here - paper"]
-            words = (f"paper: {shown.block if shown else ''}; here: {self.variant or 'starter'}; "
-                     "the interval is that of our score")  # fmt: skip
-            tables.append(Table(heads, rows, words, "Beside the paper"))
-        labels = {self.definition.row(label): label for label in self.definition.labels}
-        for table in self.definition.printed:
-            heads, cells = ["row", *table.columns], []
-            for row, printed in table.rows.items():
-                texts = [printed[name].text if name in printed else "" for name in table.columns]
-                count = runs.get(labels.get(row, ""), 0)
-                here = f"seeds: {count}" if count else "not run" if row in labels else "no study"
-                cells.append([row, *texts, *([here] if table is shown else [])])
-            heads += ["here"] if table is shown else []
-            words = "" if table is shown else "not run with this encoder or on these texts"
-            title = f"{table.place or self.definition.name} as printed, {table.block}"
-            tables.append(Table(heads, cells, words, title.rstrip(", ")))
-        return tables
-
-    def _beside(self, line: Line) -> list[str]:
-        """Return a point's score beside the number that the paper prints.
-
-        Beside a mean of some sets that is the mean of the paper's numbers of these.
-        """
-        runs = self.scored_points(line.score).get(line.point.number, {})
-        paper, spread = line.paper or 0.0, line.paper_deviation
-        if "mean-of-" in line.score:
-            label = line.point.label_without(self.definition.study.tuned)
-            sets = next(iter(runs.values()))[1].sets
-            cells = [self.definition.cell(self.variant, label, name.lower()) for name in sets]
-            values = [cell.value for cell in cells if cell and cell.value is not None]
-            if len(values) == len(sets):
-                paper, spread = float(np.mean(values)), None
-        found = [draws_of_run(self.folder, self.scoring, *run) for run in runs.values()]
-        drawn = [draws[0] - paper for draws in found if draws is not None]
-        delta = compared([shown.value - paper for _, shown in runs.values()], drawn, 0)
-        gap = f"{(line.mean or 0.0) - paper:+.2f}"
-        numbers = [number(paper, spread), number(line.mean, line.deviation)]
-        return [line.label, line.score, *numbers, str(line.seeds), _interval(delta) or gap]
-
     def layout(self, *, page: bool = False) -> list[Table]:
         """Return a table for each shown score, or one on a page and where none are compared."""
         lines = [line for part in self.tables.values() for line in part]
@@ -330,7 +276,9 @@ class Results:
         for line in lines:
             cells = [line.label, str(line.seeds), number(line.mean, line.deviation)]
             cells += [number(line.paper, line.paper_deviation)] if paper else []
-            cells += [_interval(line.difference), _p(line.p)] if compared_ else []
+            cells += (
+                [interval_text(line.difference), _p(line.p, line.difference)] if compared_ else []
+            )
             rows.append([*cells, line.words if line.seeds else self._unscored(line.point)])
         caption_ = caption(lines, self.definition)
         return Table([*heads, "in words"], rows, caption_, ", ".join(scores) or wanted)
@@ -376,7 +324,8 @@ class Results:
             rows.append([
                 f"{claim.says} ({claim.source})" if claim.source else claim.says, verdict.score,
                 *([f"{verdict.paper:+.2f}" if verdict.paper is not None else ""] if paper else []),
-                _interval(delta), _p(verdict.p), str(delta.seeds) if delta else "", verdict.words,
+                interval_text(delta), _p(verdict.p, delta), str(delta.seeds) if delta else "",
+                verdict.words,
             ])  # fmt: skip
         heads = ["claim", "score", *(["paper"] if paper else []), "difference", "p", "seeds",
                  "in words"]  # fmt: skip
@@ -464,7 +413,7 @@ def _cell(line: Line) -> str:
     if line.difference is None:
         return text
     shown = "**" if line.words.startswith(("higher", "lower")) else ""
-    return f"{text}; {shown}{_interval(line.difference)}{shown}"
+    return f"{text}; {shown}{interval_text(line.difference)}{shown}"
 
 
 def number(value: float | None, deviation: float | None = None) -> str:
@@ -482,12 +431,15 @@ def _fact(value: float | None) -> str:
     return plain_number(int(value) if float(value).is_integer() else value)
 
 
-def _interval(delta: Difference | None) -> str:
+def interval_text(delta: Difference | None) -> str:
+    """Return a difference with its interval, an empty text where there is none."""
     return f"{delta.value:+.2f} [{delta.low:+.2f}, {delta.high:+.2f}]" if delta else ""
 
 
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+def _p(value: float | None, delta: Difference | None) -> str:
+    """Return p, with a sign before one that is the least that the draws can show."""
+    bound = "≤ " if delta is not None and delta.floor else ""
+    return "" if value is None else f"{bound}{value:.3g}"
 
 
 def plain_number(value: object) -> str:

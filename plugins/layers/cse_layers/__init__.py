@@ -1,0 +1,1 @@
+"""Vectors of every layer, trained beside the last one's."""

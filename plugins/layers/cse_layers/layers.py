@@ -1,0 +1,160 @@
+"""Vectors of every layer, and the loss that trains them beside the last one's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import kl_div
+
+from cse_core.errors import CseError
+from cse_core.functional import infonce_terms, reduce_terms
+from cse_core.parts import Loss, MultiVectorPooler, Setup
+from cse_core.types import (
+    SLOTS_PER_TEXT,
+    Batch,
+    Embeddings,
+    Hidden,
+    LossOutput,
+    Negatives,
+    Positives,
+    StepContext,
+    TokenBatch,
+    Units,
+)
+from cse_layers.options import EveryLayerOptions, LayerVectorsOptions
+
+WEIGHTS = {
+    "uniform": lambda layer: 1.0,
+    "log": lambda layer: 1 / (1 + math.log(1 + layer)),
+    "linear": lambda layer: 1 / (1 + layer),
+}
+
+
+class LayerVectors(MultiVectorPooler):
+    """A vector of a row from each layer but the last; the slot of layer i is i - 1.
+
+    Raises:
+        CseError: If the encoder has only one layer.
+    """
+
+    level = "layer"
+    options: LayerVectorsOptions
+
+    def __init__(self, options: LayerVectorsOptions, setup: Setup) -> None:
+        super().__init__(options, setup)
+        self.layers = tuple(range(1, setup.layers))
+        if not self.layers:
+            what = "the encoder has no layer before the last one"
+            raise CseError(what, where=f"pool.{setup.name}", value=setup.layers)
+
+    def units(self, tokens: TokenBatch, view: str) -> Units:
+        """Return for each row as many units of the same tokens as there are layers."""
+        lengths, many = tokens.lengths, len(self.layers)
+        filled = lengths.nonzero().squeeze(1)
+        first = tokens.offsets[filled]
+        count = lengths[filled] if self.options.tokens == "all" else torch.ones_like(filled)
+        ends = count.cumsum(0)
+        place = torch.arange(int(ends[-1]) if len(ends) else 0)
+        row = torch.searchsorted(ends, place, right=True)
+        index = first[row] + place - (ends - count)[row]
+        pieces = torch.split(index, count.tolist())
+        repeated = torch.cat([piece.repeat(many) for piece in pieces] or [index])
+        return Units.of(tokens, repeated, count.repeat_interleave(many))
+
+    def pool(self, hidden: Hidden, units: Units) -> Tensor:
+        """Return ``[R * layers, H]``, row by row."""
+        many = len(self.layers)
+        made = [
+            part.means(hidden.layers[layer])
+            for layer, part in zip(self.layers, _by_layer(units, many), strict=True)
+        ]
+        return torch.stack(made, dim=1).flatten(0, 1)
+
+
+def _by_layer(units: Units, many: int) -> list[Units]:
+    """Return the units of each layer: every row has one for each, with the same tokens."""
+    lengths = units.lengths[::many]
+    device = units.index.device
+    starts = torch.cat([units.lengths.new_zeros(1), units.lengths.cumsum(0)[:-1]])[::many]
+    row = torch.arange(len(lengths)).repeat_interleave(lengths)
+    inside = torch.arange(len(row)) - (lengths.cumsum(0) - lengths)[row]
+    index = units.index[(starts[row] + inside).to(device)]
+    return [Units(index, lengths, units.row[::many])] * many
+
+
+class EveryLayer(Loss):
+    """InfoNCE of layers that are drawn in each step, and their distance from the last layer.
+
+    ``(1/k) sum_i w_i L(layer i) + align * t * KL(softmax(last / t) || softmax(layer i / t))``, as
+    AdaptiveLayerLoss of sentence-transformers computes the losses of 2DMSE (Li et al. 2024,
+    Sections 3.2 and 3.3): the divergence is a mean over the vectors of anchors and targets, and the
+    last layer gets no gradient from it. The last layer's own loss is one of its own, ``infonce``.
+    With ``dimensions`` every layer is trained at every size.
+
+    Raises:
+        CseError: If a store gives negatives, of which there are no vectors of layers.
+    """
+
+    options: EveryLayerOptions
+
+    def __init__(self, options: EveryLayerOptions, setup: Setup) -> None:
+        super().__init__(options, setup)
+        self.count = setup.layers - 1
+
+    def __call__(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
+    ) -> LossOutput:
+        """Return the loss of ``batch.anchors``, whose vectors count at level ``layer``."""
+        options = self.options
+        target = options.target if batch.view != options.target else "anchor"
+        own = _keys(batch.owner, batch.slot)
+        blocks = [(batch.view, own), (target, own)]
+        for name, span in negatives.spans():
+            if name not in negatives.views and span.stop > span.start:
+                what = f"takes negatives of {name}, of which no vectors of layers are kept"
+                raise CseError(what, where=f"{self.path}.negatives", hint="write in-batch")
+            keys = _keys(negatives.owner[span], negatives.slot[span])
+            blocks.append((negatives.views.get(name, target), keys))
+        drawn = [*range(self.count)]
+        if 0 < options.layers < self.count:
+            order = torch.randperm(self.count, generator=ctx.generator(self.name))
+            drawn = order[: options.layers].sort().values.tolist()
+        value = batch.anchors.new_zeros(())
+        parts = {}
+        last = torch.cat([batch.anchors, targets.vectors[:, 0]]).detach()
+        for place in drawn:
+            anchors, positives, *others = (
+                _at(batch.views[view]["layer"], place, keys) for view, keys in blocks
+            )
+            seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
+            pulled = Positives(positives.unsqueeze(1), targets.weights)
+            given = {"temperature": options.temperature, "kind": options.similarity}
+            terms = infonce_terms(anchors, pulled, seen, **given)  # type: ignore[arg-type]
+            term = reduce_terms(terms, targets, options.reduction)
+            value = value + term * WEIGHTS[options.weighting](place + 1) / len(drawn)
+            parts[f"layer-{place + 1}"] = term
+            if options.align:
+                far = self._divergence(torch.cat([anchors, positives]), last)
+                value = value + options.align * options.align_temperature * far
+        return LossOutput(value, parts)
+
+    def _divergence(self, vectors: Tensor, last: Tensor) -> Tensor:
+        t = self.options.align_temperature
+        return kl_div(
+            (vectors / t).log_softmax(dim=-1), (last / t).softmax(dim=-1), reduction="batchmean"
+        )
+
+
+def _keys(owner: Tensor, slot: Tensor) -> Tensor:
+    """Return ``[N]`` a number for the text of each row."""
+    return owner * SLOTS_PER_TEXT + slot // SLOTS_PER_TEXT
+
+
+def _at(rows: Embeddings, place: int, keys: Tensor) -> Tensor:
+    """Return ``[N, D]`` vectors of texts by their keys, from the layer at a place."""
+    of_layer = rows.take((rows.slot % SLOTS_PER_TEXT == place).nonzero().squeeze(1))
+    known, order = torch.sort(_keys(of_layer.owner, of_layer.slot))
+    return of_layer.vectors[order[torch.searchsorted(known, keys)]]
