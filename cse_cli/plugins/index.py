@@ -70,8 +70,10 @@ def published(oldest: float = 0.0, *, fetch: bool = True) -> tuple[Published, ..
 def _entry(
     *, name: str, version: str, summary: str, plugins: Any = (), commands: Any = (), **_: Any
 ) -> Published:
-    texts = (" ".join(str(text).split()) for text in (name, version, summary))
-    return Published(*texts, tuple(map(str, plugins)), tuple(map(str, commands)))
+    line = " ".join(str(summary).split())
+    return Published(
+        str(name), str(version), line, tuple(map(str, plugins)), tuple(map(str, commands))
+    )
 
 
 def _read(address: str, oldest: float, fetch: bool) -> bytes:

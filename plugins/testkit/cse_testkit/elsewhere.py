@@ -61,7 +61,7 @@ def pretended() -> Iterator[None]:
         yield
 
 
-class _Computed(TorchDispatchMode):
+class _Computed(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Computes operators on what the tensors hold."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
