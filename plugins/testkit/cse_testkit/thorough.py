@@ -53,7 +53,10 @@ def silent_options(suite: PartSuite) -> Iterator[str]:
             shown[sets] = _behaviour(trial, *(f"{path}.{text}" for text in sets))
         return shown[sets]
 
-    asked = [n for n in asked_of(suite.part[0], options, base) if n not in suite.unchecked()]
+    left = {*suite.unchecked()}
+    if not getattr(trial.planned.spec, "keeps", False):
+        left.add("view")  # whose vectors a store keeps
+    asked = [name for name in asked_of(suite.part[0], options, base) if name not in left]
     texts = {name: [f"{name}={_typed(value)}" for value in others(options, name)] for name in asked}
     switches = [
         text
