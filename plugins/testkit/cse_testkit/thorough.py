@@ -65,6 +65,8 @@ def silent_options(suite: Any) -> Iterator[str]:
         for text in texts[name]
         if type(getattr(options, name)) not in (int, float)
     ]
+    if asked and behaviour() is None:
+        raise NotAsked("its run is refused once it has begun")
     for name in asked:
         if any(_differ(behaviour(), behaviour(text)) for text in texts[name]):
             continue
