@@ -72,7 +72,9 @@ class PartCalls:
         if isinstance(part, Head) and isinstance(part, nn.Module):  # of which branches have copies
             part.register_forward_hook(lambda _, *seen: self._see(part, "forward", *seen))
         for method in _BESIDE_STEPS:
-            if function := getattr(part, method, None):
+            bases = (base for base in type(part).__mro__ if base.__module__ == parts.__name__)
+            if any(method in vars(base) for base in bases):  # not a helper of this name
+                function = getattr(part, method)
                 setattr(part, method, partial(self._run, part, method, function))
 
     def _run(self, part: Any, method: str, function: Callable[..., Any], *given: Any) -> Any:

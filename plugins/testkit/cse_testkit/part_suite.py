@@ -246,7 +246,7 @@ class PartSuite(RecordSuite):
         trial = cls.trial()
         made = trial.composition.made("level")
         asked = trial.planned.needs("level")
-        return [name for name in asked if isinstance(made[name].spec, MultiVectorSpec)]
+        return [n for n in asked if n in made and isinstance(made[n].spec, MultiVectorSpec)]
 
     def context(self, batch: Batch) -> StepContext:
         """Return a context for a made-up batch; its texts are those of the corpus."""
