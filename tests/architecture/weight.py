@@ -71,7 +71,7 @@ BOUNDS = (
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_900),
-    Bound("plugins", ("plugins",), 18_600, 19_529),
+    Bound("plugins", ("plugins",), 18_600, 19_531),
     Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 33_740, tests=True),
 )
 
