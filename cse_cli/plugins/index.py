@@ -67,10 +67,13 @@ def published(oldest: float = 0.0, *, fetch: bool = True) -> tuple[Published, ..
         raise CseError(what, where=INDEX_VARIABLE, value=address) from None
 
 
-def _entry(*, plugins: Any = (), commands: Any = (), **texts: Any) -> Published:
-    lists = {"plugins": tuple(map(str, plugins)), "commands": tuple(map(str, commands))}
-    about = {name: " ".join(str(texts[name]).split()) for name in ("name", "version", "summary")}
-    return Published(**about, **lists)
+def _entry(
+    *, name: str, version: str, summary: str, plugins: Any = (), commands: Any = (), **_: Any
+) -> Published:
+    line = " ".join(str(summary).split())
+    return Published(
+        str(name), str(version), line, tuple(map(str, plugins)), tuple(map(str, commands))
+    )
 
 
 def _read(address: str, oldest: float, fetch: bool) -> bytes:

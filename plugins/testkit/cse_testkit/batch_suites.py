@@ -228,7 +228,7 @@ class LossSuite(PartSuite):
         trial = self.trial()
         part: Any = trial.part
         if isinstance(part, nn.Module):
-            part = trial.fresh().session.parts[trial.path].double()
+            part = trial.unwatched(torch.float64).train()
         takes_part = "part" in inspect.signature(self.slow).parameters
         also = {"part": part} if takes_part else {}
         for label, batch, targets, negatives in self.cases(torch.float64):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -35,7 +35,7 @@ class Elsewhere(Tensor):
     @staticmethod
     def __new__(cls, held: Tensor) -> Elsewhere:
         """Wrap a tensor of the CPU."""
-        made: Any = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made: Any = Tensor._make_wrapper_subclass(
             cls,
             held.shape,
             strides=held.stride(),
@@ -47,25 +47,22 @@ class Elsewhere(Tensor):
         return made  # type: ignore[no-any-return]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Compute outside of :class:`Pretended`, as inside."""
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Compute outside of :func:`pretended`, as inside."""
         return _compute(func, args, kwargs or {})
 
 
-class Pretended(TorchDispatchMode):
-    """Computes where tensors pretend; ``with Pretended(): ...``."""
+@contextmanager
+def pretended() -> Iterator[None]:
+    """Compute where tensors pretend to be."""
+    with _Computed(), _Made(), patch.object(torch, "autocast", _autocast):  # type: ignore[no-untyped-call]
+        yield
 
-    def __enter__(self) -> Any:
-        """Begin."""
-        self._stack = ExitStack()
-        self._stack.enter_context(_Made())
-        self._stack.enter_context(patch.object(torch, "autocast", _autocast))
-        return super().__enter__()
 
-    def __exit__(self, *given: Any) -> Any:
-        """End."""
-        super().__exit__(*given)
-        self._stack.close()
+class _Computed(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Computes operators on what the tensors hold."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Compute one operator."""
@@ -119,7 +116,7 @@ def _compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if not away:
         return made
     made = tree_map(lambda leaf: Elsewhere(leaf) if isinstance(leaf, Tensor) else leaf, made)
-    return return_and_correct_aliasing(func, args, kwargs, made)
+    return return_and_correct_aliasing(func, args, kwargs, made)  # type: ignore[no-untyped-call]
 
 
 def _held(leaf: Any) -> Any:

@@ -36,17 +36,18 @@ def others(options: Options, name: str) -> Iterator[Any]:
     """Yield other values of an option that its model takes, the most different first."""
     info, value = type(options).model_fields[name], getattr(options, name)
     bounds = [bound for item in info.metadata for bound in _bounds(item)]
-    seen, given = [value], 0
+    seen, tried = [value], 0
+    given = {field: getattr(options, field) for field in options.model_fields_set}
     named = ("anchor", "positive") if name == "view" else ()
     for other in (*named, *_candidates(info.annotation, value, bounds)):
-        if other in seen or given == MOST:
+        if other in seen or tried == MOST:
             continue
         seen.append(other)
         try:
-            type(options)(**{**dict(options), name: other})
+            type(options)(**{**given, name: other})
         except (ValidationError, ValueError):
             continue
-        given += 1
+        tried += 1
         yield other
 
 

@@ -27,6 +27,7 @@ from cse_testkit.completion import complete
 from cse_testkit.promises import NotAsked, NotMeant, Suite, failures, plugins_of
 from cse_testkit.recipes import ENCODERS
 from cse_testkit.runs import Rig, compose
+from cse_testkit.thorough import fault_elsewhere, forgotten_later, refused_run, silent_options
 from cse_testkit.tiny import Columns, declared_unchecked, shared_encoder
 from cse_testkit.watching import Call, attached, same, snapshot
 
@@ -103,7 +104,12 @@ class RecordSuite(Suite):
 
 STEPS = 3
 """Steps of a watched run."""
-THOROUGH = ("each_option_changes_something", "a_real_run_takes_it")
+THOROUGH = (
+    "it_computes_on_the_device_of_the_run",
+    "it_holds_for_hundreds_of_steps",
+    "each_option_changes_something",
+    "a_real_run_takes_it",
+)
 
 
 class Trial:
@@ -193,8 +199,6 @@ class PartSuite(RecordSuite):
         "leaves_the_online_encoder_as_it_is",
         "chunks_give_the_same_loss",
         "its_variants_keep_them_too",
-        "it_computes_on_the_device_of_the_run",
-        "it_holds_for_hundreds_of_steps",
         *THOROUGH,
     )
     thorough: ClassVar[tuple[str, ...]] = THOROUGH
@@ -441,8 +445,6 @@ class PartSuite(RecordSuite):
         So does one of the options that it inherits and must honour by itself. One that needs more
         steps or other texts, or says how fast it computes, is named in ``[tool.cse.unchecked]``.
         """
-        from cse_testkit.thorough import silent_options
-
         silent = [*silent_options(self)]
         assert not silent, (
             f"other values of {', '.join(silent)} change nothing in {STEPS} steps: honour them; "
@@ -452,22 +454,16 @@ class PartSuite(RecordSuite):
 
     def promise_it_computes_on_the_device_of_the_run(self) -> None:
         """On another device than the CPU it mixes no tensors of both; the device is pretended."""
-        from cse_testkit.thorough import fault_elsewhere
-
         assert not (fault := fault_elsewhere(self)), fault
 
     def promise_it_holds_for_hundreds_of_steps(self) -> None:
         """After 256 steps the online encoder is the optimiser's, and a resume restores the part."""
         if type(self.trial().part).after_step is parts.Part.after_step:
             raise NotMeant("it does nothing after a step")
-        from cse_testkit.thorough import forgotten_later
-
         assert not (fault := forgotten_later(self)), fault
 
     def promise_a_real_run_takes_it(self) -> None:
         """``cse train`` trains its run, and saves the model."""
-        from cse_testkit.thorough import refused_run
-
         trial = self.trial()
         composition = trial.needed.compose(trial.corpus, *self.sets, "train.max_steps=2")
         said = refused_run(composition, trial.plugins)

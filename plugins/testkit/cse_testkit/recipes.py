@@ -30,6 +30,7 @@ from cse_core.records import RecipeSpec
 from cse_core.run_info import RunInfo
 from cse_testkit.promises import Suite, plugins_of
 from cse_testkit.runs import Rig, compose, of_dimensions
+from cse_testkit.thorough import refused_run
 from cse_testkit.tiny import COLUMNS, Columns, declared_columns, shared_encoder, tiny_corpus, typed
 
 ENCODERS: dict[str, RunInfo] = {
@@ -163,8 +164,6 @@ class RecipeSuite(Suite):
 
         Graded pairs are its dev set where the recipe names no other.
         """
-        from cse_testkit.thorough import refused_run
-
         run = self._composed("train.max_steps=2")
         assert not (said := refused_run(run, plugins_of(self.registry))), (
             f"cse train refuses it: {said}"

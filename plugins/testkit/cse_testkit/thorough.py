@@ -1,4 +1,7 @@
-"""What is asked of a part for seconds: its options, another device, later steps, a real run."""
+"""What is asked of a part for seconds: its options, another device, later steps, a real run.
+
+``suite`` is a ``PartSuite``, ``trial`` its ``Trial``.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,23 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
 
 import cse
 from cse import Composition
-from cse_cli.api import Choice, Installed
+from cse_cli.api import Choice, Installed, format_value
 from cse_core.errors import CseError
 from cse_core.loading import load_factory
 from cse_core.parts import Augmenter, Branch
 from cse_testkit.batches import make_setup
-from cse_testkit.elsewhere import DEVICE, ELSEWHERE, Pretended, move_module, moved
+from cse_testkit.elsewhere import DEVICE, ELSEWHERE, move_module, moved, pretended
 from cse_testkit.other_options import asked_of, others
 from cse_testkit.promises import NotAsked
-from cse_testkit.watching import difference, snapshot
-
-if TYPE_CHECKING:
-    from cse_testkit.part_suite import PartSuite, Trial
+from cse_testkit.watching import difference, snapshot, tensors_of
 
 STEPS = 3
 LATER = 256
@@ -41,7 +42,7 @@ _ON_DEVICE = (
 """Methods whose tensors are on the run's device."""
 
 
-def silent_options(suite: PartSuite) -> Iterator[str]:
+def silent_options(suite: Any) -> Iterator[str]:
     """Yield the options whose other values change nothing that some steps show."""
     trial = suite.trial()
     options, path = trial.planned.options, trial.path
@@ -53,7 +54,10 @@ def silent_options(suite: PartSuite) -> Iterator[str]:
             shown[sets] = _behaviour(trial, *(f"{path}.{text}" for text in sets))
         return shown[sets]
 
-    asked = [n for n in asked_of(suite.part[0], options, base) if n not in suite.unchecked()]
+    left = {*suite.unchecked()}
+    if not getattr(trial.planned.spec, "keeps", False):
+        left.add("view")  # whose vectors a store keeps
+    asked = [name for name in asked_of(suite.part[0], options, base) if name not in left]
     texts = {name: [f"{name}={_typed(value)}" for value in others(options, name)] for name in asked}
     switches = [
         text
@@ -74,8 +78,6 @@ def silent_options(suite: PartSuite) -> Iterator[str]:
 
 
 def _typed(value: Any) -> str:
-    from cse_cli.api import format_value
-
     return "none" if value is None else str(format_value(value))
 
 
@@ -83,7 +85,7 @@ def _differ(one: Any, other: Any) -> bool:
     return one is not None and other is not None and difference(one, other) is not None
 
 
-def _behaviour(trial: Trial, *sets: str) -> Mapping[str, Any] | None:
+def _behaviour(trial: Any, *sets: str) -> Mapping[str, Any] | None:
     """Return what steps with other options show; None where the run is refused."""
     try:
         rig = trial.fresh(*sets, watch=trial.path, compare=False)
@@ -108,12 +110,10 @@ def _behaviour(trial: Trial, *sets: str) -> Mapping[str, Any] | None:
 
 
 def _round(ctx: Any, number: int) -> Any:
-    from dataclasses import replace
-
     return replace(ctx, round=number, scores=(0.0,) * (number - 1))
 
 
-def fault_elsewhere(suite: PartSuite) -> str:
+def fault_elsewhere(suite: Any) -> str:
     """Describe what a part does on a device that is not the CPU; "" where it is right."""
     trial, planned = suite.trial(), suite.trial().planned
     session = trial.rig.session
@@ -129,7 +129,7 @@ def fault_elsewhere(suite: PartSuite) -> str:
     calls = [call for call in trial.calls() if call.method in _ON_DEVICE]
     if isinstance(trial.part, Branch):
         return ""
-    with Pretended():
+    with pretended():
         try:
             part = load_factory(planned.spec.factory)(planned.options, setup)
             part.name, part.path, part.owner = planned.name, planned.path, planned.owner
@@ -159,12 +159,10 @@ def fault_elsewhere(suite: PartSuite) -> str:
 
 
 def _floats(value: Any) -> Iterator[torch.Tensor]:
-    from cse_testkit.watching import tensors_of
-
     return (tensor for tensor in tensors_of(value) if tensor.is_floating_point())
 
 
-def forgotten_later(suite: PartSuite) -> str:
+def forgotten_later(suite: Any) -> str:
     """Describe what steps up to the 256th do that a resume loses, or to the online encoder."""
     trial = suite.trial()
     rig = trial.fresh(watch=trial.path, compare=False)

@@ -272,9 +272,15 @@ def _noted_generators(module: str) -> Iterator[list[str]]:
 
         if not isinstance(original, type):
             return call
-        check = {"__call__": lambda _, *given, **named: call(*given, **named)}
-        check["__instancecheck__"] = lambda _, value: isinstance(value, original)
-        return type(name, (type,), check)(name, (), {})
+
+        class Noted(type):
+            def __call__(cls, *given: Any, **named: Any) -> Any:
+                return call(*given, **named)
+
+            def __instancecheck__(cls, value: object) -> bool:
+                return isinstance(value, original)
+
+        return Noted(name, (), {})
 
     with ExitStack() as stack:
         for holder, name in _GENERATORS:

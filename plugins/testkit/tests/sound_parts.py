@@ -256,12 +256,14 @@ class Halves(SlicePooler):
 
     def join(self, rows: Any) -> Any:
         owners = list(dict.fromkeys(rows.owner.tolist()))
-        place = torch.tensor([owners.index(owner) for owner in rows.owner.tolist()]).long()
+        device = rows.owner.device
+        places = [owners.index(owner) for owner in rows.owner.tolist()]
+        place = torch.tensor(places, dtype=torch.long, device=device)
         sums = rows.vectors.new_zeros(len(owners), rows.vectors.shape[1])
         sums = sums.index_add(0, place, rows.vectors)
         counts = torch.bincount(place, minlength=len(owners)).clamp_min(1).unsqueeze(1)
         length = rows.length.new_zeros(len(owners)).index_add(0, place, rows.length)
-        owner = torch.tensor(owners, dtype=torch.long)
+        owner = torch.tensor(owners, dtype=torch.long, device=device)
         return replace(
             rows, vectors=sums / counts, owner=owner, slot=torch.zeros_like(owner), length=length
         )
