@@ -64,15 +64,15 @@ def _lines_of(text: str) -> int:
 
 BOUNDS = (
     Bound("cse_core", ("cse_core",), 2_100, 2_394),
-    Bound("cse_engine", ("cse_engine",), 5_000, 6_021),
+    Bound("cse_engine", ("cse_engine",), 5_000, 6_037),
     Bound("cse_defaults/transformers", ("cse_defaults/transformers",), 1_800, 1_725),
     Bound("cse_defaults/texts", ("cse_defaults/texts",), 1_350, 1_340),
-    Bound("cse_defaults/documents", ("cse_defaults/documents",), 700, 760),
+    Bound("cse_defaults/documents", ("cse_defaults/documents",), 700, 800),
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_900),
     Bound("plugins", ("plugins",), 18_600, 19_255),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 33_460, tests=True),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 33_556, tests=True),
 )
 
 
