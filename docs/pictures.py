@@ -72,7 +72,8 @@ def combined(plan: Mapping[str, Any]) -> str:
 
 
 def search(page: str) -> str:
-    """Draw nDCG@10 of BM25, an encoder, and both, from the first such table of a page."""
+    """Draw nDCG@10 of BM25, an encoder, and both, from the table of a page that has these."""
+    page = page.partition("| BM25 | encoder | both |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| ([^,|]+), [^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page, re.M)
     lines = []
     for group, (name, *scores) in enumerate(rows):

@@ -282,10 +282,7 @@ def check_lists(run: Composition, registry: Registry) -> Iterator[Problem]:
             hint = f"--set {where}=rows"
             yield CseError("a row has one anchor", where=where, value=view.lists, hint=hint)
         if view.weights and view.role != "positive":
-            at, hint = (
-                f"views.{view.name}.weights",
-                "remove it, or let a loss pull towards the view",
-            )
+            at, hint = f"views.{view.name}.weights", "remove it, or name a view of positives"
             yield CseError("only positives have weights", where=at, value=view.weights, hint=hint)
         for other in run.views if view.lists != "rows" else ():
             if other.column == view.column and other.lists == "rows":

@@ -91,7 +91,7 @@ class TrainOptions(Options):
     """Keep the model of each round in ``rounds/N/model``."""
     log_steps: int | None = Field(default=None, ge=1)
     """Steps between lines of metrics.jsonl; by default 10, or 1 in runs under 100 steps."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Number format of the encoder; auto is bf16 where the hardware supports it, else fp32."""
     seed: int = Field(default=42, ge=0, le=2**63 - 1)
     """Random seed."""

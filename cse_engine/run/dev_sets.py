@@ -110,9 +110,7 @@ def _say_trained(sets: Sequence[DevSet], corpus: Corpus, warn: Callable[[str], N
     """Warn of texts of dev sets that stand in the training data too."""
     for name, scored in ((dev.name, {*dev.scored_texts()}) for dev in sets):
         columns = [column for column in corpus.names if scored and column not in FILLED]
-        if both := {
-            text for column in columns for text in corpus.texts_of(column) if text in scored
-        }:
+        if both := {t for column in columns for t in corpus.texts_of(column) if t in scored}:
             share = f"{len(both):,} of its {len(scored):,} texts"
             warn(f"dev set {name}: {share} stand in the training data too, so it may score memory")
 

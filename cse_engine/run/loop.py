@@ -64,9 +64,10 @@ class TrainingLoop:
             shuffle=composition.data.shuffle,
             arrange=self._arrange,
         )
-        self.engine = Engine(assembly, rows, precision, current.losses, options)
+        scaler = precision.scaler()
+        self.engine = Engine(assembly, rows, precision, current.losses, options, scaler)
         run = composition.train.steps(len(rows.corpus)) if current.keep_schedule else self.total
-        self.optimizer = Optimizer(assembly, options, run)
+        self.optimizer = Optimizer(assembly, options, run, scaler)
         self.scheduled = scheduled if current.keep_schedule else 0
         self.before_update: Callable[[], None] | None = None
         self.done = 0
@@ -138,7 +139,12 @@ class TrainingLoop:
             if loss.path in self.engine.objectives.acted
             and any(weight.at(step, self.total) for step in range(self.done))
         }
-        for path in self.optimizer.untrained() if acting else ():
+        untrained = self.optimizer.untrained() if acting else []
+        if self.optimizer.scaler is not None and "encoder" in untrained:
+            what = f"gradients overflowed in all of the first {self.done} steps"
+            hint = "--train.precision bf16, or fp32"
+            raise CseError(what, where="train.precision", value="fp16", hint=hint)
+        for path in untrained:
             if path in ("encoder", *acting) or path.startswith("pool."):
                 what = f"had no gradient in the first {self.done} steps, so it learns nothing"
                 hint = "a part may return zeros, or every negative be masked: see cse inspect"

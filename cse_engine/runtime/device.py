@@ -9,7 +9,7 @@ import torch
 
 from cse_core.errors import CseError
 
-DTYPES = {"fp32": None, "bf16": torch.bfloat16}
+DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 """Number formats, by what autocast casts to."""
 
 
@@ -24,6 +24,13 @@ class Precision:
     dtype: torch.dtype | None
     why: str
     device_type: str = "cpu"
+
+    def scaler(self) -> torch.amp.GradScaler | None:
+        """Make what scales the loss up so that small gradients of fp16 are not lost; else None.
+
+        It halves the scale where a gradient overflows, and leaves that step out.
+        """
+        return torch.amp.GradScaler(self.device_type) if self.dtype is torch.float16 else None
 
     def autocast(self) -> torch.autocast:
         """Give the context in which the forward pass runs."""

@@ -18,11 +18,18 @@ from cse_engine.step.assembly import Assembly
 class Optimizer:
     """AdamW with the run's learning-rate schedule and clipping.
 
-    The learning rate depends only on the step, so nothing but the moments is state.
+    The learning rate depends only on the step, so that only the moments are state, and the scale of
+    ``scaler``: what scales the loss in fp16, None in other formats.
     """
 
-    def __init__(self, assembly: Assembly, options: TrainOptions, total_steps: int) -> None:
-        self.options = options
+    def __init__(
+        self,
+        assembly: Assembly,
+        options: TrainOptions,
+        total_steps: int,
+        scaler: torch.amp.GradScaler | None = None,
+    ) -> None:
+        self.options, self.scaler = options, scaler
         self.total_steps = total_steps
         head_lr = options.lr if options.head_lr is None else options.head_lr
         self.named = dict(_trained(assembly))
@@ -59,10 +66,16 @@ class Optimizer:
         share = self.rate(step)
         for group in self.adamw.param_groups:
             group["lr"] = group["peak"] * share
-        norm = None
+        norm, scaler = None, self.scaler
+        if scaler is not None:
+            scaler.unscale_(self.adamw)
         if self.options.clip:
             norm = nn.utils.clip_grad_norm_(self.named.values(), self.options.clip)
-        self.adamw.step()
+        if scaler is None:
+            self.adamw.step()
+        else:
+            scaler.step(self.adamw)  # not where a gradient is not finite
+            scaler.update()
         self.adamw.zero_grad(set_to_none=True)
         return norm
 
@@ -77,18 +90,25 @@ class Optimizer:
         return [path for path, had in moved.items() if not had]
 
     def state(self) -> dict[str, Tensor]:
-        """Return the moments by parameter name."""
+        """Return the moments by parameter name, and the state of the scaler."""
+        scaler = {} if self.scaler is None else self.scaler.state_dict()
         return {
-            f"{name}:{key}": value
-            for name, parameter in self.named.items()
-            for key, value in self.adamw.state.get(parameter, {}).items()
+            **{f"scaler:{key}": torch.tensor(float(value)) for key, value in scaler.items()},
+            **{
+                f"{name}:{key}": value
+                for name, parameter in self.named.items()
+                for key, value in self.adamw.state.get(parameter, {}).items()
+            },
         }
 
     def restore(self, saved: dict[str, Tensor]) -> None:
         """Take the moments that ``state`` returned."""
         for place, value in saved.items():
             name, _, key = place.rpartition(":")
-            if name in self.named:
+            if name == "scaler" and self.scaler is not None:
+                now = self.scaler.state_dict()
+                self.scaler.load_state_dict({**now, key: type(now[key])(value.item())})
+            elif name in self.named:
                 parameter = self.named[name]
                 self.adamw.state[parameter][key] = value.to(parameter.device)
 

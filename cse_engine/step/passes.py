@@ -125,6 +125,7 @@ class Passes:
         precision: Number format of the encoder.
         input_level: Whether some part reads level ``input``.
         token_losses: Losses of the round on token states.
+        scale: Scales what is sent back, in fp16; None leaves it as it is.
     """
 
     builder: ViewBuilder
@@ -132,6 +133,7 @@ class Passes:
     precision: Precision
     input_level: bool
     token_losses: tuple[PlannedPart, ...]
+    scale: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         self.assembly, self.device = self.builder.assembly, self.builder.assembly.device
@@ -383,6 +385,7 @@ class Passes:
         value, inputs_only = objective.value, bool(encoded.off)
         if value is None:
             return
+        value = value if self.scale is None else self.scale(value)
         if len(encoded.batch.chunks) == 1:
             if value.requires_grad:
                 encoded.capture.backward([value], [None], inputs_only)
@@ -410,7 +413,8 @@ class Passes:
             made = self.call(encoded, branch, pieces, chunk, sums)
             for name, (part,) in sums.items():
                 if part.total.requires_grad:
-                    roots.append(part.total * (weights[name] / encoded.terms[name].count))
+                    root = part.total * (weights[name] / encoded.terms[name].count)
+                    roots.append(root if self.scale is None else self.scale(root))
                     seeds.append(None)
             for name, levels in made.items():
                 for level, rows in levels.items():

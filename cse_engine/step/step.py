@@ -14,7 +14,7 @@ A profiler sees each as a mark: ``cse.views``, ``cse.input_gradients``, ``cse.en
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -60,7 +60,10 @@ class StepResult:
 
 
 class Engine:
-    """Runs the steps of a round, with its losses by name (None is all) and its settings."""
+    """Runs the steps of a round, with its losses by name (None is all) and its settings.
+
+    ``scaler`` scales the loss, as in fp16; None leaves it as it is.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,9 @@ class Engine:
         precision: Precision,
         losses: tuple[str, ...] | None,
         train: TrainOptions,
+        scaler: torch.amp.GradScaler | None = None,
     ) -> None:
+        self.scaler = scaler
         self.assembly, self.device = assembly, assembly.device
         self.builder = ViewBuilder(assembly, rows)
         self.objectives = Objectives(assembly, losses)
@@ -77,7 +82,8 @@ class Engine:
             (Need("level", INPUT),) in part.requires for part in assembly.composition.parts
         )
         token_losses = self.objectives.token_losses
-        self.passes = Passes(self.builder, train, precision, input_level, token_losses)
+        scale = None if scaler is None else scaler.scale
+        self.passes = Passes(self.builder, train, precision, input_level, token_losses, scale)
         self.previous: Fields = {}
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.input_sizes = {
@@ -130,7 +136,8 @@ class Engine:
         with record_function("cse.commit"):
             self._commit(objective, encoded)
         value, calls = objective.loss, self.assembly.calls
-        for what, number in (("the sum of the losses", value), ("the gradient", norm)):
+        noted = None if self.scaler is not None else norm  # one that overflows is left out
+        for what, number in (("the sum of the losses", value), ("the gradient", noted)):
             if number is not None:
                 calls.note("train", what, number)
         calls.end_step(position.step)
@@ -185,4 +192,11 @@ class Engine:
         return GradientCapture(a.point for a in self.assembly.augmenters if a.gradient == mode)
 
     def _fields(self, encoded: Encoded) -> Fields:
-        return encoded.capture.fields(encoded.batch.views, self.input_sizes, self.device)
+        fields = encoded.capture.fields(encoded.batch.views, self.input_sizes, self.device)
+        if self.scaler is None:
+            return fields
+        scale = self.scaler.scale(torch.ones((), device=self.device))
+        return {
+            place: replace(field, values=torch.nan_to_num(field.values.float() / scale))
+            for place, field in fields.items()
+        }

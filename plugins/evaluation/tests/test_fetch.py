@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -241,6 +242,23 @@ def test_reviews_become_labelled_texts(tmp_path: Path) -> None:
         assert found[f"imdb.{part}"] == films
     assert found["yelp.train"] == [("1", 'Bad, "very". Yes.'), ("2", "Good.")]
     assert found["yelp.test"] == [("2", "Fine.")]
+
+
+def test_of_an_archive_only_what_is_named_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = {"sentence1": "\u82f1\u6587", "sentence2": "\u82f1\u8bed", "label": "1"}
+    lines = "".join(f"{json.dumps({**pair, 'label': label})}\n" for label in "10")
+    with zipfile.ZipFile(tmp_path / "simclue_public.zip", "w") as archive:
+        archive.writestr("simclue_public/train_pair.json", "x" * 9_000)
+        for name in ("test_public", "dev"):
+            archive.writestr(f"simclue_public/{name}.json", lines)
+    monkeypatch.setattr("cse_cli.texts.fetching._MAX_BYTES", 5_000)
+    for file in table("simclue").files:
+        content, record = fetch_file(file, Web(str(tmp_path)), None)
+        rows = [json.loads(line) for line in gzip.decompress(content).decode().splitlines()]
+        assert record["rows"] == 2 and [row["score"] for row in rows] == [1.0, 0.0]
+        assert rows[0]["sentence1"] == pair["sentence1"]
 
 
 def test_what_is_no_set_to_fetch(here: Cse, tmp_path: Path) -> None:

@@ -40,6 +40,17 @@ def test_gaussian_decay(case: dict[str, Any]) -> None:
         compare(loss(batch, batch.targets["positive"], given, ctx).value, leaves, case, BOUND)
 
 
+@pytest.mark.parametrize("case", cases("syncse.json"), ids=lambda case: case["name"])
+def test_syncse(case: dict[str, Any]) -> None:
+    """Its recipe's loss with a hard negative of each text."""
+    leaves = {name: tensor(case[name]).requires_grad_(True)
+              for name in ("anchor", "positive", "negative")}  # fmt: skip
+    batch = make_batch(leaves, views={"positive": "positive", "negative": "negative"})
+    ctx, loss = make_context(batch), make_part("loss", "infonce", temperature=case["temperature"])
+    given = batch.targets["positive"], ctx.negatives(batch, loss.options), ctx
+    compare(loss(batch, *given).value, leaves, case, BOUND)
+
+
 def test_ranked_sentences() -> None:
     """Each list in a batch of its own, as in the code; both in one batch give their mean."""
     found, lists = [], []
@@ -52,8 +63,8 @@ def test_ranked_sentences() -> None:
         value = ranked([sentences], [teacher], case["omega"])
         compare(value, {"sentences": sentences}, case, BOUND)
         lists.append((sentences, teacher))
-        found.append([float(ranked([s], [t], 0.5)) for s, t in lists])
-    both = ranked([s for s, _ in lists], [t for _, t in lists], 0.5)
+        found.append([float(ranked([s.detach()], [t], 0.5)) for s, t in lists])
+    both = ranked([s.detach() for s, _ in lists], [t for _, t in lists], 0.5)
     assert float(both) == pytest.approx(sum(found[-1]) / 2, abs=BOUND)
 
 

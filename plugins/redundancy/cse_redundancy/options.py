@@ -20,7 +20,7 @@ class StatisticsOptions(LossOptions):
     similarity: Literal["dot"] = "dot"
     """Vectors are compared as they are."""
     directions: Literal["one"] = "one"
-    """Both views are treated alike."""
+    """Both views are compared in one way."""
     negatives: Literal["none"] = "none"
     """Statistics over the batch take the place of negatives."""
     reduction: Literal["mean"] = "mean"
@@ -72,7 +72,7 @@ class SigregOptions(StatisticsOptions):
     share: Annotated[float, Field(ge=0, le=1)] = 0.02
     """Share of the regulariser; that of the distance between the views is the rest (lambda)."""
     slices: Size = 256
-    """Random directions on which the vectors are projected, drawn anew in each step."""
+    """Random directions on which the vectors are projected, drawn again in each step."""
     bound: Annotated[float, Field(gt=0, le=100)] = 3.0
     """Characteristic functions are compared from minus this to this."""
     knots: Annotated[int, Field(ge=2, le=10_000)] = 17

@@ -90,8 +90,11 @@ def test_which_columns_an_anchor_takes() -> None:
 
 
 def test_both_encoders_train_apart() -> None:
-    """They start equal; after steps both have moved, to other weights."""
-    rig = run_steps(None, ["train.lr=0.01"], "tension", steps=0)
+    """They start equal, heads too; after steps both have moved, to other weights."""
+    rig = run_steps({"pool": ["+mlp"]}, ["train.lr=0.01"], "tension", steps=0)
+    branch, online = rig.session.parts["branch.twin"], rig.session.parts["branch.online"]
+    assert list(branch.heads) == list(online.heads) == ["mlp"]
+    assert branch.heads["mlp"] is not online.heads["mlp"]
     twin, online = rig.session.parts["branch.twin"].encoder, rig.session.encoder()
     start = {name: weight.clone() for name, weight in online.state_dict().items()}
     assert all(torch.equal(value, start[name]) for name, value in twin.state_dict().items())

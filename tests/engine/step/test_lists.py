@@ -13,6 +13,7 @@ from cse_core.functional import listed, per_text
 from cse_core.types import SLOTS_PER_TEXT, Batch, Embeddings
 from cse_defaults.texts import Corpus
 from cse_engine.run.checkpoint import Checkpoint
+from cse_engine.run.recipe_file import as_recipe
 from cse_engine.run.signals import Stopped
 from cse_engine.step.training_rows import TrainingRows
 from tests.engine.run.test_runs import same, stop_after
@@ -43,16 +44,16 @@ use = "listed"
 DRAW = ALL.replace('lists = "all"', 'lists = "draw"')
 QUIET = ("model.dropout=0", "train.lr=1e-4")
 STILL = ("model.dropout=0", "train.lr=0")
-BATCHES = [list(range(8)), list(range(8, 13)), [2], [14, 15, 16]]
-"""Rows of each step; row 2 has no positive, and one process alone has it."""
+MIXED = "draw".join(ALL.rsplit("all", 1))
+"""All positives, and a negative that is drawn."""
 
 
-def columns(least: int = 0) -> dict[str, Any]:
-    """Return columns of lists, each of at least so many texts, with scores."""
+def columns(*least: int) -> dict[str, Any]:
+    """Return lists with scores, of positives and negatives with at least so many texts."""
     left = iter(TEXTS)
     made: dict[str, Any] = {"text": [next(left) for _ in SIZES]}
     for place, (name, scores) in enumerate((("positive", "scores"), ("negative", "others"))):
-        sizes = [max(size[place], least) for size in SIZES]
+        sizes = [max(size[place], (*least, 0, 0)[place]) for size in SIZES]
         made[name] = [[next(left, TEXTS[0]) for _ in range(size)] for size in sizes]
         made[scores] = [
             [str(row / 30 + n / 7) for n in range(size)] for row, size in enumerate(sizes)
@@ -111,7 +112,7 @@ def test_weights_of_positives(build: Build) -> None:
 
 
 def test_a_text_is_drawn_by_seed_step_and_row(build: Build) -> None:
-    made, rows = columns(least=1), list(range(28))
+    made, rows = columns(1, 1), list(range(28))
     bench = build(DRAW, *STILL, columns=made)
     drawn = []
     for step in range(6):
@@ -143,7 +144,7 @@ def test_a_text_is_drawn_by_seed_step_and_row(build: Build) -> None:
 
 @pytest.mark.parametrize("recipe", [ALL, DRAW])
 def test_chunks_equal_one_call(recipe: str, build: Build) -> None:
-    made = columns(least=int(recipe == DRAW))
+    made = columns(*[int(recipe == DRAW)] * 2)
     whole, parts = (
         build(recipe, *QUIET, *chunk, columns=made) for chunk in ([], ["train.chunk_size=3"])
     )
@@ -154,19 +155,19 @@ def test_chunks_equal_one_call(recipe: str, build: Build) -> None:
 
 
 def test_two_processes_are_one(encoder: str, folder: Path, two_processes: TwoProcesses) -> None:
-    for recipe, chunk in ((ALL, "none"), (ALL, "2"), (DRAW, "2")):
-        made = columns(least=int(recipe == DRAW))
-        sets = (*QUIET, f"train.chunk_size={chunk}")
-        given: Any = {"batches": BATCHES, "columns": made, "rtol": 1e-6}
-        as_one(two_processes, folder, encoder, recipe, *sets, **given)
+    """One has row 2 alone, which has no positive; in chunks the other has calls without rows."""
+    sets = (*QUIET, "train.chunk_size=2")
+    given: Any = {"batches": [[0, 1, 3, 4, 5], [2]], "columns": columns(0, 1), "rtol": 1e-6}
+    as_one(two_processes, folder, encoder, MIXED, *sets, **given)
 
 
-@pytest.mark.parametrize("recipe", [ALL, DRAW])
-def test_a_run_goes_on_as_it_would_have(recipe: str, encoder: str, folder: Path) -> None:
+def test_a_run_goes_on_as_it_would_have(encoder: str, folder: Path) -> None:
     """Bit for bit, with dropout."""
-    corpus = Corpus.from_columns(columns(least=int(recipe == DRAW)))
+    corpus = Corpus.from_columns(columns(0, 1))
     sets = ("train.epochs=2", "train.log_steps=1", "train.chunk_size=3", "train.lr=1e-3")
-    run = composed(encoder, recipe, *sets, folder=folder, columns=corpus.names, rows=28)
+    run = composed(encoder, MIXED, *sets, folder=folder, columns=corpus.names, rows=28)
+    recorded = {name: view.get("lists") for name, view in as_recipe(run)["views"].items()}
+    assert recorded == {"anchor": None, "positive": "all", "negative": "draw"}
     whole, stopped = (trainer(run, corpus, folder / name)[0] for name in ("whole", "stopped"))
     whole.run()
     stop_after(stopped, 3)

@@ -33,7 +33,9 @@ def beside_paper(results: Results) -> list[Table]:
         for row, printed in table.rows.items():
             texts = [printed[name].text if name in printed else "" for name in table.columns]
             count = runs.get(labels.get(row, ""), 0)
-            here = f"seeds: {count}" if count else "not run" if row in labels else "no study"
+            here = f"seeds: {count}" if study.kind == "train" else "run"
+            if not count:
+                here = "not run" if row in labels else "no study"
             cells.append([row, *texts, *([here] if table is shown else [])])
         heads += ["here"] if table is shown else []
         words = "" if table is shown else "not run with this encoder or on these texts"
