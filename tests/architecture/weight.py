@@ -71,8 +71,8 @@ BOUNDS = (
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 405),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 5_900),
-    Bound("plugins", ("plugins",), 18_600, 20_020),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 34_032, tests=True),
+    Bound("plugins", ("plugins",), 18_600, 20_022),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 34_036, tests=True),
 )
 
 
