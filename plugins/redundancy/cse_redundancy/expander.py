@@ -30,7 +30,8 @@ class Expander(nn.Module, Transform):
         sizes = [(size if n == 0 else last, wide, wide, last) for n in range(options.blocks)]
         both = options.norms == "both"
         with setup.seeded("weights"):
-            self.blocks = nn.ModuleList(_Block(of_block, both) for of_block in sizes)
+            blocks = (_Block(part, both, n == len(sizes)) for n, part in enumerate(sizes, 1))
+            self.blocks = nn.ModuleList(blocks)
 
     def __call__(
         self, views: Mapping[str, Embeddings], ctx: StepContext
@@ -61,10 +62,13 @@ class _Norm(nn.Module):
 
 
 class _Block(nn.Sequential):
-    def __init__(self, sizes: tuple[int, int, int, int], both: bool) -> None:
-        first, inner, second, last = sizes
+    """Three linear layers; a bias that the next norm takes away again would learn only noise."""
+
+    def __init__(self, sizes: tuple[int, int, int, int], both: bool, last: bool) -> None:
+        first, inner, second, final = sizes
         norms = [_Norm(inner), _Norm(second) if both else nn.Identity()]
         super().__init__(
-            nn.Linear(first, inner), norms[0], nn.ReLU(),
-            nn.Linear(inner, second), norms[1], nn.ReLU(), nn.Linear(second, last),
+            nn.Linear(first, inner, bias=False), norms[0], nn.ReLU(),
+            nn.Linear(inner, second, bias=not both), norms[1], nn.ReLU(),
+            nn.Linear(second, final, bias=last),
         )  # fmt: skip
