@@ -217,11 +217,11 @@ class RowPoolerSpec(PoolSpec):
 
 
 class MultiVectorSpec(PoolSpec):
-    """Record of a ``MultiVectorPooler``, which provides its level; a run has any number.
+    """Record of a ``MultiVectorPooler``, which provides its level.
 
     Attributes:
-        sentence_transformers: Function of the options that returns the configuration of an equal
-            ``MultiVectorMask`` of sentence-transformers, or None; for vectors of tokens.
+        sentence_transformers: Function of the options: the configuration of an equal
+            ``MultiVectorMask`` of sentence-transformers, or None; of vectors of tokens.
     """
 
     sentence_transformers: Callable[[Any], dict[str, Any] | None] | None = None
@@ -302,9 +302,8 @@ class TokenLossSpec(LossSpec):
 
     Attributes:
         tokens: Views whose token states it reads, all of one branch.
-        whole_batch: Whether a term compares rows of the batch, which must then be encoded at once,
-            in one process. To compare rows without that, make token vectors with a
-            ``MultiVectorPooler`` and write a loss at their level.
+        whole_batch: Whether a term compares rows, which are then encoded at once in one process. A
+            loss at the level of a ``MultiVectorPooler`` compares them in any.
     """
 
     options: str = "cse_core.options:TokenLossOptions"
@@ -475,17 +474,15 @@ class ReporterSpec(ConfiguredSpec, kind="reporter", noun="reporter"):
 class ViewSpec(Record, kind="view", noun="view"):
     """A view that recipes can name: its relation to the anchor, and the column of its texts.
 
-    The core has ``anchor``, ``positive`` and ``negative``. A view with a suffix after a hyphen
-    (``positive-2``) has the same role; an undeclared one is auxiliary.
+    The core has ``anchor``, ``positive`` and ``negative``. One with a suffix (``positive-2``) has
+    the same role; an undeclared one is auxiliary.
 
     Attributes:
-        role: ``positive`` of the anchor in its row, ``negative`` of every anchor, or ``aux``, which
-            parts ask for by name.
+        role: ``positive`` of its anchor, ``negative`` of every anchor, ``aux`` of those that ask.
         column: Column of its texts.
         optional: Whether it reads ``text`` if the data lacks that column.
         find: Function of a file's column names and of the text column, called unless
-            ``data.columns`` names the file's columns: the column of its texts if none has the
-            view's name, or None.
+            ``data.columns`` names them: the column of its texts if none has the view's name.
     """
 
     role: Role = "aux"

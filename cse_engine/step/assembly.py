@@ -17,9 +17,9 @@ from cse_core.functional import derive_seed
 from cse_core.parts import Augmenter, Branch, Part, RowPooler
 from cse_core.protocols import Corpus, TextReader
 from cse_core.records import Kind
-from cse_engine.compose.checks import check_dimensions
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
+from cse_engine.compose.size_checks import check_dimensions
 from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.part_calls import PartCalls
 from cse_engine.step.part_factory import Making, make_part, make_sentence_encoder

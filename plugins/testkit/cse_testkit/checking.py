@@ -33,15 +33,15 @@ from cse_testkit.encoding_suites import (
     AdapterSuite,
     AugmenterSuite,
     BranchSuite,
-    PoolerSuite,
     TokenLossSuite,
     TransformSuite,
 )
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite, ScheduleSuite, SuiteSuite
-from cse_testkit.part_suite import RecordSuite
 from cse_testkit.plugins import PluginSuite
+from cse_testkit.pooler_suite import PoolerSuite
 from cse_testkit.promises import Asked, Suite, ask, installed_registry, names_of
 from cse_testkit.recipes import RecipeSuite
+from cse_testkit.record_suite import RecordSuite
 from cse_testkit.row_suites import MinerSuite, SamplerSuite
 from cse_testkit.source_suite import SourceSuite
 from cse_testkit.tiny import declared_options

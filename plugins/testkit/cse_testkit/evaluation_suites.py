@@ -23,8 +23,8 @@ from cse_core.suites import DevSet, NoDevSet, SuiteFiles, SuiteScore
 from cse_core.suites import Suite as EvaluationSuite
 from cse_testkit.batches import make_setup
 from cse_testkit.other_options import asked_of, others
-from cse_testkit.part_suite import RecordSuite
 from cse_testkit.promises import NotAsked, Suite
+from cse_testkit.record_suite import RecordSuite
 from cse_testkit.tiny import tiny_corpus
 from cse_testkit.watching import random_state, same, snapshot
 

@@ -8,12 +8,12 @@ from cse_testkit.encoding_suites import (
     AdapterSuite,
     AugmenterSuite,
     BranchSuite,
-    PoolerSuite,
     TokenLossSuite,
     TransformSuite,
 )
 from cse_testkit.evaluation_suites import MetricSuite, ReporterSuite, ScheduleSuite, SuiteSuite
 from cse_testkit.plugins import PluginSuite
+from cse_testkit.pooler_suite import PoolerSuite
 from cse_testkit.promises import NotAsked, NotMeant, failures, installed_registry
 from cse_testkit.recipes import ENCODERS, RecipeSuite, settings_of
 from cse_testkit.row_suites import MinerSuite, SamplerSuite
