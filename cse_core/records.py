@@ -1,7 +1,6 @@
-"""What plugins return: light, frozen records that import nothing heavy.
+"""What plugins return: light, frozen records, which name a part and say where its code is.
 
-A record names a part and says where its code is; ``factory`` and ``options`` ("module:Class") are
-imported when needed, never before.
+``factory`` and ``options`` ("module:Class") are imported when needed, never before.
 """
 
 from __future__ import annotations
