@@ -50,7 +50,7 @@ def published(oldest: float = 0.0, *, fetch: bool = True) -> tuple[Published, ..
     An older copy is returned where the address does not answer, or ``fetch`` says not to ask it.
 
     Raises:
-        CseError: If none is named, it cannot be read, or is no index.
+        CseError: If none is named, it cannot be read, or is not an index.
     """
     address = os.environ.get(INDEX_VARIABLE, "").strip()
     if not address:

@@ -328,7 +328,7 @@ def check_ensemble(run: Composition, registry: Registry) -> Iterator[Problem]:
     for name in run.inference.ensemble:
         if name not in names or run.inference.ensemble.count(name) > 1:
             hint = did_you_mean(name, names) if names else "add one: --branch ema"
-            what = "is no further branch of this run" if name not in names else "is named twice"
+            what = "names no further branch of this run" if name not in names else "is named twice"
             yield CseError(what, where="inference.ensemble", value=name, hint=hint)
     if run.inference.ensemble and run.of("adapter"):
         what, hint = "the adapter would be merged only into the online encoder", "leave one out"
@@ -379,7 +379,7 @@ def add_branches(
             continue
         added = PlannedPart.of(registry.find("branch", name, where=where))
         present.append(name)
-        behind = ("branch", "metric") if name == "online" else ("metric",)
+        behind = (*["branch"] * (name == "online"), "metric", "adapter")
         place = next((i for i, part in enumerate(parts) if part.kind in behind), len(parts))
         parts.insert(place, added)
         if name != "online":

@@ -47,7 +47,7 @@ class ChunkVectors(MultiVectorPooler):
         keep = keep | ~some[row]
         ends = self._ends(tokens, keep)
         index = keep.nonzero().squeeze(1)
-        # How many ends stand before each token, of which each row begins anew.
+        # How many ends stand before each token, which start again in each row.
         passed = torch.cat([ends.new_zeros(1), ends[:-1].cumsum(0)])
         chunk = torch.stack([row, passed])[:, index]
         lengths = torch.unique_consecutive(chunk, dim=1, return_counts=True)[1]

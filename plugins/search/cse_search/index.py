@@ -151,7 +151,7 @@ class Index:
         return ranked(kind, queries, scores, by_words, top, bm25, self._about, by_late)
 
     def _several(self, late: Late, rows: Sequence[int]) -> Several:
-        if self.kept is not None and self.about["settings"]["level"] == late.level:
+        if self.kept is not None and self.about["settings"].get("level") == late.level:
             return self.kept.of(rows)
         titles, known = self.about["settings"]["titles"], self._about({*rows})
         return late.of_texts([Passage(**known[row]).embedded(titles) for row in rows])
@@ -381,8 +381,8 @@ def write_index(
         state = state_of((passage.file for passage in passages), about["files"])
         (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
         languages = _write_words(content / _WORDS, texts, about["stems"])
-        if settings["level"] is not None:
-            level, there = settings["level"], None if old is None else old.kept
+        if (level := settings.get("level")) is not None:
+            there = None if old is None else old.kept
             Kept.write(content, encode, level, texts, there, before, progress)
         size = _write_vectors(content, encode, texts, settings["vectors"], old, before, progress)
         sums = {}

@@ -6,7 +6,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +104,11 @@ def test_a_stop_leaves_the_old_index_or_the_new_one(
         child = os.fork()
         if child == 0:
             _stop_at(number, kill)
-            with suppress(KeyboardInterrupt):
+            try:
                 written(path, new)
                 os._exit(0)
-            os._exit(1)
+            finally:  # whatever stops it: a child must not go on as the tests
+                os._exit(1)
         stopped = os.waitpid(child, 0)[1] != 0
         there = texts_of(path) if (path / "index.json").exists() else []
         assert there in (before, new)

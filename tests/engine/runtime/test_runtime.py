@@ -48,9 +48,9 @@ def test_number_formats():
     with resolve_precision("fp32", CPU).autocast():
         assert (weight @ weight).dtype == torch.float32
     with pytest.raises(CseError, match="known: auto, fp32") as raised:
-        resolve_precision("fp16", CPU)
+        resolve_precision("fp8", CPU)
     assert raised.value.where == "train.precision"
-    assert raised.value.value == "fp16"
+    assert raised.value.value == "fp8"
 
 
 @pytest.mark.parametrize(("capability", "name"), [((7, 5), "fp32"), ((8, 0), "bf16")])
