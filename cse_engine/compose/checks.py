@@ -323,7 +323,7 @@ def check_inference(run: Composition, registry: Registry) -> Iterator[Problem]:
 
 
 def check_ensemble(run: Composition, registry: Registry) -> Iterator[Problem]:
-    """Refuse an ensemble of what is no branch; warn where a run goes on from only one encoder."""
+    """Refuse an ensemble of what is not a branch; warn of a run from only one of its encoders."""
     names = [part.name for part in run.of("branch") if part.name != "online"]
     for name in run.inference.ensemble:
         if name not in names or run.inference.ensemble.count(name) > 1:

@@ -16,7 +16,9 @@ from cse_core.records import Kind
 from tests.pairwise.covering import covering
 
 PARTS_OF_A_RUN = 40
-MAX_RUNS = 30
+MAX_RUNS = 36
+"""A run has one row pooler and one slicer, and each pair of them needs a run: nine and two take as
+many as this."""
 OPTIONS: dict[tuple[Kind, str], dict[str, Any]] = {("positives", "mined"): {"margin": -1.0}}
 """An encoder that was never trained has no text far enough below a positive."""
 ALLOWED = float(os.environ.get("CSE_PAIR_SECONDS", "0.5"))

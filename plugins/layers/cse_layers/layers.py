@@ -138,7 +138,8 @@ class EveryLayer(Loss):
             parts[f"layer-{place + 1}"] = term
             if options.align:
                 far = self._divergence(torch.cat([anchors, positives]), last)
-                value = value + options.align * options.align_temperature * far
+                times = len(anchors) if options.reduction == "sum" else 1
+                value = value + options.align * options.align_temperature * far * times
         return LossOutput(value, parts)
 
     def _divergence(self, vectors: Tensor, last: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cse_core.functional import row_means
 from cse_core.parts import RowPooler, Setup
 from cse_core.types import Hidden, TokenBatch, offsets_of, positions_of
 from cse_llm2vec.options import TEXT, EchoOptions
@@ -72,4 +71,10 @@ class Echo(RowPooler):
         before = tokens.special & (place < end[row])  # the last one stands before the second text
         start = none.scatter_reduce(0, row, place.masked_fill(~before, -1), "amax") + 1
         kept = place >= torch.where(end < 0, last, start)[row]
-        return row_means(hidden.last[kept], tokens.keep_tokens(kept))
+        # Weights instead of a choice of tokens, for which a GPU would be waited for.
+        states = hidden.last if hidden.last.dtype.itemsize >= 4 else hidden.last.float()
+        weights = kept.to(states.dtype)
+        sums = states.new_zeros(tokens.rows, states.shape[1])
+        sums = sums.index_add(0, row, states * weights.unsqueeze(1))
+        counts = weights.new_zeros(tokens.rows).index_add(0, row, weights)
+        return sums / counts.clamp_min(1).unsqueeze(1)

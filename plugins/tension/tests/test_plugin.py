@@ -58,9 +58,15 @@ class TestLossLearnedInfonce(LossSuite):
     variants = ({"similarity": "dot", "start": 5.0},)
 
     def slow(
-        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext, options: Any
+        self,
+        batch: Batch,
+        targets: Positives,
+        negatives: Negatives,
+        ctx: StepContext,
+        options: Any,
+        part: Any = None,
     ) -> float:
-        scale = math.exp(self.trial().part.log_scale.item())
+        scale = math.exp(part.log_scale.item())
         total = 0.0
         for a, anchor in enumerate(batch.anchors):
             own = math.exp(scale * cosine(anchor, targets.vectors[a, 0]))

@@ -46,7 +46,7 @@ _NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "di
         "dimension_weights": [], "train_layers": [], "layer_decay": 1.0,
         "include_prompt": True, "frozen": False, "shifted": False, "held_out": 0,
         "select_start": False, "merge": [], "titles": "before", "level": "all",
-        "ensemble": [], "join": "mean"}  # fmt: skip
+        "ensemble": [], "join": "mean", "keep_checkpoints": True, "lists": "rows"}  # fmt: skip
 """Options that came later, each with the value that changes nothing: a run that was made before is
 found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
@@ -377,7 +377,7 @@ def key_of(
     del content["views"]
     if composition.view_options:
         content["views"] = {
-            name: options.model_dump(exclude_none=True)
+            name: _as_before(options.model_dump(exclude_none=True))
             for name, options in composition.view_options.items()
         }
     return digest(content)
