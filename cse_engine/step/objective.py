@@ -105,8 +105,6 @@ class Objectives:
     Attributes:
         level_of: Level of the batch that a loss, store or miner sees, by its path.
         levels: All levels that a batch is made of.
-        acted: Paths of the losses that were computed, and of the stores that gave one negatives or
-            changed them.
     """
 
     def __init__(self, assembly: Assembly, active: tuple[str, ...] | None = None) -> None:
@@ -120,7 +118,16 @@ class Objectives:
             for planned in (*self.losses, *run.of("negatives"), *run.of("positives"))
         }
         self.levels = tuple(dict.fromkeys([*self.level_of.values(), SENTENCE]))
-        self.acted: set[str] = set()
+        self._acted: set[str] = set()
+        self._changed: dict[str, Tensor] = {}
+
+    @property
+    def acted(self) -> set[str]:
+        """Paths of the losses that were computed, and of stores that gave or changed negatives.
+
+        The device is waited for.
+        """
+        return self._acted | {path for path, changed in self._changed.items() if bool(changed)}
 
     def __call__(
         self,
@@ -153,7 +160,7 @@ class Objectives:
                 term = self._loss(planned, batches[options.level], ctx, count_negatives)
             if term is None:
                 continue
-            self.acted.add(planned.path)
+            self._acted.add(planned.path)
             parts[f"{name}.loss"] = term.value
             parts.update({f"{name}.{part}": value for part, value in term.parts.items()})
             weights[name] = options.weight.at(ctx.step, ctx.total_steps)
@@ -251,9 +258,11 @@ class Objectives:
             for store in stores:
                 part, given = self.assembly.parts[f"negatives.{store}"], negatives
                 negatives = self.assembly.calls(part, "weigh", given, tile, noted)
-                watched = part.path not in self.acted and ctx.step < MAX_WATCHED_CALLS
-                if watched and (store in batch.stored or _differ(given, negatives)):
-                    self.acted.add(part.path)
+                if store in batch.stored:
+                    self._acted.add(part.path)
+                elif given is not negatives and ctx.step < MAX_WATCHED_CALLS:
+                    changed = _differ(given, negatives)
+                    self._changed[part.path] = self._changed.get(part.path, changed) | changed
             return negatives
 
         return in_tiles(seen_by, most_negatives(batch, options.target), make)
@@ -282,10 +291,11 @@ def _of_sizes(
     return LossOutput(torch.stack(values).sum(), parts)
 
 
-def _differ(one: Negatives, two: Negatives) -> bool:
+def _differ(one: Negatives, two: Negatives) -> Tensor:
+    """Return whether a part changed negatives, on the device: nothing waits for it."""
     fields = ("vectors", "mask", "log_weights")
-    same = (torch.equal(getattr(one, field), getattr(two, field)) for field in fields)
-    return one is not two and not all(same)
+    flags = ((getattr(one, name) != getattr(two, name)).any() for name in fields)
+    return torch.stack([*flags]).any()
 
 
 def _without_encoding(loss: PlannedPart, encoder: Encoder) -> ExitStack:

@@ -44,10 +44,13 @@ CASES: tuple[Case, ...] = (
 JOINED = {
     "positives.labels": "cse_engine/step/row_keys.py",
     "loss.auxiliary-mlm": "plugins/mlm/cse_mlm/auxiliary.py",
+    "loss.maxsim": "plugins/late/cse_late/maxsim.py",
+    "loss.every-layer": "plugins/layers/cse_layers/layers.py",
 }
 """Runs that wait, and where alone. Views with unlike rows, titles and documents of many sentences:
 the loss takes the rows that both have, and only the keys on the device say how many. Tokens that a
-loss hides by draws on the device: the head, over the whole vocabulary, sees no others."""
+loss hides by draws on the device: the head, over the whole vocabulary, sees no others. Texts with
+several vectors: only the keys on the device say which vectors are of a text."""
 
 
 def named(case: Case) -> str:

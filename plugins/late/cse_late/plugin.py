@@ -11,9 +11,9 @@ from cse_core.records import LossSpec, MultiVectorSpec, Paper, PoolSpec, RecipeS
 if TYPE_CHECKING:
     from cse_late.options import InsentOptions
 
-COLBERT = Paper("Khattab and Zaharia: ColBERT, 2020", "cse_late:papers.bib")
-CHUNKING = Paper("Günther et al.: Late Chunking, 2024", "cse_late:papers.bib")
-INSENT = Paper("Conti et al.: Context is Gold, 2025", "cse_late:papers.bib")
+COLBERT = Paper("Khattab and Zaharia: ColBERT, 2020", "cse_late:colbert.bib")
+CHUNKING = Paper("Günther et al.: Late Chunking, 2024", "cse_late:late-chunking.bib")
+INSENT = Paper("Conti et al.: Context is Gold, 2025", "cse_late:insent.bib")
 
 
 @hookimpl
