@@ -71,7 +71,7 @@ BOUNDS = (
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 445),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_070),
-    Bound("plugins", ("plugins",), 18_600, 22_240),
+    Bound("plugins", ("plugins",), 18_600, 22_260),
     Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 36_150, tests=True),
 )
 

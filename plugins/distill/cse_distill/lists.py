@@ -85,9 +85,12 @@ class _Lists(Loss):
         if self.options.candidates == "list":
             terms = self.of_list(student, teacher, absent) * there.any(dim=1)
         else:
-            first = [[number, *range(many, student.shape[1])] for number in range(many)]
             absent[:, :many] = False
-            losses = [self.terms(student[:, i], teacher[:, i], absent[:, i]) for i in first]
+            tables = (student, teacher, absent)
+            losses = [
+                self.terms(*(torch.cat([t[:, n : n + 1], t[:, many:]], dim=1) for t in tables))
+                for n in range(many)
+            ]
             terms = mean_over_positives(torch.stack(losses, dim=1), targets)
         return LossOutput(reduce_terms(terms, targets, self.options.reduction))
 
