@@ -45,10 +45,6 @@ class TrainedModel:
     mask: Mapping[str, Any] | None
     other: str | None
 
-    def heads_of(self, level: str) -> list[Head]:
-        """Return the heads that vectors of a level pass through; ``row`` is that of each row."""
-        return [head for head in self.heads.values() if head.level in ("all", level)]
-
 
 class TokenCount(NamedTuple):
     """Tokens of a text: with special ones, its own, and those that the vocabulary lacks."""

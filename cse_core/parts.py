@@ -307,6 +307,12 @@ class Head(Part):
         return None
 
 
+def heads_of(heads: Mapping[str, Any], level: str) -> dict[str, Any]:
+    """Return the heads that vectors of a level pass through; ``row`` is the vector of each row."""
+    through = ("all", level)
+    return {name: h for name, h in heads.items() if getattr(h, "level", "all") in through}
+
+
 class Transform(Part):
     """Changes vectors between the heads and the losses."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from cse_core.backend import TrainedModel
+from cse_core.parts import heads_of
 
 _POOLING = {
     "cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "lasttoken": "lasttoken",
@@ -39,8 +40,14 @@ def save(trained: TrainedModel, folder: Path) -> str | None:
 
 def _write_sentence_transformers(trained: TrainedModel, folder: Path) -> None:
     encoder, card = trained.encoder, trained.card
-    heads = [(head.sentence_transformers(), "sentence") for head in trained.heads_of("row")]
-    late = [(head.sentence_transformers(), "token") for head in trained.heads_of("token")]
+    heads = [
+        (head.sentence_transformers(), "sentence")
+        for head in heads_of(trained.heads, "row").values()
+    ]
+    late = [
+        (head.sentence_transformers(), "token")
+        for head in heads_of(trained.heads, "token").values()
+    ]
     tokens = trained.mask is not None and all(equal for equal, _ in late)
     options = card["row"]["options"]
     pooling = {

@@ -14,13 +14,13 @@ from torch import nn
 from cse_core.backend import TrainedModel
 from cse_core.files import HEADS, MANIFEST, MEMBERS, atomic_folder
 from cse_core.model_card import WHOLE
-from cse_core.parts import Adapter, Head
+from cse_core.parts import Adapter, Head, heads_of
 from cse_core.suites import Role
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.run.checkpoint import write_tensors
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.step.assembly import Assembly
-from cse_engine.step.sentence_encoder import SentenceEncoder, heads_of
+from cse_engine.step.sentence_encoder import SentenceEncoder
 
 MAX_TOKENS = 8192
 """Tokens of a row after training where an encoder without positions takes any number."""

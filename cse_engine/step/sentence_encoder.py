@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from cse_core.errors import PartError
-from cse_core.parts import Branch, MultiVectorPooler, RowPooler, SlicePooler
+from cse_core.parts import Branch, MultiVectorPooler, RowPooler, SlicePooler, heads_of
 from cse_core.protocols import Encoder, Tokenizer
 from cse_core.suites import Role
 from cse_core.types import (
@@ -282,12 +282,15 @@ class SentenceEncoder:
             ElsewhereError: If they are shared and another process failed.
         """
         if self.members:
-            made_by = (replace(self, members=()), *self.members)
             parts = [
-                part.encode_table(table, device, batch_tokens, block=block, shared=shared)
-                for part in made_by
+                replace(part, members=(), truncate_dim=None).encode_table(
+                    table, device, batch_tokens, block=block, shared=shared
+                )
+                for part in (self, *self.members)
             ]
-            return torch.cat(parts, dim=1) if self.join == "concat" else torch.stack(parts).mean(0)
+            concat = self.join == "concat"
+            joined = torch.cat(parts, dim=1) if concat else torch.stack(parts).mean(0)
+            return joined[:, : self.truncate_dim]
         at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
         rank, size = rank_and_size() if shared else (0, 1)
@@ -337,12 +340,6 @@ class SentenceEncoder:
                 made = encoder.embed(tokens, device, len(rows), units=units)[level]
                 counts = torch.bincount(tokens.owner[units[level].row], minlength=len(rows))
                 yield rows, list(torch.split(made.vectors.float().cpu(), counts.tolist()))
-
-
-def heads_of(heads: Mapping[str, Any], level: str) -> dict[str, Any]:
-    """Return the heads that vectors of a level pass through; ``row`` is the vector of each row."""
-    through = ("all", level)
-    return {name: h for name, h in heads.items() if getattr(h, "level", "all") in through}
 
 
 def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:

@@ -35,6 +35,8 @@ def test_its_vectors_are_joined_of_its_encoders(tmp_path: Path, join: str, keep:
     else:
         assert whole.shape[1] == width and np.abs(whole - parts[0]).max() > 1e-3
     assert f"{join} of 2 encoders" in members[1].description
+    cut = cse.load(tmp_path / "model", device="cpu", truncate_dim=width - 3).encode(texts)
+    np.testing.assert_array_equal(cut, whole[:, : width - 3])
     theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
     np.testing.assert_allclose(theirs.encode(texts), whole, atol=1e-5)
     with pytest.raises(ValueError, match="trust_remote_code"):
