@@ -307,10 +307,9 @@ class Head(Part):
         return None
 
 
-def heads_of(heads: Mapping[str, Any], level: str) -> dict[str, Any]:
+def heads_of(heads: Mapping[str, Any], level: str) -> list[Any]:
     """Return the heads that vectors of a level pass through; ``row`` is the vector of each row."""
-    through = ("all", level)
-    return {name: h for name, h in heads.items() if getattr(h, "level", "all") in through}
+    return [head for head in heads.values() if getattr(head, "level", "all") in ("all", level)]
 
 
 class Transform(Part):

@@ -40,14 +40,8 @@ def save(trained: TrainedModel, folder: Path) -> str | None:
 
 def _write_sentence_transformers(trained: TrainedModel, folder: Path) -> None:
     encoder, card = trained.encoder, trained.card
-    heads = [
-        (head.sentence_transformers(), "sentence")
-        for head in heads_of(trained.heads, "row").values()
-    ]
-    late = [
-        (head.sentence_transformers(), "token")
-        for head in heads_of(trained.heads, "token").values()
-    ]
+    heads = [(h.sentence_transformers(), "sentence") for h in heads_of(trained.heads, "row")]
+    late = [(h.sentence_transformers(), "token") for h in heads_of(trained.heads, "token")]
     tokens = trained.mask is not None and all(equal for equal, _ in late)
     options = card["row"]["options"]
     pooling = {

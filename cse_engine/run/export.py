@@ -168,9 +168,9 @@ def _only_here(
         return f"texts are sliced by {slicer.use}"
     if row.spec.declared("sentence_transformers", row.options) is None:
         return f"rows are pooled by {row.use}"
-    for name, head in heads_of(encoding.heads, "row").items():
-        if cast(Head, head).sentence_transformers() is None:
-            return f"head {name} is not a single Dense layer"
+    for head in heads_of(encoding.heads, "row"):
+        if head.sentence_transformers() is None:
+            return f"head {head.name} is not a single Dense layer"
     return None
 
 

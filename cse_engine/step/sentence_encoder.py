@@ -89,7 +89,7 @@ class SentenceEncoder:
     @property
     def dimension(self) -> int:
         """Return the dimension of vectors in training, for an encoder as wide as the online one."""
-        last: Any = [self.pooler, *heads_of(self.heads, "row").values()][-1]
+        last: Any = [self.pooler, *heads_of(self.heads, "row")][-1]
         joined = self.members if self.join == "concat" else ()
         return int(last.dimension) + sum(member.dimension for member in joined)
 
@@ -243,7 +243,7 @@ class SentenceEncoder:
 
     def _headed(self, pooled: Embeddings, level: str = "row") -> Embeddings:
         vectors = pooled.vectors
-        for head in heads_of(self.heads, level).values():
+        for head in heads_of(self.heads, level):
             vectors = head(vectors)
             _see_shape(head, "forward", vectors, len(pooled), head.dimension)
         return replace(pooled, vectors=vectors)
