@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from cse_core.errors import CseError
 from cse_core.types import (
     MAX_SLOTS,
     SLOTS_PER_TEXT,
@@ -156,6 +157,35 @@ def places_of(wanted: Tensor, rows: Tensor) -> Tensor:
     return torch.where(ordered[place] == wanted, order[place], -1)
 
 
+def text_keys(owner: Tensor, slot: Tensor) -> Tensor:
+    """Return ``[N]`` a number for the text that each of ``[N]`` rows is of."""
+    return owner * SLOTS_PER_TEXT + slot // SLOTS_PER_TEXT
+
+
+def candidate_texts(
+    negatives: Negatives, view: str, where: str, kept: str
+) -> list[tuple[str, Tensor]]:
+    """List the view and the ``[n]`` keys of the texts of each block, to look up other vectors.
+
+    Args:
+        negatives: The negatives of a batch.
+        view: View of the blocks that name none.
+        where: Path of the loss, for the error.
+        kept: Which vectors it reads, for the error: ``of layers``.
+
+    Raises:
+        CseError: If a store gives negatives: it keeps no other vectors.
+    """
+    blocks = []
+    for name, span in negatives.spans():
+        if name not in negatives.views and span.stop > span.start:
+            what = f"takes negatives of {name}, of which no vectors {kept} are kept"
+            raise CseError(what, where=f"{where}.negatives", hint="write in-batch")
+        keys = text_keys(negatives.owner[span], negatives.slot[span])
+        blocks.append((negatives.views.get(name, view), keys))
+    return blocks
+
+
 def listed(rows: Embeddings, owner: Tensor, slot: Tensor, most: int) -> Positives:
     """Return the texts that each of ``[A]`` keys has in a view as ``[A, P, D]``, zero for none.
 
@@ -166,7 +196,18 @@ def listed(rows: Embeddings, owner: Tensor, slot: Tensor, most: int) -> Positive
         most: P.
     """
     text = torch.arange(most, device=owner.device) * SLOTS_PER_TEXT
-    wanted = (owner * MAX_SLOTS + slot).unsqueeze(1) + text
+    return _at(rows, (owner * MAX_SLOTS + slot).unsqueeze(1) + text)
+
+
+def of_texts(rows: Embeddings, keys: Tensor, place: int = 0) -> Tensor:
+    """Return ``[N, D]`` vectors of texts by their ``text_keys``, zero for a text without.
+
+    Of several vectors of a text it is the one at a place.
+    """
+    return _at(rows, (keys * SLOTS_PER_TEXT + place).unsqueeze(1)).vectors.squeeze(1)
+
+
+def _at(rows: Embeddings, wanted: Tensor) -> Positives:
     places = torch.full_like(wanted, -1)
     if len(rows):
         places = places_of(wanted.flatten(), rows.owner * MAX_SLOTS + rows.slot).view_as(wanted)

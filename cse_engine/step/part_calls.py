@@ -126,8 +126,7 @@ class PartCalls:
             yield "returned a count with gradient; detach it"
         if isinstance(result, LossOutput | TokenSums) or method in ("forward", "pool"):
             made = getattr(result, "value", getattr(result, "total", result))
-            read = _tensors(getattr(given[0], "anchors", given[0]))
-            learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read)
+            learns = torch.is_grad_enabled() and _learns(given[0])
             if learns and not made.requires_grad:
                 yield f"returned {_kind(made)} without gradient: nothing would learn from it"
 
@@ -266,6 +265,15 @@ def _kind(value: Any) -> str:
         items = ", ".join(sorted({type(item).__name__ for item in value}))
         return f"{type(value).__name__} of {len(value)} {items}"
     return "None" if value is None else type(value).__name__
+
+
+def _learns(value: Any) -> bool:
+    """Tell if what a part reads has a gradient; of a batch, the anchors' vectors of every level."""
+    if not isinstance(value, types.Batch):
+        return any(tensor.requires_grad for tensor in _tensors(value))
+    levels = value.views.get(value.view, {}).items()
+    read = [rows.vectors for level, rows in levels if level != types.INPUT]
+    return all(tensor.requires_grad for tensor in (value.anchors, *read))
 
 
 def _tensors(*values: Any) -> Iterator[Tensor]:

@@ -288,9 +288,7 @@ class SentenceEncoder:
                 )
                 for part in (self, *self.members)
             ]
-            concat = self.join == "concat"
-            joined = torch.cat(parts, dim=1) if concat else torch.stack(parts).mean(0)
-            return joined[:, : self.truncate_dim]
+            return self._joined(parts)[:, : self.truncate_dim]
         at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         calls = list(_calls(table.offsets.diff() + self.tokenizer.special_count, at_once, block))
         rank, size = rank_and_size() if shared else (0, 1)
@@ -313,6 +311,12 @@ class SentenceEncoder:
         order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
         return vectors[torch.argsort(order)]
 
+    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """Join ``[N, D]`` vectors of this encoder and of its members."""
+        return (
+            torch.cat([*parts], dim=1) if self.join == "concat" else torch.stack([*parts]).mean(0)
+        )
+
     @torch.no_grad()
     def encode_several(
         self,
@@ -323,23 +327,25 @@ class SentenceEncoder:
     ) -> Iterator[tuple[Tensor, list[Tensor]]]:
         """Yield some texts' places ``[n]`` at a time, and ``[m, D]`` vectors of each at a level.
 
-        They are float32 on the CPU, of no length in particular, in order of length of the texts.
+        They are float32 on the CPU, of no length in particular, in order of length of the texts;
+        of an ensemble, joined as it joins a text's.
 
         Raises:
             KeyError: If the model has no such level.
         """
-        several = {level: self.several[level]}
-        encoder = replace(self, several=several)
+        parts = (self, *self.members)
+        encoders = [replace(part, several={level: part.several[level]}) for part in parts]
         view = "positive" if self.role == "document" else "anchor"
         table = self.table(texts, self.max_length, False)
         at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         with _in_mode(self.modules(), training=False):
             for rows in _calls(table.offsets.diff() + self.tokenizer.special_count, at_once, None):
-                tokens = encoder.rows(table.rows(rows), "anchor")
-                units = encoder.units(tokens, view)
-                made = encoder.embed(tokens, device, len(rows), units=units)[level]
+                tokens = encoders[0].rows(table.rows(rows), "anchor")
+                units = encoders[0].units(tokens, view)
+                made = (one.embed(tokens, device, len(rows), units=units) for one in encoders)
+                joined = self._joined([levels[level].vectors.float().cpu() for levels in made])
                 counts = torch.bincount(tokens.owner[units[level].row], minlength=len(rows))
-                yield rows, list(torch.split(made.vectors.float().cpu(), counts.tolist()))
+                yield rows, list(torch.split(joined, counts.tolist()))
 
 
 def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:

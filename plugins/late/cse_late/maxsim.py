@@ -6,27 +6,20 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from cse_core.errors import CseError
-from cse_core.functional import log_sum_exp, mean_over_positives, reduce_terms, unit
-from cse_core.parts import Loss
-from cse_core.types import (
-    SLOTS_PER_TEXT,
-    Batch,
-    Embeddings,
-    LossOutput,
-    Negatives,
-    Positives,
-    StepContext,
+from cse_core.functional import (
+    candidate_texts,
+    log_sum_exp,
+    mean_over_positives,
+    reduce_terms,
+    text_keys,
+    unit,
 )
+from cse_core.parts import Loss
+from cse_core.types import Batch, Embeddings, LossOutput, Negatives, Positives, StepContext
 from cse_late.options import MaxSimOptions
 
 PAIRS = 2**24
 """Pairs of a query's and a document's vector that are compared at once."""
-
-
-def text_keys(rows: Embeddings) -> Tensor:
-    """Return ``[N]`` a number for the text that each row is of."""
-    return rows.owner * SLOTS_PER_TEXT + rows.text
 
 
 def maxsim(
@@ -82,14 +75,9 @@ class MaxSim(Loss):
         options = self.options
         target = options.target if batch.view != options.target else "anchor"
         queries = batch.views[batch.view][options.tokens]
-        asked = batch.owner * SLOTS_PER_TEXT + batch.slot // SLOTS_PER_TEXT
-        blocks = [(target, asked)]
-        for name, span in negatives.spans():
-            if name not in negatives.views and span.stop > span.start:
-                what = f"takes negatives of {name}, of which no {options.tokens} vectors are kept"
-                raise CseError(what, where=f"{self.path}.negatives", hint="write in-batch")
-            keys = negatives.owner[span] * SLOTS_PER_TEXT + negatives.slot[span] // SLOTS_PER_TEXT
-            blocks.append((negatives.views.get(name, target), keys))
+        asked = text_keys(batch.owner, batch.slot)
+        seen = candidate_texts(negatives, target, self.path, f"of level {options.tokens}")
+        blocks = [(target, asked), *seen]
         scores: dict[str, tuple[Tensor, Tensor]] = {}
         logits = []
         for view, keys in blocks:
@@ -108,7 +96,7 @@ class MaxSim(Loss):
         self, queries: Embeddings, asked: Tensor, texts: Embeddings
     ) -> tuple[Tensor, Tensor]:
         """Return the keys of the texts, ascending, and ``[A, texts]`` logits of the queries."""
-        wanted, known = text_keys(queries), text_keys(texts)
+        wanted, known = (text_keys(rows.owner, rows.slot) for rows in (queries, texts))
         inside = torch.isin(wanted, asked)
         order, known_order = torch.sort(asked), known.sort(stable=True)
         keys, document = torch.unique_consecutive(known_order.values, return_inverse=True)

@@ -123,3 +123,12 @@ def test_a_saved_run_is_read_by_both_kinds_of_models(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other.numpy(), atol=1e-5)
     with pytest.raises(CseError, match="has no vectors of this level"):
         model.encode_several(texts, "chunk")
+
+
+def test_over_a_frozen_encoder_only_the_head_of_the_row_learns() -> None:
+    """MaxSim then has no gradient, without a fault of its own: no head takes its vectors."""
+    kinds = {"adapter": ["heads-only"], "pool": ["mean", "+token-vectors", "+mlp"],
+             "loss": ["infonce", "+maxsim"]}  # fmt: skip
+    rig = Rig(compose(kinds=kinds, sets=["pool.mlp.level=row"]))
+    rig.step(2)
+    assert all(float(loss) > 0 for loss in rig.losses)

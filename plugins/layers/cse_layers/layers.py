@@ -10,12 +10,10 @@ from torch import Tensor
 from torch.nn.functional import kl_div
 
 from cse_core.errors import CseError
-from cse_core.functional import infonce_terms, reduce_terms
+from cse_core.functional import candidate_texts, infonce_terms, of_texts, reduce_terms, text_keys
 from cse_core.parts import Loss, MultiVectorPooler, Setup
 from cse_core.types import (
-    SLOTS_PER_TEXT,
     Batch,
-    Embeddings,
     Hidden,
     LossOutput,
     Negatives,
@@ -110,14 +108,9 @@ class EveryLayer(Loss):
         """Return the loss of ``batch.anchors``, whose vectors count at level ``layer``."""
         options = self.options
         target = options.target if batch.view != options.target else "anchor"
-        own = _keys(batch.owner, batch.slot)
-        blocks = [(batch.view, own), (target, own)]
-        for name, span in negatives.spans():
-            if name not in negatives.views and span.stop > span.start:
-                what = f"takes negatives of {name}, of which no vectors of layers are kept"
-                raise CseError(what, where=f"{self.path}.negatives", hint="write in-batch")
-            keys = _keys(negatives.owner[span], negatives.slot[span])
-            blocks.append((negatives.views.get(name, target), keys))
+        own = text_keys(batch.owner, batch.slot)
+        seen_texts = candidate_texts(negatives, target, self.path, "of layers")
+        blocks = [(batch.view, own), (target, own), *seen_texts]
         drawn = [*range(self.count)]
         if 0 < options.layers < self.count:
             order = torch.randperm(self.count, generator=ctx.generator(self.name))
@@ -127,7 +120,7 @@ class EveryLayer(Loss):
         last = torch.cat([batch.anchors, targets.vectors[:, 0]]).detach()
         for place in drawn:
             anchors, positives, *others = (
-                _at(batch.views[view]["layer"], place, keys) for view, keys in blocks
+                of_texts(batch.views[view]["layer"], keys, place) for view, keys in blocks
             )
             seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
             pulled = Positives(positives.unsqueeze(1), targets.weights)
@@ -147,15 +140,3 @@ class EveryLayer(Loss):
         return kl_div(
             (vectors / t).log_softmax(dim=-1), (last / t).softmax(dim=-1), reduction="batchmean"
         )
-
-
-def _keys(owner: Tensor, slot: Tensor) -> Tensor:
-    """Return ``[N]`` a number for the text of each row."""
-    return owner * SLOTS_PER_TEXT + slot // SLOTS_PER_TEXT
-
-
-def _at(rows: Embeddings, place: int, keys: Tensor) -> Tensor:
-    """Return ``[N, D]`` vectors of texts by their keys, from the layer at a place."""
-    of_layer = rows.take((rows.slot % SLOTS_PER_TEXT == place).nonzero().squeeze(1))
-    known, order = torch.sort(_keys(of_layer.owner, of_layer.slot))
-    return of_layer.vectors[order[torch.searchsorted(known, keys)]]

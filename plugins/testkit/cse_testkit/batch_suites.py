@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -129,7 +129,7 @@ class LossSuite(PartSuite):
             batch = self.batch(sentences, dtype)
             none = _no_negatives(batch)
             yield f"B = {sentences}, no candidates", batch, self.targets(batch), none
-        if self.several():
+        if self.reads_texts():
             return  # a target is a text of the batch
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
@@ -162,7 +162,7 @@ class LossSuite(PartSuite):
 
     def promise_a_positive_of_weight_zero_does_not_count(self) -> None:
         """Another vector in place of one of weight 0 changes nothing; an anchor has none at all."""
-        if self.several():
+        if self.reads_texts():
             raise NotMeant("its targets are texts of the batch")
         batch, _, negatives = self.ordinary()
         rows, dimension = batch.anchors.shape
@@ -244,6 +244,8 @@ class LossSuite(PartSuite):
         """Return its options in the suite's run."""
         return cast(LossOptions, self.trial().planned.options)
 
+    _reads_texts: ClassVar[bool]
+
     def ordinary(self) -> tuple[Batch, Positives, Negatives]:
         """Return a batch of four sentences, its targets and five made-up candidates."""
         batch = self.batch()
@@ -253,10 +255,25 @@ class LossSuite(PartSuite):
         """Return the loss's own targets of a batch."""
         return batch.targets[self.loss_options().target]
 
+    @classmethod
+    def reads_texts(cls) -> bool:
+        """Tell if it looks up other vectors of targets and candidates, so that these are texts."""
+        if "_reads_texts" not in cls.__dict__:
+            suite = cls()
+            cls._reads_texts = bool(cls.several())
+            if not cls._reads_texts:
+                batch = suite.batch()
+                other = Negatives.of(batch.anchors, len(batch.anchors), name="a store")
+                try:
+                    suite.value(batch, suite.targets(batch), other)
+                except CseError as error:
+                    cls._reads_texts = str(error.where).endswith(".negatives")
+        return cls._reads_texts
+
     def negatives(self, batch: Batch, count: int, mask: str, weights: str) -> Negatives:
         """Return made-up candidates.
 
-        Of a loss that reads several vectors of a text they are the other texts of the batch.
+        Of a loss that reads other vectors of the same texts they are the texts of the batch.
 
         Args:
             batch: Its anchors see them.
@@ -268,7 +285,7 @@ class LossSuite(PartSuite):
         dtype = batch.anchors.dtype
         draws = _draws(f"{count} {mask} {weights}")
         known: dict[str, Any] = {"name": "made up"}
-        if self.several():
+        if self.reads_texts():
             view = self.loss_options().target
             texts = batch.views[view][batch.level]
             count, vectors = len(texts), texts.vectors

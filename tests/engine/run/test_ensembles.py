@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 import cse
 from cse_core.errors import CseError
 
-BRANCH = {"branch": ["ema"], "pool": ["cls", "+mlp"]}
+BRANCH = {"branch": ["ema"], "pool": ["cls", "+mlp", "+token-vectors"]}
 SETS = ("branch.ema.decay=0.5", "inference.ensemble=['ema']", "train.lr=0.01")
 
 
@@ -34,6 +34,11 @@ def test_its_vectors_are_joined_of_its_encoders(tmp_path: Path, join: str, keep:
         assert np.abs(whole[:, :width] - parts[0]).max() > 1e-3
     else:
         assert whole.shape[1] == width and np.abs(whole - parts[0]).max() > 1e-3
+    for one, other in zip(*(member.encode_several(texts) for member in members[::-1]), strict=True):
+        assert one.shape == (len(other), whole.shape[1])
+        if join == "concat":
+            np.testing.assert_allclose(one[:, width:], other, atol=1e-6)
+        assert np.abs(one[:, :width] - other).max() > 1e-3
     assert f"{join} of 2 encoders" in members[1].description
     cut = cse.load(tmp_path / "model", device="cpu", truncate_dim=width - 3).encode(texts)
     np.testing.assert_array_equal(cut, whole[:, : width - 3])

@@ -1,0 +1,1 @@
+"""TNCSE: two encoders whose vectors of a text agree in direction and in norm."""

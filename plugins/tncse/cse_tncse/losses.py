@@ -1,0 +1,111 @@
+"""The losses of TNCSE: contrast among two encoders' vectors, and agreement of their norms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from cse_core.functional import (
+    candidate_texts,
+    infonce_terms,
+    mean_over_positives,
+    of_texts,
+    paired_similarity,
+    reduce_terms,
+    text_keys,
+)
+from cse_core.parts import Loss
+from cse_core.types import SENTENCE, Batch, LossOutput, Negatives, Positives, StepContext
+from cse_tncse.options import NormConstraintOptions, OfTwoEncoders, TwoEncodersOptions
+
+
+class _OfTwoEncoders(Loss):
+    """Looks up the second encoder's vectors of the texts that the first has encoded."""
+
+    options: OfTwoEncoders
+
+    def _views(self, batch: Batch) -> tuple[str, str]:
+        """Return the views of the anchors and of the targets, in the direction at hand."""
+        target = self.options.target
+        return (target, "anchor") if batch.view == target else ("anchor", target)
+
+    def _vectors(self, batch: Batch, view: str, keys: Tensor, level: str = SENTENCE) -> Tensor:
+        """Return ``[N, D]`` vectors of texts of a view by their keys."""
+        return of_texts(batch.views[view][level], keys)
+
+    def _second(self, view: str) -> str:
+        """Return the view in which the second encoder reads the texts of one of the first's."""
+        return self.options.anchor_view if view == "anchor" else self.options.target_view
+
+
+class TwoEncoders(_OfTwoEncoders):
+    """InfoNCE among the second encoder's vectors, and from the first encoder's to the second's.
+
+    ``L_NCE`` of the second encoder and ``L_ICNCE`` (Zong et al., 2025); that of the first is
+    ``infonce``. As in the authors' ``icnce``, a text is never compared with itself.
+
+    Raises:
+        CseError: If a store gives negatives, of which there are no vectors of the second encoder.
+    """
+
+    options: TwoEncodersOptions
+
+    def __call__(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
+    ) -> LossOutput:
+        """Return the weighted sum of both, each a mean (or sum) over ``batch.anchors``."""
+        options = self.options
+        view, target = self._views(batch)
+        keys = text_keys(batch.owner, batch.slot)
+        anchors = self._vectors(batch, self._second(view), keys)
+        positives = self._vectors(batch, self._second(target), keys).unsqueeze(1)
+        others = [
+            self._vectors(batch, self._second(of), wanted)
+            for of, wanted in candidate_texts(negatives, target, self.path, "of a second encoder")
+        ]
+        seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
+        pulled = Positives(positives, targets.weights)
+
+        def contrast(anchors: Tensor) -> Tensor:
+            terms = infonce_terms(
+                anchors, pulled, seen, temperature=options.temperature, kind=options.similarity
+            )
+            return reduce_terms(terms, targets, options.reduction)
+
+        parts = {"second": contrast(anchors), "across": contrast(batch.anchors)}
+        return LossOutput(
+            options.second * parts["second"] + options.across * parts["across"], parts
+        )
+
+
+class NormConstraint(_OfTwoEncoders):
+    """``L_ICTN``: the logarithm of a similarity, weighed by how far two norms are apart.
+
+    ``- log cos(f1(x), f2(x+)) * |p1 - p2| / (|p1| + |p2|)``, where p1 and p2 are vectors of another
+    level, the encoders' pooler outputs (Zong et al., 2025); the authors' ``LTN_loss`` halves the
+    ratio (``published``) and adds both directions, of which ``directions = both`` is the mean.
+    """
+
+    options: NormConstraintOptions
+
+    def __call__(
+        self, batch: Batch, targets: Positives, negatives: Negatives, ctx: StepContext
+    ) -> LossOutput:
+        """Return the mean (or sum) over ``batch.anchors``."""
+        options = self.options
+        view, target = self._views(batch)
+        keys = text_keys(batch.owner, batch.slot)
+        positives = self._vectors(batch, self._second(target), keys).unsqueeze(1)
+        near = paired_similarity(batch.anchors, positives, options.similarity)
+        near = torch.where(near <= 0, options.floor, near)
+        one = self._vectors(batch, view, keys, options.norms)
+        other = self._vectors(batch, self._second(target), keys, options.norms)
+        norms = one.norm(dim=1) + other.norm(dim=1)
+        ratio = (one - other).norm(dim=1) / norms.clamp_min(1e-12)
+        if options.ratio == "published":
+            ratio = ratio / 2
+        terms = mean_over_positives(-near.log() * ratio.unsqueeze(1), targets)
+        parts = {"ratio": ratio.detach().mean()}
+        return LossOutput(reduce_terms(terms, targets, options.reduction), parts)
