@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from cse_core.errors import CseError
 from cse_core.types import (
     MAX_SLOTS,
     SLOTS_PER_TEXT,
@@ -162,28 +161,20 @@ def text_keys(owner: Tensor, slot: Tensor) -> Tensor:
     return owner * SLOTS_PER_TEXT + slot // SLOTS_PER_TEXT
 
 
-def candidate_texts(
-    negatives: Negatives, view: str, where: str, kept: str
-) -> list[tuple[str, Tensor]]:
+def candidate_texts(negatives: Negatives, view: str) -> list[tuple[str, Tensor]]:
     """List the view and the ``[n]`` keys of the texts of each block, to look up other vectors.
+
+    The blocks are in-batch: a loss of such vectors declares ``negatives`` without stores, which
+    keep only their own vectors.
 
     Args:
         negatives: The negatives of a batch.
         view: View of the blocks that name none.
-        where: Path of the loss, for the error.
-        kept: Which vectors it reads, for the error: ``of layers``.
-
-    Raises:
-        CseError: If a store gives negatives: it keeps no other vectors.
     """
-    blocks = []
-    for name, span in negatives.spans():
-        if name not in negatives.views and span.stop > span.start:
-            what = f"takes negatives of {name}, of which no vectors {kept} are kept"
-            raise CseError(what, where=f"{where}.negatives", hint="write in-batch")
-        keys = text_keys(negatives.owner[span], negatives.slot[span])
-        blocks.append((negatives.views.get(name, view), keys))
-    return blocks
+    return [
+        (negatives.views.get(name, view), text_keys(negatives.owner[span], negatives.slot[span]))
+        for name, span in negatives.spans()
+    ]
 
 
 def listed(rows: Embeddings, owner: Tensor, slot: Tensor, most: int) -> Positives:

@@ -228,11 +228,12 @@ def similarities(
     More is nearer: distances are negative.
     """
     import numpy as np
-    from scipy.spatial.distance import cdist
 
     from cse_cli.models.geometry import unit
 
     if kind in ("euclidean", "manhattan"):
+        from scipy.spatial.distance import cdist  # slow to import, and most never need it
+
         distances = cdist(asked, vectors, "cityblock" if kind == "manhattan" else kind)
         return -distances.astype(np.float32)
     if kind == "cosine":

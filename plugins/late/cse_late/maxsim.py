@@ -61,9 +61,6 @@ class MaxSim(Loss):
     ``s(q, d) = sum_i max_j cos(q_i, d_j)`` over the token vectors (ColBERT, Eq. 3), softmax over
     the documents of the batch as in PyLate's ``Contrastive``. ColBERT's own code trains on triples:
     ``--loss.maxsim.in_batch`` has no such choice, a column ``negative`` gives the third text.
-
-    Raises:
-        CseError: If a store gives negatives, of which there are no token vectors.
     """
 
     options: MaxSimOptions
@@ -76,7 +73,7 @@ class MaxSim(Loss):
         target = options.target if batch.view != options.target else "anchor"
         queries = batch.views[batch.view][options.tokens]
         asked = text_keys(batch.owner, batch.slot)
-        seen = candidate_texts(negatives, target, self.path, f"of level {options.tokens}")
+        seen = candidate_texts(negatives, target)
         blocks = [(target, asked), *seen]
         scores: dict[str, tuple[Tensor, Tensor]] = {}
         logits = []

@@ -29,6 +29,8 @@ class ChunkVectorsOptions(PoolerOptions):
 class MaxSimOptions(LossOptions):
     """Options of ``maxsim``."""
 
+    negatives: Literal["in-batch", "none"] = "in-batch"
+    """In-batch negatives only: stores keep no vectors of this kind."""
     tokens: str = "token"
     """Level of the vectors that are compared."""
     temperature: Temperature = 1.0

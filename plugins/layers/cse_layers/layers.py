@@ -91,9 +91,6 @@ class EveryLayer(Loss):
     Sections 3.2 and 3.3): the divergence is a mean over the vectors of anchors and targets, and the
     last layer gets no gradient from it. The last layer's own loss is one of its own, ``infonce``.
     With ``dimensions`` every layer is trained at every size.
-
-    Raises:
-        CseError: If a store gives negatives, of which there are no vectors of layers.
     """
 
     options: EveryLayerOptions
@@ -109,7 +106,7 @@ class EveryLayer(Loss):
         options = self.options
         target = options.target if batch.view != options.target else "anchor"
         own = text_keys(batch.owner, batch.slot)
-        seen_texts = candidate_texts(negatives, target, self.path, "of layers")
+        seen_texts = candidate_texts(negatives, target)
         blocks = [(batch.view, own), (target, own), *seen_texts]
         drawn = [*range(self.count)]
         if 0 < options.layers < self.count:

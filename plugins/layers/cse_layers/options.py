@@ -19,6 +19,8 @@ class LayerVectorsOptions(PoolerOptions):
 class EveryLayerOptions(LossOptions):
     """Options of ``every-layer``."""
 
+    negatives: Literal["in-batch", "none"] = "in-batch"
+    """In-batch negatives only: stores keep no vectors of this kind."""
     temperature: Temperature = 0.05
     """Softmax temperature: similarities are divided by it."""
     layers: Annotated[int, Field(ge=0, le=1000)] = 1

@@ -57,5 +57,5 @@ def epps_pulley(rows: Tensor, weights: Tensor, bound: float, knots: int) -> Tens
     )
     apart = (real - normal[:, None]).square() + imaginary.square()
     widths = torch.full_like(t, 2 * step)
-    widths[[0, -1]] = step
+    widths[0] = widths[-1] = step
     return (widths * normal) @ apart * total

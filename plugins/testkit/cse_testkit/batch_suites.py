@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -244,8 +244,6 @@ class LossSuite(PartSuite):
         """Return its options in the suite's run."""
         return cast(LossOptions, self.trial().planned.options)
 
-    _reads_texts: ClassVar[bool]
-
     def ordinary(self) -> tuple[Batch, Positives, Negatives]:
         """Return a batch of four sentences, its targets and five made-up candidates."""
         batch = self.batch()
@@ -258,17 +256,8 @@ class LossSuite(PartSuite):
     @classmethod
     def reads_texts(cls) -> bool:
         """Tell if it looks up other vectors of targets and candidates, so that these are texts."""
-        if "_reads_texts" not in cls.__dict__:
-            suite = cls()
-            cls._reads_texts = bool(cls.several())
-            if not cls._reads_texts:
-                batch = suite.batch()
-                other = Negatives.of(batch.anchors, len(batch.anchors), name="a store")
-                try:
-                    suite.value(batch, suite.targets(batch), other)
-                except CseError as error:
-                    cls._reads_texts = str(error.where).endswith(".negatives")
-        return cls._reads_texts
+        kinds = get_args(type(cls.trial().planned.options).model_fields["negatives"].annotation)
+        return bool(cls.several()) or ("in-batch" in kinds and "all" not in kinds)
 
     def negatives(self, batch: Batch, count: int, mask: str, weights: str) -> Negatives:
         """Return made-up candidates.

@@ -45,9 +45,6 @@ class TwoEncoders(_OfTwoEncoders):
 
     ``L_NCE`` of the second encoder and ``L_ICNCE`` (Zong et al., 2025); that of the first is
     ``infonce``. As in the authors' ``icnce``, a text is never compared with itself.
-
-    Raises:
-        CseError: If a store gives negatives, of which there are no vectors of the second encoder.
     """
 
     options: TwoEncodersOptions
@@ -63,7 +60,7 @@ class TwoEncoders(_OfTwoEncoders):
         positives = self._vectors(batch, self._second(target), keys).unsqueeze(1)
         others = [
             self._vectors(batch, self._second(of), wanted)
-            for of, wanted in candidate_texts(negatives, target, self.path, "of a second encoder")
+            for of, wanted in candidate_texts(negatives, target)
         ]
         seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
         pulled = Positives(positives, targets.weights)

@@ -31,6 +31,8 @@ class OfTwoEncoders(LossOptions):
 class TwoEncodersOptions(OfTwoEncoders):
     """Options of ``two-encoders``."""
 
+    negatives: Literal["in-batch", "none"] = "in-batch"
+    """In-batch negatives only: stores keep no vectors of this kind."""
     in_batch: Literal["target", "anchor", "both"] = "both"
     """In-batch negatives: the other targets, the other anchors, or both."""
     directions: Literal["one", "both"] = "both"
