@@ -16,6 +16,7 @@ from cse_engine.run.checkpoint import Checkpoint
 from cse_engine.run.rounds import TrainingRound, round_options
 from cse_engine.runtime.device import Precision
 from cse_engine.runtime.distributed import rank_and_size
+from cse_engine.runtime.memory import TRIM_STEPS, give_back
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import Assembly
 from cse_engine.step.input_gradients import GradientField
@@ -86,6 +87,8 @@ class TrainingLoop:
         position = StepPosition(self.done, self.total, epoch, self.current.number)
         result = self.engine.step(index, position, self._update, count_negatives=count_negatives)
         self.done += 1
+        if self.done % TRIM_STEPS == 0:
+            give_back()
         return result
 
     def checkpoint(self) -> Checkpoint:

@@ -26,6 +26,7 @@ NEEDS = {
     "mlm": ("loss.mlm.tied=false",),
     "reconstruction": ("loss.reconstruction.decoder=new",),
     "mined": ("positives.mined.margin=-1",),
+    "one-word": ("model.max_length=64",),
 }
 """Settings without which a part is refused; or shares weights with the encoder, of which the device
 that is none makes two."""
@@ -45,7 +46,6 @@ JOINED = {
     "positives.labels": "cse_engine/step/row_keys.py",
     "loss.auxiliary-mlm": "plugins/mlm/cse_mlm/auxiliary.py",
     "loss.maxsim": "plugins/late/cse_late/maxsim.py",
-    "loss.every-layer": "plugins/layers/cse_layers/layers.py",
 }
 """Runs that wait, and where alone. Views with unlike rows, titles and documents of many sentences:
 the loss takes the rows that both have, and only the keys on the device say how many. Tokens that a

@@ -79,7 +79,7 @@ def _by_layer(units: Units, many: int) -> list[Units]:
     starts = torch.cat([units.lengths.new_zeros(1), units.lengths.cumsum(0)[:-1]])[::many]
     row = torch.arange(len(lengths)).repeat_interleave(lengths)
     inside = torch.arange(len(row)) - (lengths.cumsum(0) - lengths)[row]
-    index = units.index[(starts[row] + inside).to(device)]
+    index = units.index[(starts[row] + inside).to(device, non_blocking=True)]
     return [Units(index, lengths, units.row[::many])] * many
 
 

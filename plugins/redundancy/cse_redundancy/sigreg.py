@@ -26,10 +26,15 @@ class Sigreg(Loss):
     ) -> LossOutput:
         """Return the loss."""
         left, right, weights = twins(batch.anchors, targets)
+        device = left.device
         drawn = torch.randn(
-            left.shape[1], self.options.slices, generator=ctx.generator("slices"), dtype=left.dtype
+            left.shape[1],
+            self.options.slices,
+            generator=ctx.generator("slices", device=device),
+            dtype=left.dtype,
+            device=device,
         )
-        lines = (drawn / drawn.norm(dim=0)).to(left.device)
+        lines = drawn / drawn.norm(dim=0)
         bound, knots = self.options.bound, self.options.knots
         shape = torch.stack(
             [epps_pulley(rows @ lines, weights, bound, knots).mean() for rows in (left, right)]
