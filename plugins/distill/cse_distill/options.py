@@ -34,6 +34,8 @@ class MseOptions(TaughtOptions):
 
     sides: Literal["both", "anchor"] = "both"
     """Texts whose vectors are taught: anchors and targets, or only anchors."""
+    similarity: Literal["cosine"] = "cosine"
+    """Not used: metric names the distance of two vectors."""
     metric: Literal["mse", "squared", "cosine"] = "mse"
     """Distance of two vectors: the mean of their squared differences, their sum, or 1 - cosine."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
