@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from cse_core.types import (
     MAX_SLOTS,
     SLOTS_PER_TEXT,
+    Batch,
     Embeddings,
     Negatives,
     Positives,
@@ -161,20 +162,39 @@ def text_keys(owner: Tensor, slot: Tensor) -> Tensor:
     return owner * SLOTS_PER_TEXT + slot // SLOTS_PER_TEXT
 
 
-def candidate_texts(negatives: Negatives, view: str) -> list[tuple[str, Tensor]]:
-    """List the view and the ``[n]`` keys of the texts of each block, to look up other vectors.
-
-    The blocks are in-batch: a loss of such vectors declares ``negatives`` without stores, which
-    keep only their own vectors.
+def positive_texts(batch: Batch, targets: Positives, group: str) -> tuple[str, Tensor]:
+    """Return the view and the ``[A, P]`` keys of the positives' texts, to look up other vectors.
 
     Args:
-        negatives: The negatives of a batch.
-        view: View of the blocks that name none.
+        batch: The batch, in either direction.
+        targets: The positives of its anchors.
+        group: The loss's own target, a group of the view of that name.
     """
-    return [
-        (negatives.views.get(name, view), text_keys(negatives.owner[span], negatives.slot[span]))
-        for name, span in negatives.spans()
-    ]
+    if batch.view == group:
+        return "anchor", (batch.owner * SLOTS_PER_TEXT).unsqueeze(1)
+    place = torch.arange(targets.vectors.shape[1], device=batch.owner.device)
+    return group, text_keys(batch.owner, batch.slot).unsqueeze(1) + place
+
+
+def candidate_texts(batch: Batch, negatives: Negatives, view: str) -> list[tuple[str, Tensor]]:
+    """List the view and the ``[n]`` keys of the texts of each block, to look up other vectors.
+
+    Args:
+        batch: The batch.
+        negatives: The negatives of its anchors.
+        view: View of the blocks that name none.
+
+    Raises:
+        ValueError: If a store gives some: it keeps no other vectors. A loss that looks them up
+            narrows its option ``negatives`` to ``in-batch`` and ``none``.
+    """
+    blocks = []
+    for name, span in negatives.spans():
+        if name in batch.stored:
+            raise ValueError(f"{name} is a store: narrow the option negatives to in-batch and none")
+        keys = text_keys(negatives.owner[span], negatives.slot[span])
+        blocks.append((negatives.views.get(name, view), keys))
+    return blocks
 
 
 def listed(rows: Embeddings, owner: Tensor, slot: Tensor, most: int) -> Positives:
@@ -191,11 +211,11 @@ def listed(rows: Embeddings, owner: Tensor, slot: Tensor, most: int) -> Positive
 
 
 def of_texts(rows: Embeddings, keys: Tensor, place: int = 0) -> Tensor:
-    """Return ``[N, D]`` vectors of texts by their ``text_keys``, zero for a text without.
+    """Return vectors ``[..., D]`` of texts by their keys, zero for a text without.
 
     Of several vectors of a text it is the one at a place.
     """
-    return _at(rows, (keys * SLOTS_PER_TEXT + place).unsqueeze(1)).vectors.squeeze(1)
+    return _at(rows, keys * SLOTS_PER_TEXT + place).vectors
 
 
 def _at(rows: Embeddings, wanted: Tensor) -> Positives:

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from cse_core.errors import CseError
 from cse_core.functional import mean_over_positives, paired_similarity, similarity
 from cse_core.options import LossOptions
-from cse_core.types import Batch, Negatives, Positives
+from cse_core.types import SLOTS_PER_TEXT, Batch, Negatives, Positives
 from cse_engine.step.tiles import ALL, in_tiles, seen_by_some, some_anchors
 
 _Rows = tuple[str, Tensor, Tensor, Tensor, Tensor | None]
@@ -98,7 +98,9 @@ def _group_rows(batch: Batch, group: str, distinct: bool = True) -> _Rows:
     """Lay the positives of a group out as rows."""
     targets = batch.targets[group]
     vectors, count = targets.vectors.flatten(0, 1), targets.vectors.shape[1]
-    owner, slot = (keys.repeat_interleave(count) for keys in (batch.owner, batch.slot))
+    place = torch.arange(count, device=batch.slot.device) * SLOTS_PER_TEXT  # of several texts
+    owner = batch.owner.repeat_interleave(count)
+    slot = (batch.slot.unsqueeze(1) + place).flatten()
     absent = None if targets.weights is None else targets.weights.reshape(-1) <= 0
     if distinct and targets.distinct is not None:
         vectors, owner, slot = (rows[targets.distinct] for rows in (vectors, owner, slot))

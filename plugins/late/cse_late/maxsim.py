@@ -10,6 +10,7 @@ from cse_core.functional import (
     candidate_texts,
     log_sum_exp,
     mean_over_positives,
+    positive_texts,
     reduce_terms,
     text_keys,
     unit,
@@ -59,7 +60,8 @@ class MaxSim(Loss):
     """Cross entropy of a query's own document among others, by late interaction.
 
     ``s(q, d) = sum_i max_j cos(q_i, d_j)`` over the token vectors (ColBERT, Eq. 3), softmax over
-    the documents of the batch as in PyLate's ``Contrastive``. ColBERT's own code trains on triples:
+    the documents of the batch as in PyLate's ``Contrastive``; of several positives the mean.
+    ColBERT's own code trains on triples:
     ``--loss.maxsim.in_batch`` has no such choice, a column ``negative`` gives the third text.
     """
 
@@ -70,20 +72,22 @@ class MaxSim(Loss):
     ) -> LossOutput:
         """Return the loss of ``batch.anchors``, whose vectors count at another level."""
         options = self.options
-        target = options.target if batch.view != options.target else "anchor"
+        target, wanted = positive_texts(batch, targets, options.target)
         queries = batch.views[batch.view][options.tokens]
         asked = text_keys(batch.owner, batch.slot)
-        seen = candidate_texts(negatives, target)
-        blocks = [(target, asked), *seen]
         scores: dict[str, tuple[Tensor, Tensor]] = {}
-        logits = []
-        for view, keys in blocks:
+
+        def logits(view: str, keys: Tensor) -> Tensor:
+            """Return ``[A, n]`` of texts by ``[n]`` keys, or by those of each query, ``[A, n]``."""
             if view not in scores:
                 scores[view] = self._scores(queries, asked, batch.views[view][options.tokens])
             known, values = scores[view]
-            logits.append(values[:, torch.searchsorted(known, keys)])
-        positive = logits[0].diagonal().unsqueeze(1)
-        negative = torch.cat(logits[1:], dim=1) if logits[1:] else positive[:, :0]
+            place = torch.searchsorted(known, keys).clamp_max(len(known) - 1)  # gaps have weight 0
+            return values.gather(1, place) if place.dim() > 1 else values[:, place]
+
+        positive = logits(target, wanted)
+        others = [logits(view, keys) for view, keys in candidate_texts(batch, negatives, target)]
+        negative = torch.cat(others, dim=1) if others else positive[:, :0]
         negative = (negative + negatives.log_weights).masked_fill(negatives.mask, -torch.inf)
         losses = torch.logaddexp(positive, log_sum_exp(negative).unsqueeze(1)) - positive
         terms = mean_over_positives(losses, targets)

@@ -10,7 +10,14 @@ from torch import Tensor
 from torch.nn.functional import kl_div
 
 from cse_core.errors import CseError
-from cse_core.functional import candidate_texts, infonce_terms, of_texts, reduce_terms, text_keys
+from cse_core.functional import (
+    candidate_texts,
+    infonce_terms,
+    of_texts,
+    positive_texts,
+    reduce_terms,
+    text_keys,
+)
 from cse_core.parts import Loss, MultiVectorPooler, Setup
 from cse_core.types import (
     Batch,
@@ -104,36 +111,43 @@ class EveryLayer(Loss):
     ) -> LossOutput:
         """Return the loss of ``batch.anchors``, whose vectors count at level ``layer``."""
         options = self.options
-        target = options.target if batch.view != options.target else "anchor"
+        target, wanted = positive_texts(batch, targets, options.target)
         own = text_keys(batch.owner, batch.slot)
-        seen_texts = candidate_texts(negatives, target)
-        blocks = [(batch.view, own), (target, own), *seen_texts]
+        seen_texts = candidate_texts(batch, negatives, target)
+        blocks = [(batch.view, own), (target, wanted), *seen_texts]
         drawn = [*range(self.count)]
         if 0 < options.layers < self.count:
             order = torch.randperm(self.count, generator=ctx.generator(self.name))
             drawn = order[: options.layers].sort().values.tolist()
         value = batch.anchors.new_zeros(())
         parts = {}
-        last = torch.cat([batch.anchors, targets.vectors[:, 0]]).detach()
+        last = torch.cat([batch.anchors, targets.vectors.flatten(0, 1)]).detach()
+        counts = torch.ones_like(targets.vectors[..., 0])
+        if targets.weights is not None:
+            counts = (targets.weights > 0).to(counts.dtype)
+        counts = torch.cat([torch.ones_like(counts[:, 0]), counts.flatten()])
         for place in drawn:
             anchors, positives, *others = (
                 of_texts(batch.views[view]["layer"], keys, place) for view, keys in blocks
             )
             seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
-            pulled = Positives(positives.unsqueeze(1), targets.weights)
+            pulled = Positives(positives, targets.weights)
             given = {"temperature": options.temperature, "kind": options.similarity}
             terms = infonce_terms(anchors, pulled, seen, **given)  # type: ignore[arg-type]
             term = reduce_terms(terms, targets, options.reduction)
             value = value + term * WEIGHTS[options.weighting](place + 1) / len(drawn)
             parts[f"layer-{place + 1}"] = term
             if options.align:
-                far = self._divergence(torch.cat([anchors, positives]), last)
+                far = self._divergence(torch.cat([anchors, positives.flatten(0, 1)]), last)
+                far = (far * counts).sum() / counts.sum()
                 times = len(anchors) if options.reduction == "sum" else 1
                 value = value + options.align * options.align_temperature * far * times
         return LossOutput(value, parts)
 
     def _divergence(self, vectors: Tensor, last: Tensor) -> Tensor:
+        """Return ``[N]`` divergences of the softmax of vectors from that of the last layer's."""
         t = self.options.align_temperature
-        return kl_div(
-            (vectors / t).log_softmax(dim=-1), (last / t).softmax(dim=-1), reduction="batchmean"
+        apart = kl_div(
+            (vectors / t).log_softmax(dim=-1), (last / t).softmax(dim=-1), reduction="none"
         )
+        return apart.sum(dim=-1)

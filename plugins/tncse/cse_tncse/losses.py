@@ -13,6 +13,7 @@ from cse_core.functional import (
     mean_over_positives,
     of_texts,
     paired_similarity,
+    positive_texts,
     reduce_terms,
     text_keys,
 )
@@ -26,13 +27,8 @@ class _OfTwoEncoders(Loss):
 
     options: OfTwoEncoders
 
-    def _views(self, batch: Batch) -> tuple[str, str]:
-        """Return the views of the anchors and of the targets, in the direction at hand."""
-        target = self.options.target
-        return (target, "anchor") if batch.view == target else ("anchor", target)
-
     def _vectors(self, batch: Batch, view: str, keys: Tensor, level: str = SENTENCE) -> Tensor:
-        """Return ``[N, D]`` vectors of texts of a view by their keys."""
+        """Return vectors ``[..., D]`` of texts of a view by their keys."""
         return of_texts(batch.views[view][level], keys)
 
     def _second(self, view: str) -> str:
@@ -54,13 +50,13 @@ class TwoEncoders(_OfTwoEncoders):
     ) -> LossOutput:
         """Return the weighted sum of both, each a mean (or sum) over ``batch.anchors``."""
         options = self.options
-        view, target = self._views(batch)
+        target, wanted = positive_texts(batch, targets, options.target)
         keys = text_keys(batch.owner, batch.slot)
-        anchors = self._vectors(batch, self._second(view), keys)
-        positives = self._vectors(batch, self._second(target), keys).unsqueeze(1)
+        anchors = self._vectors(batch, self._second(batch.view), keys)
+        positives = self._vectors(batch, self._second(target), wanted)
         others = [
-            self._vectors(batch, self._second(of), wanted)
-            for of, wanted in candidate_texts(negatives, target)
+            self._vectors(batch, self._second(of), keys)
+            for of, keys in candidate_texts(batch, negatives, target)
         ]
         seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
         pulled = Positives(positives, targets.weights)
@@ -92,17 +88,17 @@ class NormConstraint(_OfTwoEncoders):
     ) -> LossOutput:
         """Return the mean (or sum) over ``batch.anchors``."""
         options = self.options
-        view, target = self._views(batch)
+        target, wanted = positive_texts(batch, targets, options.target)
         keys = text_keys(batch.owner, batch.slot)
-        positives = self._vectors(batch, self._second(target), keys).unsqueeze(1)
+        positives = self._vectors(batch, self._second(target), wanted)
         near = paired_similarity(batch.anchors, positives, options.similarity)
         near = torch.where(near <= 0, options.floor, near)
-        one = self._vectors(batch, view, keys, options.norms)
-        other = self._vectors(batch, self._second(target), keys, options.norms)
-        norms = one.norm(dim=1) + other.norm(dim=1)
-        ratio = (one - other).norm(dim=1) / norms.clamp_min(1e-12)
+        one = self._vectors(batch, batch.view, keys.unsqueeze(1), options.norms)
+        other = self._vectors(batch, self._second(target), wanted, options.norms)
+        norms = one.norm(dim=-1) + other.norm(dim=-1)
+        ratio = (one - other).norm(dim=-1) / norms.clamp_min(1e-12)
         if options.ratio == "published":
             ratio = ratio / 2
-        terms = mean_over_positives(-near.log() * ratio.unsqueeze(1), targets)
+        terms = mean_over_positives(-near.log() * ratio, targets)
         parts = {"ratio": ratio.detach().mean()}
         return LossOutput(reduce_terms(terms, targets, options.reduction), parts)

@@ -1,5 +1,6 @@
 """Lists of texts in a cell: all of them in a step, or one that is drawn, with their numbers."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 import torch
 from cse_testkit import make_batch
 from cse_testkit.batches import tiny_tokenizer
+from cse_testkit.tiny import shared_encoder
 from torch import Tensor
 
+import cse
 from cse_core.functional import listed, per_text
 from cse_core.types import SLOTS_PER_TEXT, Batch, Embeddings
 from cse_defaults.texts import Corpus
@@ -224,6 +227,49 @@ def test_rows_of_a_round_have_the_lists_of_their_corpus() -> None:
     flat = [text for cell in made["positive"] for text in cell]
     wanted = tokenizer.content([flat[place] for place in offsets[3:5].tolist()], 8)
     assert torch.equal(found.ids, wanted.ids)
+
+
+TWO_ENCODERS = """
+[[branch]]
+use = "second"
+[views.second-anchor]
+branch = "second"
+[views.second-positive]
+column = "positive"
+lists = "all"
+branch = "second"
+"""
+OF_OTHER_VECTORS = {
+    "maxsim": ("token-vectors", ""),
+    "every-layer": ("layer-vectors", ""),
+    "two-encoders": ("first-state", TWO_ENCODERS),
+    "norm-constraint": ("first-state", TWO_ENCODERS),
+}
+
+
+@pytest.mark.parametrize("loss", OF_OTHER_VECTORS)
+def test_losses_that_look_up_other_vectors_count_every_text_of_a_list(
+    tmp_path: Path, loss: str
+) -> None:
+    """A list the other way round has the same loss, another second text has not."""
+    pooler, more = OF_OTHER_VECTORS[loss]
+    head, _, _ = ALL.partition("[views.negative]")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(f'{head}{more}[[pool]]\nuse = "{pooler}"\n[[loss]]\nuse = "{loss}"\n')
+    made = columns(1)
+
+    def value(name: str, lists: list[list[str]]) -> float:
+        rows = zip(made["text"], lists, strict=True)
+        data = tmp_path / f"{name}.jsonl"
+        data.write_text("".join(f"{json.dumps({'text': t, 'positive': p})}\n" for t, p in rows))
+        options = {"model.dropout": 0, "train.batch_size": 4, "data.shuffle": False}
+        with cse.Session(recipe, model=shared_encoder(), data=data, options=options) as session:
+            return float(session.step().loss)
+
+    lists = made["positive"]
+    first = value("lists", lists)
+    assert value("turned", [texts[::-1] for texts in lists]) == pytest.approx(first, rel=1e-5)
+    assert value("other", [[texts[0], *TEXTS[-2:]] for texts in lists]) != pytest.approx(first)
 
 
 def test_lists_that_cannot_be_are_one_line(encoder: str, folder: Path) -> None:
