@@ -235,6 +235,9 @@ def check_lists(run: Composition, registry: Registry) -> Iterator[Problem]:
         if view.lists != "rows" and view.role == "anchor":
             hint = f"--set {where}=rows"
             yield CseError("a row has one anchor", where=where, value=view.lists, hint=hint)
+        if view.lists != "rows" and run.round_miners and view.column in run.mined_columns:
+            what = f"{run.round_miners[0].path} brings one text of column {view.column} a row"
+            yield CseError(what, where=where, value=view.lists, hint="leave it out")
         if view.weights and view.role != "positive":
             at, hint = f"views.{view.name}.weights", "remove it, or name a view of positives"
             yield CseError("only positives have weights", where=at, value=view.weights, hint=hint)

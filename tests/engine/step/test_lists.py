@@ -12,6 +12,7 @@ from cse_testkit.tiny import shared_encoder
 from torch import Tensor
 
 import cse
+from cse_core.errors import CseError
 from cse_core.functional import listed, per_text
 from cse_core.types import SLOTS_PER_TEXT, Batch, Embeddings
 from cse_defaults.texts import Corpus
@@ -285,3 +286,15 @@ def test_lists_that_cannot_be_are_one_line(encoder: str, folder: Path) -> None:
         line = refusal(composed, encoder, ALL, sets, *(["loss.infonce.target=positive-2"]
                        if "positive-2" in sets else []), **given)  # fmt: skip
         assert says in line, line
+
+
+def test_rounds_bring_one_text_a_row(tmp_path: Path) -> None:
+    rows = [{"text": f"old {i} the dog", "positive": ["a", "b"], "document": i // 4}
+            for i in range(40)]  # fmt: skip
+    data = tmp_path / "data.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(CseError, match="brings one text of column positive a row") as found:
+        cse.plan(
+            "infocse", model=shared_encoder(), data=data, options={"views.positive.lists": "all"}
+        )
+    assert found.value.where == "views.positive.lists"
