@@ -307,7 +307,7 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(
         end(number, score)
     found = plan()
     assert (found.kept, found.undecided) == ({2, 3}, 0)
-    assert [point.label for point in found.shown] == ["simcse, 0.0001", "esimcse, 1e-05"]
+    assert [point.label for point in found.shown] == ["simcse, 1e-4", "esimcse, 1e-5"]
     seeds = {n: [c.seed for c in found.cells if c.point.number == n] for n in (1, 2, 3, 4)}
     assert seeds == {1: [1], 2: [1, 2, 3], 3: [1, 2, 3], 4: [1]}
     assert found.scored == {c.run.key for c in found.cells if c.point.number in (2, 3)}
@@ -316,7 +316,7 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(
     found = plan()
     results = Results(found.definition, found.points, rows_of(found, folder, None), folder, None)
     labels = [line.label for line in next(iter(results.tables.values()))]
-    assert labels == ["none", "none", "simcse, 1e-05", "simcse, 0.0001"]
+    assert labels == ["none", "none", "simcse, 1e-5", "simcse, 1e-4"]
     (tmp_path / "own.txt").write_text("".join(f"the {n} of them are here\n" for n in range(64)))
     for dev in ('dev = "none"', f'data = "{tmp_path}/own.txt"'):
         with pytest.raises(CseError, match="no dev set"):
