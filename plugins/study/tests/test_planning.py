@@ -171,6 +171,24 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
     assert lines[-1].endswith("3 of 4 points can be composed; run only those: --points 1,3,4")
 
 
+def test_an_option_of_one_method_is_shown_its_table(planned: Planned) -> None:
+    text = STUDY.replace('recipe = "simcse"', '"negatives.queue.size" = 512')
+    text = text.partition("[[axes]]")[0] + "[[axes]]\n"
+    places = '[[axes.places]]\nlabel = "S"\nrecipe = "simcse"\n'
+    queue = '[[axes.places]]\nlabel = "Q"\nrecipe = "mocose"\n'
+    move = "move it from [settings] to a place that has it: [[axes.places]]"
+    line = '"negatives.queue.size" = 512'
+    for axis, hint in (
+        (f'name = "method"\n{places}{queue}', f'{move} label = "Q", {line}'),
+        ('values = { recipe = ["simcse", "mocose"] }',
+         f'{move} label = "mocose", {line}, recipe = "mocose"'),
+        (f'name = "method"\n{places}', 'in its file: negatives = ["+queue"]'),
+    ):  # fmt: skip
+        with pytest.raises(CseError) as caught:
+            planned(text + axis)
+        assert str(caught.value).splitlines()[0].endswith(f"named queue; {hint}")
+
+
 def test_more_runs_than_a_study_can_have_are_refused_before_any_is_composed(
     planned: Planned,
 ) -> None:
