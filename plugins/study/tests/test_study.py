@@ -106,7 +106,7 @@ class Here:
             log.write(read[1])
         return read
 
-    def kill(self) -> None:
+    def send_signal(self, number: int) -> None:
         pass
 
 

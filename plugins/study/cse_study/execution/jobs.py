@@ -1,4 +1,8 @@
-"""Making the runs of a plan: each in a process of its own, those first that others start from."""
+"""Making the runs of a plan: each in a process of its own, those first that others start from.
+
+The processes of one thread are forks of one that has imported what they need, where a system can
+fork: otherwise each imports by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,20 @@ import platform
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import tomlkit
 
@@ -30,6 +36,7 @@ from cse_core.files import atomic_write
 from cse_study.definition.reading import RUN
 from cse_study.execution import child
 from cse_study.execution.folder import StudyFolder, parsed, write_json
+from cse_study.execution.forks import Fork, Server
 from cse_study.planning.composing import PlannedRun, digest
 from cse_study.planning.plan import Plan
 
@@ -148,7 +155,10 @@ def carry_out(
     for job in jobs.values():
         if job.drop_checkpoints and job.done:
             job.place.drop_checkpoints(job.key)
-    with ThreadPoolExecutor(workers) as pool:
+    servers: list[Server] = []
+    serve = partial(setattr, _thread, "servers", servers)
+    with ExitStack() as stack, ThreadPoolExecutor(workers, initializer=serve) as pool:
+        stack.callback(lambda: [server.close() for server in servers])
         try:
             while waiting or running:
                 under_way = {*waiting, *running.values()}
@@ -179,7 +189,17 @@ class Stop(Exception):
 
 stopping = threading.Event()
 """Set in the process of ``cse study`` when it was asked to stop."""
-_children: set[subprocess.Popen[bytes]] = set()
+_children: set[subprocess.Popen[bytes] | Fork] = set()
+
+
+class _Thread(threading.local):
+    """What a thread of a study starts processes with: its server, and those of all threads."""
+
+    server: Server | None = None
+    servers: list[Server] | None = None
+
+
+_thread = _Thread()
 
 
 def stop_children() -> None:
@@ -297,20 +317,16 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
     log = job.place.beside(job.key, "log")
     with log.open("ab") as said:
         start = said.tell()
-        # It inherits the lock: as long as it lives, nobody else makes the run.
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=env,
-            pass_fds=(lock,),
-        )  # fmt: skip
+        process = _begin(words, said, env, lock)
     _children.add(process)
     try:
         if stopping.is_set():
-            process.terminate()
+            process.send_signal(signal.SIGTERM)
         out = process.communicate()[0].decode(errors="replace")
     finally:
         _children.discard(process)
         with suppress(OSError):
-            process.kill()
+            process.send_signal(signal.SIGKILL)
     if process.returncode == 0:
         return out
     if stopping.is_set() or process.returncode == _INTERRUPTED:
@@ -318,6 +334,25 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
     with log.open("rb") as file:
         file.seek(start)
         raise _Failed(_line(file.read(), process.returncode))
+
+
+def _begin(
+    words: Sequence[str], said: IO[bytes], env: Mapping[str, str], lock: int
+) -> subprocess.Popen[bytes] | Fork:
+    """Begin a process, a fork where there can be one.
+
+    It inherits the lock: as long as it lives, nobody else makes the run.
+    """
+    if _thread.servers is not None and sys.platform == "linux":  # others cannot fork safely
+        if _thread.server is None:
+            _thread.server = Server(child.server(), env)
+            _thread.servers.append(_thread.server)
+        with suppress(OSError):
+            return _thread.server.fork(words[len(child.start()) :], said, lock)
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=env,
+        pass_fds=(lock,),
+    )  # fmt: skip
 
 
 def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
