@@ -132,8 +132,8 @@ def study(
 
     inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins)
     definition = showing(find_study(name, plugins), inputs)
-    wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
-                data_dir)  # fmt: skip
+    wanted = None if seeds is None else seeds_of(seeds)
+    wish = Wish(wanted, points or (), steps, rows, inputs, suite or (), pairs or (), data_dir)
     session = Session(definition, wish, plugins, out, workers)
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
@@ -170,9 +170,8 @@ def study(
         raise typer.Exit(1)
 
 
-def _seeds(text: str | None) -> int | tuple[int, ...] | None:
-    if text is None:
-        return None
+def seeds_of(text: str) -> int | tuple[int, ...]:
+    """Read how many seeds a text asks for, or which."""
     try:
         named = (int(part) for part in text.split(",") if part.strip())
         numbers = tuple(dict.fromkeys(named))

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
 
 _PR_SET_PDEATHSIG = 1
 _MAX_BYTES = 2**17
@@ -84,7 +84,7 @@ class Fork:
     """A fork of a server, with what ``subprocess.Popen`` has of a process."""
 
     def __init__(self, number: int, out: int, answers: socket.socket) -> None:
-        self.returncode: int | None = None
+        self.returncode: int | Any = None
         self._number, self._out, self._answers = number, out, answers
 
     def communicate(self) -> tuple[bytes, None]:

@@ -155,10 +155,9 @@ def carry_out(
     for job in jobs.values():
         if job.drop_checkpoints and job.done:
             job.place.drop_checkpoints(job.key)
-    servers: list[Server] = []
+    servers = ExitStack()
     serve = partial(setattr, _thread, "servers", servers)
-    with ExitStack() as stack, ThreadPoolExecutor(workers, initializer=serve) as pool:
-        stack.callback(lambda: [server.close() for server in servers])
+    with servers, ThreadPoolExecutor(workers, initializer=serve) as pool:
         try:
             while waiting or running:
                 under_way = {*waiting, *running.values()}
@@ -193,10 +192,10 @@ _children: set[subprocess.Popen[bytes] | Fork] = set()
 
 
 class _Thread(threading.local):
-    """What a thread of a study starts processes with: its server, and those of all threads."""
+    """What a thread of a study starts processes with: its server, and what closes those of all."""
 
     server: Server | None = None
-    servers: list[Server] | None = None
+    servers: ExitStack | None = None
 
 
 _thread = _Thread()
@@ -346,7 +345,7 @@ def _begin(
     if _thread.servers is not None and sys.platform == "linux":  # others cannot fork safely
         if _thread.server is None:
             _thread.server = Server(child.server(), env)
-            _thread.servers.append(_thread.server)
+            _thread.servers.callback(_thread.server.close)
         with suppress(OSError):
             return _thread.server.fork(words[len(child.start()) :], said, lock)
     return subprocess.Popen(
