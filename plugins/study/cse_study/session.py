@@ -194,7 +194,7 @@ class Session:
                      for score in (printed.columns if printed else ())}  # fmt: skip
             paper = {f"paper:{name_}": cell and cell.value for name_, cell in cells.items()}
             table.append({**row.as_dict(name), **paper})
-        write_rows(table, self.folder.study(name))
+        write_rows(table, self.folder.study(name) / FILE)
 
     @property
     def results(self) -> Results:

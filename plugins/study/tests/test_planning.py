@@ -17,7 +17,7 @@ from cse_study.results.rows import rows_of
 from cse_study.results.table import Results
 
 from cse_core.errors import CseError
-from tests.fixtures.command_line import Cse
+from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.studies import plan_of, plugins
 
 STUDY = """
@@ -169,6 +169,35 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
     lines = str(caught.value).splitlines()
     assert 'in its file: "data.columns.document" = "COLUMN"' in lines[0] and "--set" not in lines[0]
     assert lines[-1].endswith("3 of 4 points can be composed; run only those: --points 1,3,4")
+
+
+def test_a_new_study_is_written_whole_and_checked(
+    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("study", "new", "--methods", "simcse,consert", "--seeds", "2")
+    for axis, line in (
+        ("lr", "--axis: is not an option with values (got 'lr'); write OPTION=VALUE,VALUE"),
+        ("rl=1", "--axis: is not an option with values (got 'rl=1'); did you mean train."),
+        ("lr=2", "study, point 1 (method=simcse; lr=2): train.lr"),
+        ("pool=mean,", "study, point 2 (method=simcse; pool="),
+    ):
+        printed = cse(*words, "--axis", axis)
+        assert printed.code == 2 and printed.err.startswith(f"error: {line}"), printed.err
+    assert not [*tmp_path.iterdir()]
+    axes = ("--axis", "lr=1e-5,3e-5", "--axis", "train.precision=fp32,bf16")
+    printed = cse(*words, *axes, "-o", "mine.toml")
+    assert printed.code == 0, printed.err
+    assert "mine.toml: 8 points, 16 runs" in printed.out
+    study = read_study(tmp_path / "mine.toml")
+    assert study.labels[:3] == ["simcse, 1e-5, fp32", "simcse, 1e-5, bf16", "simcse, 3e-5, fp32"]
+    assert (study.study.within, study.study.seeds) == ("lr", [1, 2])
+    assert study.points[4].settings == {
+        "recipe": "consert", "train.lr": 1e-5, "train.precision": "fp32"
+    }  # fmt: skip
+    refused(cse(*words, *axes, "-o", "mine.toml"), "--out: is there already")
+    alone = cse(*words, "-o", "alone.toml")
+    assert "2 points, 4 runs" in alone.out and not read_study(tmp_path / "alone.toml").study.within
 
 
 def test_an_option_of_one_method_is_shown_its_table(planned: Planned) -> None:

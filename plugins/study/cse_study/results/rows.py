@@ -202,11 +202,11 @@ def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
     }
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def write_rows(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     """Write the table as csv, whole or not at all; a column that a row lacks is empty there."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_file(folder / FILE) as beside, beside.open("w", encoding="utf-8", newline="") as to:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(file) as beside, beside.open("w", encoding="utf-8", newline="") as to:
         writer = csv.DictWriter(to, names)
         writer.writeheader()
         writer.writerows(rows)
