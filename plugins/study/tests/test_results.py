@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cse_study.definition.reading import read_study
 from cse_study.definition.schema import Claim, Figure, PaperNumbers
-from cse_study.execution.folder import StudyFolder, write_json
+from cse_study.execution.folder import StudyFolder, read_table, write_json
 from cse_study.execution.jobs import Scoring
 from cse_study.pages.latex import Spread, write_latex
 from cse_study.pages.study_page import study_page
@@ -65,8 +65,8 @@ def test_a_shown_score_is_found() -> None:
         "stsb.dev": ("stsb.dev.spearman", 72.5, ("stsb.dev",)),
         "*.mutual-information.task": ("stsb.dev.mutual-information.task", 4.25, ()),
         "sts12.test.alignment": ("sts12.test.alignment", 0.4, ()),
-        "dev": ("own.dev.spearman", 50.5, ()),
-        "dev.spearman": ("own.dev.spearman", 50.5, ()),
+        "dev": ("own.dev.spearman", 50.5, ("@dev",)),
+        "dev.spearman": ("own.dev.spearman", 50.5, ("@dev",)),
         "mean(sts12.test, stsb.dev)": (
             "mean(sts12.test.spearman, stsb.dev.spearman)", 66.5, ("sts12.test", "stsb.dev")
         ),
@@ -197,6 +197,20 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
                   "scored by: cse eval --pairs a.tsv"):  # fmt: skip
         assert words in page
     assert page.count("froze") == 1 and "\n\nWarning (0.2): MiniLM froze\n\n" in page
+
+
+def test_dev_scores_are_compared_as_test_scores_are(plan: Plan, folder: StudyFolder) -> None:
+    for cell in plan.cells:
+        test = folder.scores(cell.run.key, "s.tsv").read_text()
+        folder.scores(cell.run.key, "s.dev.tsv").write_text(test.replace("a.test", "own"))
+        value = read_table(folder.scores(cell.run.key, "s.json"))["results"]["a.test"]["spearman"]
+        result = {"chosen_by": "own.dev.spearman", "scores": {"own.dev.spearman": value}}
+        write_json(folder.run(cell.run.key) / "result.json", result)
+    tables = results_of(plan, folder).tables
+    for dev, test in zip(tables["dev"], tables["a.test"], strict=True):
+        assert (dev.difference, dev.p, dev.words) == (test.difference, test.p, test.words)
+        assert dev.interval == test.interval is not None
+    assert "paired draws of dev pairs" in caption(tables["dev"], plan.definition)
 
 
 def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -> None:

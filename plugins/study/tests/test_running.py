@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -68,6 +69,29 @@ def test_runs_are_made_once_those_first_that_others_start_from(
     order.clear()
     again = carry_out(wanted, 2, heard.append, {"x": ended["x"]})
     assert statuses(again) == expected and "x" not in order
+
+
+def test_dev_pairs_are_scored_where_tables_show_their_score(tmp_path: Path) -> None:
+    place, key = StudyFolder(tmp_path), "k"
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("sentence1\tsentence2\tscore\n")
+    recipe = {"model": {"name": "x"}, "train": {"dev": [str(pairs), "starter"]}}
+    scoring = Scoring("s", dev=True)
+    job = Job(place=place, run=PlannedRun(key, recipe), scoring=scoring)
+    write_json(place.scores(key, "s.json"), {})
+    write_json(place.run(key) / RESULT, {"chosen_by": "mean.dev.spearman"})
+    assert job.scorings == [scoring] and job.done, "the pairs of the data set are not here"
+    write_json(place.dev("starter"), {})
+    words = ("--pairs", str(pairs), "--pairs", str(place.dev("starter")), "--no-baselines")
+    assert job.scorings == [scoring, Scoring("s.dev", words)]
+    assert job.done, "a run that was unpacked has no model to score"
+    (place.run(key) / RUN_FILE).write_text("")
+    assert not job.done
+    write_json(place.scores(key, "s.dev.json"), {})
+    assert job.done
+    assert replace(job, scoring=Scoring("s")).scorings == [Scoring("s")]
+    write_json(place.run(key) / RESULT, {"chosen_by": "news.dev.ndcg@10"})
+    assert job.scorings == [scoring]
 
 
 def test_runs_at_a_time_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ values = {{ {path} = [{values}] }}
 _TAIL = """
 [scores]
 suites = ["sts"]        # --data-dir DIR; without its files the starter's pairs
+shown = ["sts.mean"]    # a score, or several; "dev" is the one that chose the checkpoint
 """
 _FIGURE = """
 [[figures]]             # --page FILE.md

@@ -32,10 +32,10 @@ import tomlkit
 from cse import table_name
 from cse_cli.api import processor
 from cse_core.errors import CseError
-from cse_core.files import atomic_write
+from cse_core.files import RESULT, atomic_write
 from cse_study.definition.reading import RUN
 from cse_study.execution import child
-from cse_study.execution.folder import StudyFolder, parsed, write_json
+from cse_study.execution.folder import StudyFolder, parsed, read_table, write_json
 from cse_study.execution.forks import Fork, Server
 from cse_study.planning.composing import PlannedRun, digest
 from cse_study.planning.plan import Plan
@@ -56,6 +56,7 @@ class Scoring:
         pairs: Whether there are graded pairs, whose cosines are kept.
         items: Whether there are documents or labelled texts, whose ranks and hits are kept.
         notes: What had to be left out of the study's own words.
+        dev: Whether tables show the dev score, whose pairs are then scored too.
     """
 
     key: str
@@ -63,6 +64,12 @@ class Scoring:
     pairs: bool = True
     items: bool = False
     notes: tuple[str, ...] = ()
+    dev: bool = False
+
+    @property
+    def of_dev(self) -> str:
+        """Return the key of how dev pairs are scored."""
+        return f"{self.key}.dev"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +95,31 @@ class Job:
         return self.run.key
 
     @property
+    def dev(self) -> list[str]:
+        """Return the dev sets of its run, data sets by name, as its recipe has them."""
+        return list(self.run.recipe.get("train", {}).get("dev", ()))
+
+    @property
+    def scorings(self) -> list[Scoring]:
+        """How it is scored: on the tests, and when it has chosen by pairs, on these where asked."""
+        if self.scoring is None:
+            return []
+        chosen = str(read_table(self.place.run(self.key) / RESULT).get("chosen_by"))
+        files = [self.place.dev(name) for name in self.dev if self.scoring.dev]
+        if not (files and all(map(Path.is_file, files)) and chosen.endswith(".spearman")):
+            return [self.scoring]
+        words = [word for file in files for word in ("--pairs", str(file))]
+        return [self.scoring, Scoring(self.scoring.of_dev, (*words, "--no-baselines"))]
+
+    @property
     def done(self) -> bool:
         """Tell whether everything that it makes is there."""
         files = []
         if not self.run.recipe:
             files.append(self.place.beside(self.key, "output.json"))
-        if self.scoring is not None:
-            files.append(self.place.scores(self.key, f"{self.scoring.key}.json"))
+        # What was unpacked has no model to score again.
+        scorings = self.scorings[: 1 if self.place.without_model(self.key) else None]
+        files += [self.place.scores(self.key, f"{scoring.key}.json") for scoring in scorings]
         trained = not self.run.recipe or self.run.untrained or self.place.trained(self.key)
         return trained and all(file.is_file() for file in files)
 
@@ -272,23 +297,23 @@ def _make(job: Job, lock: int) -> None:
     if job.scoring is None:
         return
     model = str(_recipe(job)["model"]["name"]) if job.run.untrained else str(place.run(key))
-    scores = place.scores(key, f"{job.scoring.key}.json")
-    if not scores.is_file():
-        _score(job, lock, model, scores)
+    for scoring in job.scorings:
+        scores = place.scores(key, f"{scoring.key}.json")
+        if not scores.is_file():
+            _score(job, lock, model, scores, scoring)
 
 
-def _score(job: Job, lock: int, model: str, scores: Path) -> None:
-    assert job.scoring is not None
+def _score(job: Job, lock: int, model: str, scores: Path, scoring: Scoring) -> None:
     scores.parent.mkdir(exist_ok=True)
-    words = [*job.scoring.words, "--json"]
-    words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if job.scoring.pairs else []
-    words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if job.scoring.items else []
+    words = [*scoring.words, "--json"]
+    words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if scoring.pairs else []
+    words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if scoring.items else []
     began = time.monotonic()
     said = parsed(_run(job, lock, child.command("eval", model, *words)))
     if not said:
         raise _Failed("cse eval printed no scores")
     took = round(time.monotonic() - began, 1)
-    write_json(scores, {**said, "words": list(job.scoring.words), "seconds": took})
+    write_json(scores, {**said, "words": list(scoring.words), "seconds": took})
 
 
 def _recipe(job: Job) -> dict[str, Any]:

@@ -417,6 +417,7 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     if tested:
         score = tested[0].score
         items = "labelled texts" if ".accuracy" in score else "test pairs"
+        items = "dev pairs" if ".dev." in score else items
         items = "documents" if ".recall@" in score else items
         items = "queries" if score.endswith((".ndcg@10", ".mrr@10", ".map")) else items
         how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
