@@ -155,7 +155,7 @@ def test_a_fork_computes_what_a_process_of_its_own_computes(
     monkeypatch.setattr("cse_study.session.check_scoring", lambda *_: None)
     known = SimpleNamespace(DEVNULL=None, Popen=OfForkServer)
     monkeypatch.setattr("cse_study.execution.forks.subprocess", known)
-    words = ("--steps", "2", "--json")
+    words = ("--steps", "2", "--points", "1", "--json")
     forks = cse(*place.words(*words, out="forks"))
     assert forks.code == 0, forks.err
     request.getfixturevalue("in_process")
@@ -163,7 +163,7 @@ def test_a_fork_computes_what_a_process_of_its_own_computes(
     assert own.code == 0, own.err
     mine = json.loads(own.out)
     assert scores(json.loads(forks.out)) == scores(mine)
-    assert weights(place, "forks") == weights(place, "own") and len(weights(place, "own")) == 2
+    assert weights(place, "forks") == weights(place, "own") != {}
 
     def losses(out: str) -> list[float]:
         files = sorted((place.folder / out / "runs").glob("*/metrics.jsonl"))
