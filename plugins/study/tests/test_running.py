@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -229,7 +229,9 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     os.close(*ends)
 
 
-def test_forks_share_imports_and_nothing_else(tmp_path: Path) -> None:
+def test_forks_share_imports_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fork that crashes harms no other; where there can be no fork, a process is started."""
     given, output, said = (tmp_path / name for name in ("given", "output", "log"))
     server = Server(child.server(), os.environ)
@@ -265,6 +267,11 @@ def test_forks_share_imports_and_nothing_else(tmp_path: Path) -> None:
     assert not Path(f"/proc/{here}").exists()
     with pytest.raises(OSError):
         asked("1")
+    monkeypatch.setattr(jobs._thread, "servers", ExitStack())
+    monkeypatch.setattr(jobs._thread, "server", server)
+    with said.open("ab") as log:
+        process = jobs._begin([sys.executable, "-c", "print(1)"], log, os.environ, log.fileno())
+    assert process.communicate()[0] == b"1\n"
 
 
 @pytest.fixture
