@@ -125,7 +125,8 @@ class Commands:
     def add_lines(self, app: typer.Typer, only: str | None = None) -> None:
         """Add a line of help for every command to an application; ``only`` is a first word."""
         for name, owners in self.usable.items():
-            if only in (None, name.split()[0]):
+            first, *more = name.split()
+            if only in (None, first) and not (more and first in self.usable):  # its help names it
                 summary, panel = owners[0].help_line()
                 holder, last, heading = _holder(app, name, panel, owners[0].info.summary)
                 add = holder.command(last, help=literal(summary), rich_help_panel=heading)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,20 +145,20 @@ def _locate(
     raise CseError("no such recipe file", where=where, value=text, hint=hint)
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str, number: Callable[[str], float] = float) -> dict[str, Any]:
     """Parse TOML; text that is none, or too deep, raises a ``ValueError``."""
     try:
-        table = tomllib.loads(text)
+        table = tomllib.loads(text, parse_float=number)
         repr(table)  # where Python cannot print a value, no message could
         return table
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
 
 
-def read_toml(path: Path, label: str) -> dict[str, Any]:
-    """Read a TOML file; one that cannot be read raises a ``CseError``."""
+def read_toml(path: Path, label: str, number: Callable[[str], float] = float) -> dict[str, Any]:
+    """Read a TOML file; ``number`` makes its floats. One that cannot be read is a ``CseError``."""
     try:
-        return parse_toml(file_text(path))
+        return parse_toml(file_text(path), number)
     except UnicodeDecodeError as error:
         hint = "save it as UTF-8"
         raise CseError(f"is not UTF-8 text (byte {error.start})", where=label, hint=hint) from None

@@ -23,6 +23,7 @@ from cse_cli.api import (
     warn,
 )
 from cse_core.files import writable_folder
+from cse_core.loading import load_factory
 from cse_study.definition.reading import Definition
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, check_scoring, jobs_of
@@ -153,6 +154,7 @@ class Session:
             if run.composition is not None:
                 check_can_load(run.composition, self.plugins)
         writable_folder(self.folder.runs, "--out")
+        self._write_dev_sets()
         if shown:
             notes = [f"note: {note}" for note in self._notes]
             for line in [self.plan.lines()[0], state.line, *notes]:
@@ -177,6 +179,14 @@ class Session:
             self.write()
         return {key: done for key, done in states.items() if done.status != "done"}
 
+    def _write_dev_sets(self) -> None:
+        """Write the pairs of data sets that choose checkpoints, where tables show their score."""
+        shown = self.scoring is not None and self.scoring.dev
+        names = {name for job in self.jobs.values() for name in job.dev if shown}
+        for name in sorted(names & self.plugins.datasets.keys()):
+            factory = self.plugins.datasets[name].factory
+            write_rows(load_factory(factory, where=name)().pairs("dev"), self.folder.dev(name))
+
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""
         return rows_of(self.plan, self.folder, self.scoring)
@@ -194,7 +204,7 @@ class Session:
                      for score in (printed.columns if printed else ())}  # fmt: skip
             paper = {f"paper:{name_}": cell and cell.value for name_, cell in cells.items()}
             table.append({**row.as_dict(name), **paper})
-        write_rows(table, self.folder.study(name))
+        write_rows(table, self.folder.study(name) / FILE)
 
     @property
     def results(self) -> Results:

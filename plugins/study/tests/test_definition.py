@@ -1,5 +1,6 @@
 """Study files: what is read, and one line for each mistake."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def test_axes_are_crossed_and_the_lists_of_one_are_zipped(tmp_path: Path) -> Non
     }.items():
         with pytest.raises(CseError, match=line):
             chosen_points(found.points, [text])
+
+
+def test_labels_show_numbers_as_they_are_written(tmp_path: Path) -> None:
+    lists = '"train.betas" = [[9e-1, 0.990], [0.5, 1e-0]], "train.lr" = [1e-5, 3]'
+    points = written(tmp_path, f'summary = "x"\n[[axes]]\nvalues = {{ {lists} }}').points
+    assert [point.label for point in points] == ["9e-1 0.990, 1e-5", "0.5 1e-0, 3"]
+    assert points[0].settings == {"train.betas": [0.9, 0.99], "train.lr": 0.00001}
+    assert json.dumps(points[0].settings["train.lr"]) == "1e-05", "keys of runs stay"
 
 
 def test_places_of_an_axis_set_what_they_name_alone(tmp_path: Path) -> None:

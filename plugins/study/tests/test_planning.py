@@ -17,7 +17,7 @@ from cse_study.results.rows import rows_of
 from cse_study.results.table import Results
 
 from cse_core.errors import CseError
-from tests.fixtures.command_line import Cse
+from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.studies import plan_of, plugins
 
 STUDY = """
@@ -171,6 +171,53 @@ def test_all_points_that_cannot_be_composed_are_named(planned: Planned) -> None:
     assert lines[-1].endswith("3 of 4 points can be composed; run only those: --points 1,3,4")
 
 
+def test_a_new_study_is_written_whole_and_checked(
+    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("study", "new", "--methods", "simcse,consert", "--seeds", "2")
+    for axis, line in (
+        ("lr", "--axis: is not an option with values (got 'lr'); write OPTION=VALUE,VALUE"),
+        ("rl=1", "--axis: is not an option with values (got 'rl=1'); did you mean train."),
+        ("lr=2", "study, point 1 (method=simcse; lr=2): train.lr"),
+        ("pool=mean,", "study, point 2 (method=simcse; pool="),
+    ):
+        printed = cse(*words, "--axis", axis)
+        assert printed.code == 2 and printed.err.startswith(f"error: {line}"), printed.err
+    assert not [*tmp_path.iterdir()]
+    axes = ("--axis", "lr=1e-5,3e-5", "--axis", "train.precision=fp32,bf16")
+    printed = cse(*words, *axes, "-o", "mine.toml")
+    assert printed.code == 0, printed.err
+    assert "mine.toml: 8 points, 16 runs" in printed.out
+    study = read_study(tmp_path / "mine.toml")
+    assert study.labels[:3] == ["simcse, 1e-5, fp32", "simcse, 1e-5, bf16", "simcse, 3e-5, fp32"]
+    assert (study.study.within, study.study.seeds) == ("lr", [1, 2])
+    assert study.points[4].settings == {
+        "recipe": "consert", "train.lr": 1e-5, "train.precision": "fp32"
+    }  # fmt: skip
+    refused(cse(*words, *axes, "-o", "mine.toml"), "--out: is there already")
+    alone = cse(*words, "-o", "alone.toml")
+    assert "2 points, 4 runs" in alone.out and not read_study(tmp_path / "alone.toml").study.within
+
+
+def test_an_option_of_one_method_is_shown_its_table(planned: Planned) -> None:
+    text = STUDY.replace('recipe = "simcse"', '"negatives.queue.size" = 512')
+    text = text.partition("[[axes]]")[0] + "[[axes]]\n"
+    places = '[[axes.places]]\nlabel = "S"\nrecipe = "simcse"\n'
+    queue = '[[axes.places]]\nlabel = "Q"\nrecipe = "mocose"\n'
+    move = "move it from [settings] to a place that has it: [[axes.places]]"
+    line = '"negatives.queue.size" = 512'
+    for axis, hint in (
+        (f'name = "method"\n{places}{queue}', f'{move} label = "Q", {line}'),
+        ('values = { recipe = ["simcse", "mocose"] }',
+         f'{move} label = "mocose", {line}, recipe = "mocose"'),
+        (f'name = "method"\n{places}', 'in its file: negatives = ["+queue"]'),
+    ):  # fmt: skip
+        with pytest.raises(CseError) as caught:
+            planned(text + axis)
+        assert str(caught.value).splitlines()[0].endswith(f"named queue; {hint}")
+
+
 def test_more_runs_than_a_study_can_have_are_refused_before_any_is_composed(
     planned: Planned,
 ) -> None:
@@ -307,7 +354,7 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(
         end(number, score)
     found = plan()
     assert (found.kept, found.undecided) == ({2, 3}, 0)
-    assert [point.label for point in found.shown] == ["simcse, 0.0001", "esimcse, 1e-05"]
+    assert [point.label for point in found.shown] == ["simcse, 1e-4", "esimcse, 1e-5"]
     seeds = {n: [c.seed for c in found.cells if c.point.number == n] for n in (1, 2, 3, 4)}
     assert seeds == {1: [1], 2: [1, 2, 3], 3: [1, 2, 3], 4: [1]}
     assert found.scored == {c.run.key for c in found.cells if c.point.number in (2, 3)}
@@ -316,7 +363,7 @@ def test_all_seeds_follow_for_the_best_trial_of_each_method(
     found = plan()
     results = Results(found.definition, found.points, rows_of(found, folder, None), folder, None)
     labels = [line.label for line in next(iter(results.tables.values()))]
-    assert labels == ["none", "none", "simcse, 1e-05", "simcse, 0.0001"]
+    assert labels == ["none", "none", "simcse, 1e-5", "simcse, 1e-4"]
     (tmp_path / "own.txt").write_text("".join(f"the {n} of them are here\n" for n in range(64)))
     for dev in ('dev = "none"', f'data = "{tmp_path}/own.txt"'):
         with pytest.raises(CseError, match="no dev set"):

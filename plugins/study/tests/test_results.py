@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from cse_study.definition.reading import read_study
-from cse_study.definition.schema import Claim, PaperNumbers
-from cse_study.execution.folder import StudyFolder, write_json
+from cse_study.definition.schema import Claim, Figure, PaperNumbers
+from cse_study.execution.folder import StudyFolder, read_table, write_json
 from cse_study.execution.jobs import Scoring
+from cse_study.pages.latex import Spread, write_latex
 from cse_study.pages.study_page import study_page
 from cse_study.planning.composing import Inputs, Wish
 from cse_study.planning.plan import Plan
@@ -64,8 +65,8 @@ def test_a_shown_score_is_found() -> None:
         "stsb.dev": ("stsb.dev.spearman", 72.5, ("stsb.dev",)),
         "*.mutual-information.task": ("stsb.dev.mutual-information.task", 4.25, ()),
         "sts12.test.alignment": ("sts12.test.alignment", 0.4, ()),
-        "dev": ("own.dev.spearman", 50.5, ()),
-        "dev.spearman": ("own.dev.spearman", 50.5, ()),
+        "dev": ("own.dev.spearman", 50.5, ("@dev",)),
+        "dev.spearman": ("own.dev.spearman", 50.5, ("@dev",)),
         "mean(sts12.test, stsb.dev)": (
             "mean(sts12.test.spearman, stsb.dev.spearman)", 66.5, ("sts12.test", "stsb.dev")
         ),
@@ -159,7 +160,8 @@ def page_of(results: Results, folder: StudyFolder) -> str:
 
 
 def test_a_row_has_all_that_a_table_needs(plan: Plan, folder: StudyFolder, tmp_path: Path) -> None:
-    write_rows([row.as_dict("mine") for row in rows_of(plan, folder, SCORING)], tmp_path / "out")
+    rows = [row.as_dict("mine") for row in rows_of(plan, folder, SCORING)]
+    write_rows(rows, tmp_path / "out" / "results.csv")
     with (tmp_path / "out" / "results.csv").open(newline="") as file:
         first, *others = csv.DictReader(file)
     assert len(others) == 8
@@ -197,6 +199,20 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert page.count("froze") == 1 and "\n\nWarning (0.2): MiniLM froze\n\n" in page
 
 
+def test_dev_scores_are_compared_as_test_scores_are(plan: Plan, folder: StudyFolder) -> None:
+    for cell in plan.cells:
+        test = folder.scores(cell.run.key, "s.tsv").read_text()
+        folder.scores(cell.run.key, "s.dev.tsv").write_text(test.replace("a.test", "own"))
+        value = read_table(folder.scores(cell.run.key, "s.json"))["results"]["a.test"]["spearman"]
+        result = {"chosen_by": "own.dev.spearman", "scores": {"own.dev.spearman": value}}
+        write_json(folder.run(cell.run.key) / "result.json", result)
+    tables = results_of(plan, folder).tables
+    for dev, test in zip(tables["dev"], tables["a.test"], strict=True):
+        assert (dev.difference, dev.p, dev.words) == (test.difference, test.p, test.words)
+        assert dev.interval == test.interval is not None
+    assert "paired draws of dev pairs" in caption(tables["dev"], plan.definition)
+
+
 def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -> None:
     claims = [Claim(says="0.1 above 0.05", better="0.1", than="0.05"),
               Claim(says="0.1 below 0.05", better="0.1", than="0.05", lower=True)]  # fmt: skip
@@ -217,6 +233,45 @@ def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -
     assert "contradict '0.1 below 0.05': large +1.00" in claimed.caption
     page = page_of(results, folder)
     assert "## Beside the paper" in page and "| seeds: 3 |" in page
+
+
+def test_a_table_for_a_paper_has_the_tests_of_the_page(plan: Plan, folder: StudyFolder) -> None:
+    figure = Figure(type="curve", x="temperature")
+    results = results_of(
+        plan, folder, figures=[figure], summary="50 % & more", paper=PaperNumbers()
+    )
+    file, lines = folder.path / "x.tex", results.tables["a.test"]
+    pictures = study_page(results, "cse x").pictures
+
+    def cells(spread: Spread) -> list[list[str]]:
+        write_latex(results, pictures, file, "cse x", spread)
+        text = file.read_text()
+        assert text.startswith("% cse x\n\\begin{table}") and r"\caption{50 \% \& more; " in text
+        assert r"& a.test.spearman & own.dev.spearman \\" in text and text.count("rule\n") == 3
+        rows = text.partition("midrule\n")[2].partition("\n\\bottomrule")[0]
+        return [row.removesuffix(r" \\").split(" & ") for row in rows.split("\n")]
+
+    bold = [f"{line.mean:.2f}" for line in lines]
+    bold[2] = rf"\textbf{{{bold[2]}}}"
+    expected = [rf"{mean} $\pm$ {line.deviation:.2f}"
+                for mean, line in zip(bold, lines, strict=True)]  # fmt: skip
+    assert [row[1] for row in cells("deviation")] == expected
+    assert [row[2] for row in cells("deviation")] == [r"52.00 $\pm$ 1.00"] * 3
+    ends = [line.interval or (0, 0) for line in lines]
+    found = cells("interval")
+    assert [row[0] for row in found] == ["0.05", "0.1", "0.2"]
+    expected = [f"{mean} [{low:.2f}, {high:.2f}]"
+                for mean, (low, high) in zip(bold, ends, strict=True)]  # fmt: skip
+    assert [row[1] for row in found] == expected
+    for line, (low, high) in zip(lines, ends, strict=True):
+        assert line.mean is not None and low < line.mean < high
+    with file.with_suffix(".csv").open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert len(rows) == 6 and [row["temperature"] for row in rows[:3]] == ["0.05", "0.1", "0.2"]
+    assert float(rows[0]["mean"]) == lines[0].mean and rows[0]["difference"] == ""
+    assert (float(rows[2]["p"]), rows[2]["words"]) == (lines[2].p, "lower")
+    assert (folder.path / "x-1.pdf").read_bytes() == pictures[0].pdf()
+    assert pictures[0].pdf().startswith(b"%PDF")
 
 
 def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolder) -> None:

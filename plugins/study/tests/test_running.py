@@ -5,20 +5,23 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from cse_study.execution import child, jobs
 from cse_study.execution import folder as runs
-from cse_study.execution import jobs
 from cse_study.execution.folder import StudyFolder, pack, read_table, unpack, write_json
+from cse_study.execution.forks import Server
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, jobs_of
 from cse_study.planning.composing import PlannedRun
 from cse_study.planning.plan import Plan
@@ -66,6 +69,29 @@ def test_runs_are_made_once_those_first_that_others_start_from(
     order.clear()
     again = carry_out(wanted, 2, heard.append, {"x": ended["x"]})
     assert statuses(again) == expected and "x" not in order
+
+
+def test_dev_pairs_are_scored_where_tables_show_their_score(tmp_path: Path) -> None:
+    place, key = StudyFolder(tmp_path), "k"
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("sentence1\tsentence2\tscore\n")
+    recipe = {"model": {"name": "x"}, "train": {"dev": [str(pairs), "starter"]}}
+    scoring = Scoring("s", dev=True)
+    job = Job(place=place, run=PlannedRun(key, recipe), scoring=scoring)
+    write_json(place.scores(key, "s.json"), {})
+    write_json(place.run(key) / RESULT, {"chosen_by": "mean.dev.spearman"})
+    assert job.scorings == [scoring] and job.done, "the pairs of the data set are not here"
+    write_json(place.dev("starter"), {})
+    words = ("--pairs", str(pairs), "--pairs", str(place.dev("starter")), "--no-baselines")
+    assert job.scorings == [scoring, Scoring("s.dev", words)]
+    assert job.done, "a run that was unpacked has no model to score"
+    (place.run(key) / RUN_FILE).write_text("")
+    assert not job.done
+    write_json(place.scores(key, "s.dev.json"), {})
+    assert job.done
+    assert replace(job, scoring=Scoring("s")).scorings == [Scoring("s")]
+    write_json(place.run(key) / RESULT, {"chosen_by": "news.dev.ndcg@10"})
+    assert job.scorings == [scoring]
 
 
 def test_runs_at_a_time_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +227,51 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         parent.kill()
     assert soon(ended)
     os.close(*ends)
+
+
+def test_forks_share_imports_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fork that crashes harms no other; where there can be no fork, a process is started."""
+    given, output, said = (tmp_path / name for name in ("given", "output", "log"))
+    server = Server(child.server(), os.environ)
+
+    def asked(code: str, server: Server = server) -> tuple[int | None, bytes, str]:
+        given.write_text(json.dumps(code))
+        output.write_text("")
+        words = child.function("builtins:eval", str(given), str(output))[len(child.start()) :]
+        with said.open("ab") as log:
+            fork = server.fork(words, log, log.fileno())
+        out, _ = fork.communicate()
+        return fork.returncode, out, output.read_text()
+
+    known = "'colorsys' in __import__('sys').modules"
+    assert asked(known)[2] == "false\n"
+    assert asked("__import__('colorsys') and print('out')") == (0, b"out\n", "null\n")
+    assert asked(known)[2] == "true\n"
+    code, _, none = asked("__import__('builtins').__dict__.update(x=1) or __import__('x.y')")
+    assert (code, none) == (1, "") and "No module named 'x'" in said.read_text()
+    assert asked("'x' in __import__('builtins').__dict__")[2] == "false\n"
+    assert asked("__import__('os').abort()")[0] == -signal.SIGABRT
+    handled = "__import__('signal').getsignal(2) is __import__('signal').default_int_handler"
+    assert asked(handled)[2] == "true\n"
+    here = int(asked("__import__('os').getppid()")[2])
+    gpu = (  # what has used one imports for itself
+        "import sys, types, wave\n"
+        "sys.modules['torch'] = torch = types.ModuleType('torch')\n"
+        "torch.accelerator = types.SimpleNamespace(is_available=lambda: True)\n"
+    )
+    assert asked(f"exec({gpu!r})")[0] == 0
+    assert asked("'wave' in __import__('sys').modules")[2] == "false\n"
+    server.close()
+    assert not Path(f"/proc/{here}").exists()
+    with pytest.raises(OSError):
+        asked("1")
+    monkeypatch.setattr(jobs._thread, "servers", ExitStack())
+    monkeypatch.setattr(jobs._thread, "server", server)
+    with said.open("ab") as log:
+        process = jobs._begin([sys.executable, "-c", "print(1)"], log, os.environ, log.fileno())
+    assert process.communicate()[0] == b"1\n"
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,10 +18,12 @@ from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
+from cse_study.execution import child
 from cse_testkit import tiny_encoder
 
 from cse_cli.main import run
 from tests.fixtures.command_line import CSE, Cse, refused
+from tests.fixtures.processes import fork_server
 
 STUDY = """
 summary = "Temperature"
@@ -106,7 +110,7 @@ class Here:
             log.write(read[1])
         return read
 
-    def kill(self) -> None:
+    def send_signal(self, number: int) -> None:
         pass
 
 
@@ -128,6 +132,44 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cse_study.execution.jobs.ThreadPoolExecutor", Pool)
     monkeypatch.setattr("cse_study.session.check_scoring", lambda *_: None)
     monkeypatch.setattr("cse_study.execution.jobs.subprocess", SimpleNamespace(Popen=Here, **known))
+
+
+def serve(asks: socket.socket) -> None:
+    sys.exit(child.main([str(os.getppid()), "serve", str(asks.detach())]))
+
+
+class OfForkServer:
+    """What stands for the process that forks: itself a fork of the tests' fork server."""
+
+    def __init__(self, _: Sequence[str], *, pass_fds: Sequence[int], **__: object) -> None:
+        asks = socket.socket(fileno=os.dup(pass_fds[0]))
+        process = fork_server().Process(target=serve, args=(asks,))
+        process.start()
+        asks.close()
+        self.kill, self.wait = process.kill, process.join
+
+
+def test_a_fork_computes_what_a_process_of_its_own_computes(
+    cse: Cse, place: Place, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cse_study.session.check_scoring", lambda *_: None)
+    known = SimpleNamespace(DEVNULL=None, Popen=OfForkServer)
+    monkeypatch.setattr("cse_study.execution.forks.subprocess", known)
+    words = ("--steps", "2", "--points", "1", "--json")
+    forks = cse(*place.words(*words, out="forks"))
+    assert forks.code == 0, forks.err
+    request.getfixturevalue("in_process")
+    own = cse(*place.words(*words, out="own"))
+    assert own.code == 0, own.err
+    mine = json.loads(own.out)
+    assert scores(json.loads(forks.out)) == scores(mine)
+    assert weights(place, "forks") == weights(place, "own") != {}
+
+    def losses(out: str) -> list[float]:
+        files = sorted((place.folder / out / "runs").glob("*/metrics.jsonl"))
+        return [json.loads(line)["loss"] for file in files for line in file.open()]
+
+    assert losses("forks") == losses("own")
 
 
 @pytest.mark.usefixtures("in_process")
@@ -260,14 +302,8 @@ def test_an_interrupt_writes_checkpoints_and_says_how_to_go_on(cse: Cse, place: 
     assert "Traceback" not in text
     assert "to resume, run: cse study" in text
     assert checkpoints(place, "studies") and not finished(place, "studies")
-    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if _runs(p, place.folder)]
-
-
-def _runs(path: Path, folder: Path) -> bool:
-    try:
-        return str(folder).encode() in path.read_bytes()
-    except OSError:
-        return False
+    with pytest.raises(ProcessLookupError):
+        os.killpg(study.pid, 0)
 
 
 @pytest.mark.slow

@@ -6,6 +6,14 @@ STUDY = CommandSpec(
     name="study",
     summary="run the study behind a table of a paper, or your own",
     factory="cse_study.commands.study:study",
+    example="cse study mine.toml --data texts.txt; cse study new writes such a file",
+)
+
+NEW = CommandSpec(
+    name="study new",
+    summary="write the file of a study that compares methods",
+    factory="cse_study.commands.new_study:new_study",
+    example="cse study new --methods simcse,esimcse --axis lr=1e-5,3e-5,1e-4 --seeds 3",
 )
 
 RUNS = CommandSpec(

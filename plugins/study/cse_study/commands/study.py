@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -102,6 +102,17 @@ def study(
             metavar="FILE", help="Write tables and figures to FILE.md, with SVG files beside it."
         ),
     ] = None,
+    latex: Annotated[
+        Path | None,
+        _show(
+            metavar="FILE",
+            help="Write the table to FILE.tex (booktabs) and FILE.csv, figures as PDF beside them.",
+        ),
+    ] = None,
+    spread: Annotated[
+        Literal["deviation", "interval"],
+        _show(help="What --latex prints behind a mean: the deviation over seeds, or its interval."),
+    ] = "deviation",
     pack: Annotated[
         Path | None,
         _show(
@@ -132,8 +143,8 @@ def study(
 
     inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins)
     definition = showing(find_study(name, plugins), inputs)
-    wish = Wish(_seeds(seeds), points or (), steps, rows, inputs, suite or (), pairs or (),
-                data_dir)  # fmt: skip
+    wanted = None if seeds is None else seeds_of(seeds)
+    wish = Wish(wanted, points or (), steps, rows, inputs, suite or (), pairs or (), data_dir)
     session = Session(definition, wish, plugins, out, workers)
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
@@ -147,6 +158,8 @@ def study(
         return
     if page is not None:
         check_page(page, "--page")
+    if latex is not None:
+        check_page(latex, "--latex", ".tex")
     if pack is not None:
         check_file(pack, "--pack")
     command = " ".join(["cse", *map(quote, sys.argv[1:])])
@@ -161,18 +174,24 @@ def study(
     if pack is not None:
         count, runs = folder.pack(session.folder, session.plan.runs, pack), len(session.plan.runs)
         echo_err(f"{count} of {runs} runs are in {pack}, without their models")
-    if page is not None:
+    if page is not None or latex is not None:
+        from cse_study.pages.latex import write_latex
         from cse_study.pages.study_page import study_page
 
-        study_page(session.results, command).write(page)
-        echo_err(f"page: {page}")
+        results = session.results
+        made = study_page(results, command)
+        if page is not None:
+            made.write(page)
+            echo_err(f"page: {page}")
+        if latex is not None:
+            write_latex(results, made.pictures, latex, command, spread)
+            echo_err(f"latex: {latex}")
     if failed:
         raise typer.Exit(1)
 
 
-def _seeds(text: str | None) -> int | tuple[int, ...] | None:
-    if text is None:
-        return None
+def seeds_of(text: str) -> int | tuple[int, ...]:
+    """Read how many seeds a text asks for, or which."""
     try:
         named = (int(part) for part in text.split(",") if part.strip())
         numbers = tuple(dict.fromkeys(named))

@@ -42,6 +42,13 @@ _TABLES: dict[str, Any] = {
 }  # fmt: skip
 
 
+class Typed(float):
+    """A number of a study file, which labels show by its ``text``: ``1e-5`` and not ``1e-05``."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 @dataclass(frozen=True)
 class Point:
     """One setting of all axes.
@@ -142,7 +149,7 @@ def find_study(name: str, plugins: Installed) -> Definition:
 def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
     """Read a study file; its mistakes are reported all at once."""
     label = name and f"study {name}" or str(file)
-    table = _with_files(read_toml(file, label), file, label)
+    table = _with_files(read_toml(file, label, Typed), file, label)
     try:
         study = Study.model_validate(table)
     except ValidationError as error:
@@ -303,8 +310,8 @@ def labels_of(axis: Axis) -> list[str]:
 
 def _plain(value: object) -> str:
     if isinstance(value, list):
-        return " ".join(map(format_value, value)) or "-"
-    return format_value(value).removeprefix("@")
+        return " ".join(map(_plain, value)) or "-"
+    return value.text if isinstance(value, Typed) else format_value(value).removeprefix("@")
 
 
 def chosen_points(points: Sequence[Point], wanted: Sequence[str]) -> tuple[Point, ...]:

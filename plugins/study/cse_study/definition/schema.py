@@ -36,6 +36,8 @@ _ELSEWHERE = {
 }
 DEFAULT = "@default"
 """Stands in a list of an axis where a place does not set the path: the recipe's value stays."""
+DEV = "dev"
+"""Stands for the dev score that chose the checkpoint."""
 MISSING = "-"
 """Stands in a list of the paper's numbers where it prints none."""
 

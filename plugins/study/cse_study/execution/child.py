@@ -8,31 +8,41 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+from cse_study.execution.forks import end_with, serve
+
+
+def start() -> list[str]:
+    """Build the start of all these command lines; a fork needs only what follows it."""
+    return [sys.executable, "-m", __name__, str(os.getpid())]
 
 
 def command(*words: str) -> list[str]:
     """Build the command line that runs a command of ``cse`` in a process of its own."""
-    return [sys.executable, "-m", __name__, str(os.getpid()), "cse", *words]
+    return [*start(), "cse", *words]
 
 
 def function(call: str, settings: str, output: str) -> list[str]:
     """Build the command line that calls a function: settings and result are in files."""
-    return [sys.executable, "-m", __name__, str(os.getpid()), "call", call, settings, output]
+    return [*start(), "call", call, settings, output]
+
+
+def server() -> list[str]:
+    """Build the command line of a process that forks; it lacks the number of a socket."""
+    return [*start(), "serve"]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the arguments say, and return the exit code."""
     parent, what, *words = arguments
-    _end_with(int(parent))
+    end_with(int(parent))
+    if what == "serve":
+        what, *words = serve(int(*words))
     if what == "cse":
         (script,) = entry_points(group="console_scripts", name="cse")
         sys.argv = ["cse", *words]
@@ -64,16 +74,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)
-
-
-def _end_with(parent: int) -> None:
-    """Ask the system for SIGTERM when the parent ends; where it cannot, the child lives on."""
-    with suppress(Exception):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

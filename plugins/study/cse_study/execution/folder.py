@@ -7,6 +7,7 @@ import fcntl
 import gzip
 import json
 import math
+import os
 import re
 import shutil
 import time
@@ -68,6 +69,10 @@ class StudyFolder:
         them, ``.items.tsv`` the rank or hit of each document or text.
         """
         return self.runs / f"{key}.scores" / name
+
+    def dev(self, name: str) -> Path:
+        """Return the file of a dev set; that of a data set is written before runs begin."""
+        return Path(name) if os.path.isfile(name) else self.runs / ".dev" / f"{name}.csv"
 
     def study(self, name: str) -> Path:
         """Return the folder of a study's results."""

@@ -1,4 +1,8 @@
-"""Making the runs of a plan: each in a process of its own, those first that others start from."""
+"""Making the runs of a plan: each in a process of its own, those first that others start from.
+
+The processes of one thread are forks of one that has imported what they need, where a system can
+fork: otherwise each imports by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,31 @@ import platform
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import tomlkit
 
 from cse import table_name
 from cse_cli.api import processor
 from cse_core.errors import CseError
-from cse_core.files import atomic_write
+from cse_core.files import RESULT, atomic_write
 from cse_study.definition.reading import RUN
 from cse_study.execution import child
-from cse_study.execution.folder import StudyFolder, parsed, write_json
+from cse_study.execution.folder import StudyFolder, parsed, read_table, write_json
+from cse_study.execution.forks import Fork, Server
 from cse_study.planning.composing import PlannedRun, digest
 from cse_study.planning.plan import Plan
 
@@ -49,6 +56,7 @@ class Scoring:
         pairs: Whether there are graded pairs, whose cosines are kept.
         items: Whether there are documents or labelled texts, whose ranks and hits are kept.
         notes: What had to be left out of the study's own words.
+        dev: Whether tables show the dev score, whose pairs are then scored too.
     """
 
     key: str
@@ -56,6 +64,12 @@ class Scoring:
     pairs: bool = True
     items: bool = False
     notes: tuple[str, ...] = ()
+    dev: bool = False
+
+    @property
+    def of_dev(self) -> str:
+        """Return the key of how dev pairs are scored."""
+        return f"{self.key}.dev"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +95,31 @@ class Job:
         return self.run.key
 
     @property
+    def dev(self) -> list[str]:
+        """Return the dev sets of its run, data sets by name, as its recipe has them."""
+        return list(self.run.recipe.get("train", {}).get("dev", ()))
+
+    @property
+    def scorings(self) -> list[Scoring]:
+        """How it is scored: on the tests, and when it has chosen by pairs, on these where asked."""
+        if self.scoring is None:
+            return []
+        chosen = str(read_table(self.place.run(self.key) / RESULT).get("chosen_by"))
+        files = [self.place.dev(name) for name in self.dev if self.scoring.dev]
+        if not (files and all(map(Path.is_file, files)) and chosen.endswith(".spearman")):
+            return [self.scoring]
+        words = [word for file in files for word in ("--pairs", str(file))]
+        return [self.scoring, Scoring(self.scoring.of_dev, (*words, "--no-baselines"))]
+
+    @property
     def done(self) -> bool:
         """Tell whether everything that it makes is there."""
         files = []
         if not self.run.recipe:
             files.append(self.place.beside(self.key, "output.json"))
-        if self.scoring is not None:
-            files.append(self.place.scores(self.key, f"{self.scoring.key}.json"))
+        # What was unpacked has no model to score again.
+        scorings = self.scorings[: 1 if self.place.without_model(self.key) else None]
+        files += [self.place.scores(self.key, f"{scoring.key}.json") for scoring in scorings]
         trained = not self.run.recipe or self.run.untrained or self.place.trained(self.key)
         return trained and all(file.is_file() for file in files)
 
@@ -148,7 +180,9 @@ def carry_out(
     for job in jobs.values():
         if job.drop_checkpoints and job.done:
             job.place.drop_checkpoints(job.key)
-    with ThreadPoolExecutor(workers) as pool:
+    servers = ExitStack()
+    serve = partial(setattr, _thread, "servers", servers)
+    with servers, ThreadPoolExecutor(workers, initializer=serve) as pool:
         try:
             while waiting or running:
                 under_way = {*waiting, *running.values()}
@@ -179,7 +213,17 @@ class Stop(Exception):
 
 stopping = threading.Event()
 """Set in the process of ``cse study`` when it was asked to stop."""
-_children: set[subprocess.Popen[bytes]] = set()
+_children: set[subprocess.Popen[bytes] | Fork] = set()
+
+
+class _Thread(threading.local):
+    """What a thread of a study starts processes with: its server, and what closes those of all."""
+
+    server: Server | None = None
+    servers: ExitStack | None = None
+
+
+_thread = _Thread()
 
 
 def stop_children() -> None:
@@ -253,23 +297,23 @@ def _make(job: Job, lock: int) -> None:
     if job.scoring is None:
         return
     model = str(_recipe(job)["model"]["name"]) if job.run.untrained else str(place.run(key))
-    scores = place.scores(key, f"{job.scoring.key}.json")
-    if not scores.is_file():
-        _score(job, lock, model, scores)
+    for scoring in job.scorings:
+        scores = place.scores(key, f"{scoring.key}.json")
+        if not scores.is_file():
+            _score(job, lock, model, scores, scoring)
 
 
-def _score(job: Job, lock: int, model: str, scores: Path) -> None:
-    assert job.scoring is not None
+def _score(job: Job, lock: int, model: str, scores: Path, scoring: Scoring) -> None:
     scores.parent.mkdir(exist_ok=True)
-    words = [*job.scoring.words, "--json"]
-    words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if job.scoring.pairs else []
-    words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if job.scoring.items else []
+    words = [*scoring.words, "--json"]
+    words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if scoring.pairs else []
+    words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if scoring.items else []
     began = time.monotonic()
     said = parsed(_run(job, lock, child.command("eval", model, *words)))
     if not said:
         raise _Failed("cse eval printed no scores")
     took = round(time.monotonic() - began, 1)
-    write_json(scores, {**said, "words": list(job.scoring.words), "seconds": took})
+    write_json(scores, {**said, "words": list(scoring.words), "seconds": took})
 
 
 def _recipe(job: Job) -> dict[str, Any]:
@@ -297,20 +341,16 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
     log = job.place.beside(job.key, "log")
     with log.open("ab") as said:
         start = said.tell()
-        # It inherits the lock: as long as it lives, nobody else makes the run.
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=env,
-            pass_fds=(lock,),
-        )  # fmt: skip
+        process = _begin(words, said, env, lock)
     _children.add(process)
     try:
         if stopping.is_set():
-            process.terminate()
+            process.send_signal(signal.SIGTERM)
         out = process.communicate()[0].decode(errors="replace")
     finally:
         _children.discard(process)
         with suppress(OSError):
-            process.kill()
+            process.send_signal(signal.SIGKILL)
     if process.returncode == 0:
         return out
     if stopping.is_set() or process.returncode == _INTERRUPTED:
@@ -318,6 +358,25 @@ def _run(job: Job, lock: int, words: Sequence[str]) -> str:
     with log.open("rb") as file:
         file.seek(start)
         raise _Failed(_line(file.read(), process.returncode))
+
+
+def _begin(
+    words: Sequence[str], said: IO[bytes], env: Mapping[str, str], lock: int
+) -> subprocess.Popen[bytes] | Fork:
+    """Begin a process, a fork where there can be one.
+
+    It inherits the lock: as long as it lives, nobody else makes the run.
+    """
+    if _thread.servers is not None and sys.platform == "linux":  # others cannot fork safely
+        if _thread.server is None:
+            _thread.server = Server(child.server(), env)
+            _thread.servers.callback(_thread.server.close)
+        with suppress(OSError):
+            return _thread.server.fork(words[len(child.start()) :], said, lock)
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=env,
+        pass_fds=(lock,),
+    )  # fmt: skip
 
 
 def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:

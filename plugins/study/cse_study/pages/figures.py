@@ -6,7 +6,7 @@ import io
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from cse_study.results.table import plain_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK = "#010203"
 """Replaced by the text colour of the page that shows the figure; the style has it too."""
@@ -27,6 +28,7 @@ _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 2, 2)), (0
 _STYLE = Path(__file__).with_name("figures.mplstyle")
 _WIDTH, _HEIGHT = 7.4, 3.9
 """Of a figure, in inches."""
+_MISSING = "Glyph .* missing from font"
 _MAX_MARKERS = 12
 _MAX_NAMED_POINTS = 16
 _LABEL_WIDTH = 26
@@ -66,6 +68,18 @@ class Picture:
     svg: str
     caption: str = ""
     alt: str = ""
+    figure: Figure | None = field(default=None, repr=False)
+
+    def pdf(self) -> bytes:
+        """Return it as a PDF file, whose text stays text."""
+        import matplotlib
+
+        assert self.figure is not None
+        content = io.BytesIO()
+        with matplotlib.rc_context({"pdf.fonttype": 42}, _STYLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=_MISSING)
+            self.figure.savefig(content, format="pdf", metadata={"CreationDate": None})
+        return content.getvalue()
 
 
 def look(number: int) -> dict[str, Any]:
@@ -93,7 +107,7 @@ def draw(
     text = io.StringIO()
     with matplotlib.rc_context(fname=_STYLE), warnings.catch_warnings():
         # Letters are drawn by the reader's browser: fonts that are missing here do not matter.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message=_MISSING)
         figure = Figure(figsize=(_WIDTH, height * panels), layout="constrained")
         axes = list(figure.subplots(panels, squeeze=False)[:, 0])
         paint(axes)
@@ -111,7 +125,7 @@ def draw(
                        metadata={"Date": None, "Creator": None})  # fmt: skip
     svg = text.getvalue().replace(INK, "currentColor")
     svg = svg.replace('<style type="text/css">', f'<style type="text/css">{_INK_STYLE}', 1)
-    return Picture(title, svg, caption, " ".join(alt.split()))
+    return Picture(title, svg, caption, " ".join(alt.split()), figure)
 
 
 def lines_picture(

@@ -12,8 +12,8 @@ from cse_core.files import atomic_write, disk_errors, writable_folder
 from cse_study.pages.figures import Picture
 from cse_study.results.table import Table
 
-_HEAD = b"# "
-"""What a page begins with."""
+_HEADS = {".md": b"# ", ".tex": b"% "}
+"""What a page begins with, and tables for LaTeX."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ def check_file(path: Path, where: str) -> None:
     check_out_file(path, where)
 
 
-def check_page(path: Path, where: str) -> None:
+def check_page(path: Path, where: str, ending: str = ".md") -> None:
     """Check for matplotlib and a page's file; refuse to replace one that holds something else."""
     try:
         import matplotlib  # noqa: F401
@@ -61,12 +61,13 @@ def check_page(path: Path, where: str) -> None:
         what = f"pages need matplotlib: {error}"
         raise CseError(what, where=where, hint="pip install matplotlib") from error
     check_file(path, where)
-    if path.suffix != ".md":
-        raise CseError("a page is Markdown", where=where, value=str(path), hint="name it *.md")
+    if path.suffix != ending:
+        raise CseError(f"is not a {ending} file", where=where, value=str(path),
+                       hint=f"name it *{ending}")  # fmt: skip
     if path.is_file():
         with path.open("rb") as file:
-            start = file.read(len(_HEAD))
-        if start not in (b"", _HEAD):
+            start = file.read(len(_HEADS[ending]))
+        if start not in (b"", _HEADS[ending]):
             hint = "name another file, or remove this one first"
             what = "holds something else than a page"
             raise CseError(what, where=where, value=str(path), hint=hint)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,11 +21,14 @@ from cse_study.definition.reading import (
     chosen_points,
     texts_of,
 )
-from cse_study.definition.schema import Study
+from cse_study.definition.schema import KINDS, Study
 from cse_study.execution.folder import StudyFolder, read_table
 from cse_study.planning.composing import Composer, PlannedRun, digest, filled, is_role
 
 _SET = re.compile(r"--set ([\w.]+)=(\w+)")
+_FLAG = re.compile(rf"add it: --({'|'.join(KINDS)}) (\+[\w-]+)")
+_METHOD = {"recipe", *KINDS}
+"""Settings that make the places of an axis methods, with options of their own."""
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _FAILED = float("-inf")
 """Score of a trial that failed, or has no score."""
@@ -159,7 +163,7 @@ def plan_study(definition: Definition, composer: Composer, folder: StudyFolder) 
     first = study.trial_seeds(seeds)
     cells: list[Cell] = []
     starts: dict[str, PlannedRun] = {}
-    errors: list[CseError] = []
+    faults: list[tuple[Point, CseError]] = []
 
     def add(point: Point, seed: int) -> None:
         settings = {**study.settings, **point.settings}
@@ -175,8 +179,11 @@ def plan_study(definition: Definition, composer: Composer, folder: StudyFolder) 
             try:
                 add(point, seed)
             except CseError as error:
-                errors += _of_point(error, definition, point)
+                several = error.errors if isinstance(error, CseErrors) else (error,)
+                faults += [(point, fault) for fault in several]
                 break  # with another seed it is the same mistake
+    errors = [_of_point(fault, definition, point, _elsewhere(fault.where, study, points, faults))
+              for point, fault in faults]  # fmt: skip
     composed = {cell.point.number for cell in cells}
     others = [point for point in points if point.number in composed]
     if errors and others:
@@ -295,13 +302,32 @@ def _words(command: Sequence[str], settings: Mapping[str, Any]) -> tuple[str, ..
     return tuple(words)
 
 
-def _of_point(error: CseError, definition: Definition, point: Point) -> Iterator[CseError]:
-    for fault in error.errors if isinstance(error, CseErrors) else (error,):
-        where = f"{definition.name}, point {point.number} ({point.name})"
-        where += f": {fault.where}" if fault.where else ""
-        # Settings of a study stand in its file: it has no --set.
-        hint = fault.hint and _SET.sub(r'in its file: "\1" = "\2"', fault.hint)
-        yield CseError(fault.what, where=where, value=fault.value, hint=hint)
+def _elsewhere(
+    path: str | None,
+    study: Study,
+    points: Sequence[Point],
+    faults: Sequence[tuple[Point, CseError]],
+) -> str | None:
+    """Say which place should have a line of ``[settings]`` that is a mistake of other places."""
+    wrong = {point.number for point, fault in faults if fault.where == path}
+    right = next((point for point in points if point.number not in wrong), None)
+    method = next((axis for axis in study.axes if _METHOD & axis.values.keys()), None)
+    if path not in study.settings or right is None or method is None:
+        return None
+    lines = {"label": right.labels[method.called], f'"{path}"': study.settings[path]}
+    if method.labels is None:  # places that are lists become tables
+        lines |= {name: right.settings[name] for name in method.values.keys() & right.settings}
+    table = ", ".join(f"{name} = {json.dumps(value)}" for name, value in lines.items())
+    return f"move it from [settings] to a place that has it: [[axes.places]] {table}"
+
+
+def _of_point(fault: CseError, definition: Definition, point: Point, hint: str | None) -> CseError:
+    where = f"{definition.name}, point {point.number} ({point.name})"
+    where += f": {fault.where}" if fault.where else ""
+    if not hint and fault.hint:  # settings of a study stand in its file: it has no flags for them
+        hint = _SET.sub(r'in its file: "\1" = "\2"', fault.hint)
+        hint = _FLAG.sub(r'in its file: \1 = ["\2"]', hint)
+    return CseError(fault.what, where=where, value=fault.value, hint=hint)
 
 
 def roles_of(definition: Definition, *, scored: bool = True) -> list[str]:

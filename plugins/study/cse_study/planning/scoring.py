@@ -13,7 +13,7 @@ from cse_cli.api import Installed, data_folder, known_set
 from cse_core.errors import CseError
 from cse_core.records import SuiteSpec
 from cse_study.definition.reading import Definition
-from cse_study.definition.schema import Scores
+from cse_study.definition.schema import DEV, Scores
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.composing import STARTER, Inputs, Wish, digest, filled, is_role
 
@@ -122,10 +122,11 @@ def plan_scoring(
     if not made.named:
         made.add("data", STARTER, of="data")
     made.add("no-baselines", True)
+    heads = {name.partition(".")[0] for name in scores.shown}
     version = next((c.info.label for c in plugins.commands.all if c.name == "eval"), "")
     return Scoring(
         digest([made.content, version]), tuple(made.words), bool(made.named & set(_GRADED)),
-        bool(made.named & set(_OF_ITEMS)), tuple(made.notes),
+        bool(made.named & set(_OF_ITEMS)), tuple(made.notes), DEV in heads,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from cse_core.files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
 from cse_study.measures import read_cosines, read_items
-from cse_study.results.rows import Row, Shown
+from cse_study.results.rows import DEV_SETS, Row, Shown
 
 DRAWS = 10_000
 """How often items are drawn."""
@@ -100,13 +100,15 @@ def draws_of_run(
     """
     if scoring is None or not shown.sets:
         return None
-    file = folder.scores(row.key, f"{scoring.key}.tsv")
+    key = scoring.of_dev if shown.sets == DEV_SETS else scoring.key
+    file = folder.scores(row.key, f"{key}.tsv")
     pairs = shown.number == "spearman"
     if pairs:
         cosines = read_cosines(file)
-        if not set(shown.sets) <= cosines.keys():
+        names = tuple(cosines) if shown.sets == DEV_SETS else shown.sets
+        if not (cosines and cosines.keys() >= {*names}):
             return None
-        sets: list[Any] = [cosines[name] for name in shown.sets]
+        sets: list[Any] = [cosines[name] for name in names]
     else:
         items = file.with_suffix(".items.tsv")
         stored = read_items(items) if items.is_file() else {}
@@ -114,7 +116,7 @@ def draws_of_run(
         sets = [(hits,) for hits in known if hits is not None]
         if len(sets) < len(known):
             return None
-    kept = folder.scores(row.key, f"{scoring.key}.{'+'.join(shown.sets)}.{shown.number}.npy")
+    kept = folder.scores(row.key, f"{key}.{'+'.join(shown.sets)}.{shown.number}.npy")
     if not kept.is_file():
         drawn = draws_of(sets, spearman if pairs else np.mean, DRAWS)
         with atomic_file(kept) as beside, beside.open("wb") as opened:

@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 from cse_cli.api import format_value
 from cse_core.files import RESULT, RUN_FILE, atomic_file
 from cse_study.definition.reading import Point
+from cse_study.definition.schema import DEV
 from cse_study.execution.folder import StudyFolder, read_table
 from cse_study.execution.jobs import Scoring
 from cse_study.planning.plan import Plan
@@ -32,8 +33,8 @@ MAIN = ("spearman", "accuracy", "ndcg@10", "recall@5", "recall@1", "mean_average
 """Numbers that stand for a set, in this order, where only the set is named."""
 ANY_TEST = "*.test"
 """What a table shows where a study names no score."""
-DEV = "dev"
-"""Stands for the dev score that chose the checkpoint."""
+DEV_SETS = ("@dev",)
+"""Stand for the sets of that score."""
 
 
 @dataclass(frozen=True)
@@ -202,11 +203,11 @@ def _about(folder: StudyFolder, key: str) -> dict[str, Any]:
     }
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def write_rows(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     """Write the table as csv, whole or not at all; a column that a row lacks is empty there."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_file(folder / FILE) as beside, beside.open("w", encoding="utf-8", newline="") as to:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(file) as beside, beside.open("w", encoding="utf-8", newline="") as to:
         writer = csv.DictWriter(to, names)
         writer.writeheader()
         writer.writerows(rows)
@@ -281,7 +282,7 @@ def find_shown(
         name = f"mean({', '.join(part.name for part in known)})"
         return Shown(name, value, sets if whole else ())
     if wanted == DEV and chosen_by in scores:
-        return Shown(str(chosen_by), scores[str(chosen_by)])
+        wanted = str(chosen_by)
     suite, _, rest = wanted.partition(".")
     if suite == DEV and rest:
         wanted = f"*.{wanted}"
@@ -295,7 +296,8 @@ def find_shown(
     for pattern in patterns:
         names = [pattern] if pattern in scores else fnmatch.filter(scores, pattern)
         if names:
-            return Shown(names[0], scores[names[0]], _sets(names[0], results))
+            sets = _sets(names[0], results) or (DEV_SETS if names[0] == chosen_by else ())
+            return Shown(names[0], scores[names[0]], sets)
     return None
 
 

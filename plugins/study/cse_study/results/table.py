@@ -66,6 +66,7 @@ class Line:
         words: ``higher`` or ``lower``, ``with this seed`` where there is one, ``no difference
             shown``, ``baseline``, or why nothing is said.
         stands_for: What was to be shown, where no run has it and another score stands in.
+        interval: The ends of the 95% interval of the mean, drawn as that of a difference is.
     """
 
     point: Point
@@ -80,6 +81,12 @@ class Line:
     p: float | None = None
     words: str = ""
     stands_for: str = ""
+    interval: tuple[float, float] | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Tell whether its difference is shown, which tables print in bold."""
+        return self.words.startswith(("higher", "lower"))
 
 
 @dataclass(frozen=True)
@@ -169,7 +176,9 @@ class Results:
         for point in self.points:
             printed = self.definition.cell(self.variant, point.label_without(study.tuned), name)
             runs = scored.get(point.number, {})
-            values = list({row.key: shown.value for row, shown in runs.values()}.values())
+            once = {row.key: (row, shown) for row, shown in runs.values()}.values()
+            values = [shown.value for _, shown in once]
+            around = self.around(once, 0.0) if study.kind == "train" else None
             line = Line(
                 point=point,
                 label=point.label_without(study.tuned)
@@ -181,6 +190,7 @@ class Results:
                 seeds=len(values),
                 paper=printed.value if printed else None,
                 paper_deviation=printed.deviation if printed else None,
+                interval=(around.low, around.high) if around else None,
             )
             base = baseline_of(self.definition, self.points, point)
             if point is base:
@@ -197,6 +207,13 @@ class Results:
         delta = self.difference(runs, base)
         words = ONE_SEED if len(runs.keys() & base.keys()) < 2 else SAME_OF_ALL
         return replace(line, difference=delta, words="" if delta else words)
+
+    def around(self, runs: Iterable[tuple[Row, Shown]], number: float) -> Difference | None:
+        """Return the difference of some runs' mean to a number, which has no error."""
+        runs = list(runs)
+        drawn = [draws_of_run(self.folder, self.scoring, *run) for run in runs]
+        draws = [each[0] - number for each in drawn if each is not None]
+        return compared([shown.value - number for _, shown in runs], draws, 0)
 
     def difference(self, own: Scored, other: Scored) -> Difference | None:
         """Compare the runs of a point with those of another one with the same seeds."""
@@ -270,11 +287,14 @@ class Results:
         scores = list(dict.fromkeys(line.score for line in lines if line.seeds))
         compared_ = any(line.difference is not None for line in lines)
         paper = any(line.paper is not None for line in lines)
-        heads = ["point", "seeds", "mean", *(["paper"] if paper else [])]
+        around = any(line.interval for line in lines)
+        heads = ["point", "seeds", "mean", *(["its 95% interval"] if around else [])]
+        heads += ["paper"] if paper else []
         heads += ["difference", "p"] if compared_ else []
         rows = []
         for line in lines:
             cells = [line.label, str(line.seeds), number(line.mean, line.deviation)]
+            cells += [ends_text(line.interval)] if around else []
             cells += [number(line.paper, line.paper_deviation)] if paper else []
             cells += (
                 [interval_text(line.difference), _p(line.p, line.difference)] if compared_ else []
@@ -397,6 +417,7 @@ def caption(lines: Sequence[Line], definition: Definition) -> str:
     if tested:
         score = tested[0].score
         items = "labelled texts" if ".accuracy" in score else "test pairs"
+        items = "dev pairs" if ".dev." in score else items
         items = "documents" if ".recall@" in score else items
         items = "queries" if score.endswith((".ndcg@10", ".mrr@10", ".map")) else items
         how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
@@ -412,7 +433,7 @@ def _cell(line: Line) -> str:
     text = number(line.mean, line.deviation)
     if line.difference is None:
         return text
-    shown = "**" if line.words.startswith(("higher", "lower")) else ""
+    shown = "**" if line.shown else ""
     return f"{text}; {shown}{interval_text(line.difference)}{shown}"
 
 
@@ -434,6 +455,11 @@ def _fact(value: float | None) -> str:
 def interval_text(delta: Difference | None) -> str:
     """Return a difference with its interval, an empty text where there is none."""
     return f"{delta.value:+.2f} [{delta.low:+.2f}, {delta.high:+.2f}]" if delta else ""
+
+
+def ends_text(ends: tuple[float, float] | None) -> str:
+    """Return an interval, an empty text where there is none."""
+    return f"[{ends[0]:.2f}, {ends[1]:.2f}]" if ends else ""
 
 
 def _p(value: float | None, delta: Difference | None) -> str:
