@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cse_study.results.bootstrap import compared, draws_of_run
+from cse_study.results.bootstrap import compared, corrected, draws_of_run
 from cse_study.results.table import Line, Results, Table, interval_text, number
 
 
@@ -60,7 +60,8 @@ def _beside(results: Results, line: Line) -> list[str]:
             paper, spread = float(np.mean(values)), None
     found = [draws_of_run(results.folder, results.scoring, *run) for run in runs.values()]
     drawn = [draws[0] - paper for draws in found if draws is not None]
-    delta = compared([shown.value - paper for _, shown in runs.values()], drawn, 0)
+    ours = compared([shown.value - paper for _, shown in runs.values()], drawn, 0)
+    delta = corrected([ours], 1)[0] if ours else None
     gap = f"{(line.mean or 0.0) - paper:+.2f}"
     numbers = [number(paper, spread), number(line.mean, line.deviation)]
     return [line.label, line.score, *numbers, str(line.seeds), interval_text(delta) or gap]
