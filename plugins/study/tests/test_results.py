@@ -246,7 +246,7 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
     assert far.difference is not None and f"; **{far.difference.value:+.2f} [" in page
     assert page.count("for the 6 comparisons") == page.count("Student's t") == 1
     assert "draws of documents; " in page and "draws of labelled texts; " in page
-    assert "; bold: p < 0.05" in page
+    assert "; bold: p < 0.05, and not too small to matter" in page
     mixed = found["mean(trec, *.recall@5)"][2]
     assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from cse_study.definition.schema import Claim
 from cse_study.execution.folder import ITEMS
 from cse_study.results.bootstrap import DRAWS, LEVEL, Difference
 from cse_study.results.comparisons import Comparisons, Pair, Scored, baseline_of, other_format
-from cse_study.results.rows import ANY_TEST
+from cse_study.results.rows import ANY_TEST, scores_of_words
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
@@ -135,6 +136,7 @@ class Results(Comparisons):
     def _lines(self, name: str, *, stand_in: bool) -> list[Line]:
         study, scored = self.definition.study, self.scored_points(name, stand_in=stand_in)
         untrained = {row.point.number for row in self.rows if row.untrained}
+        alike = Counter(point.label_without(study.tuned) for point in self.points)
         lines: list[Line] = []
         for point in self.points:
             printed = self.definition.cell(self.variant, point.label_without(study.tuned), name)
@@ -147,6 +149,7 @@ class Results(Comparisons):
                 point=point,
                 label=point.label_without(study.tuned)
                 if point.number in untrained
+                or not (runs or alike[point.label_without(study.tuned)] > 1)
                 else point.label,
                 score=next((shown.name for _, shown in runs.values()), name),
                 mean=float(np.mean(values)) if values else None,
@@ -260,8 +263,22 @@ class Results(Comparisons):
             cells += [number(line.paper, line.paper_deviation)] if paper else []
             cells += [interval_text(line.difference), _p(line.difference)] if compared_ else []
             rows.append([*cells, line.words if line.seeds else self._unscored(line.point)])
+        for method, values in self.words.items():
+            if wanted in values:
+                rows.append([method, "", number(values[wanted]), *[""] * (len(heads) - 3), "words"])
         caption_ = caption(lines, self.definition, wanted, len(self.family))
         return Table([*heads, "in words"], rows, caption_, ", ".join(scores) or wanted)
+
+    @cached_property
+    def words(self) -> dict[str, dict[str, float]]:
+        """What words alone score, by the method's name, for each shown score that has them."""
+        found: dict[str, dict[str, float]] = {}
+        for name in self.tables if self.definition.study.kind == "train" else ():
+            for row in self.done:
+                shown = row.shown(name)
+                for method, value in scores_of_words(shown, row.results).items() if shown else ():
+                    found.setdefault(method, {}).setdefault(name, value)
+        return found
 
     def _unscored(self, point: Point) -> str:
         """Return why a point has no score."""
@@ -285,6 +302,13 @@ class Results(Comparisons):
                         for line in lines
                     ]
                 )
+        for method, values in self.words.items():
+            at = iter(columns)
+            next(at).append(method)
+            for wanted, lines in self.tables.items():
+                next(at).append(number(values.get(wanted)))
+                if any(line.paper is not None for line in lines):
+                    next(at).append("")
         rows = list(map(list, zip(*columns, strict=True)))
         if facts and len(columns) > _MOST_COLUMNS:  # a column for each point instead
             heads, *rows = map(list, zip(heads, *rows, strict=True))
@@ -293,7 +317,8 @@ class Results(Comparisons):
         words = "; ".join(
             dict.fromkeys(part for text in tables if text for part in text.split("; "))
         )
-        words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
+        tested = any(line.difference for line in first)
+        words += f"; bold: p < {LEVEL}, and not too small to matter" if tested else ""
         return Table(heads, rows, words, self.definition.name)
 
     def _claims(self) -> list[Table]:
@@ -337,6 +362,8 @@ class Results(Comparisons):
                 f"It is not shown that {base} differs from {study.without}, so the differences "
                 "between the settings of this part can neither support nor contradict the paper."
             )
+        if self.tables and study.kind == "train" and not self.words:
+            lines.append("Words alone were not scored on these sets: no untrained model was.")
         trained = [p for p in self.points if any(not row.untrained for row in self.of_point(p))]
         for axis in study.axes:
             ends = {labels[at] for labels in [labels_of(axis)] for at in (0, -1)}
@@ -408,8 +435,8 @@ def caption(lines: Sequence[Line], definition: Definition, wanted: str, family: 
             f"{score}: the smallest difference that matters is {smallest:g}, the smallest that "
             f"four of five repetitions would show {min(sizes):.2f} to {max(sizes):.2f}"
         )
-    many = {line.seeds for line in lines if line.seeds and line.difference}
-    if len(many | {line.seeds for line in lines if line.words == "baseline"}) > 1:
+    many = {line.difference.seeds for line in lines if line.difference is not None}
+    if len(many | {line.seeds for line in lines if line.words == "baseline" and many}) > 1:
         said.append("means: over the seeds that a point shares with its baseline")
     return "; ".join(said)
 
