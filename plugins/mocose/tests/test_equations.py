@@ -39,11 +39,11 @@ def test_fgsm() -> Iterator[tuple[Tensor, Tensor]]:
     def objective(token: int, entry: int, change: float) -> float:
         total = 0.0
         for row in range(rows):
-            own = [n for n, place in enumerate(places) if place == row]
+            members = [n for n, place in enumerate(places) if place == row]
             query = [
                 math.tanh(sum(
-                    float(x[n, e]) + change * ((n, e) == (token, entry)) for n in own
-                ) / len(own))
+                    float(x[n, e]) + change * ((n, e) == (token, entry)) for n in members
+                ) / len(members))
                 for e in range(entries)
             ]  # fmt: skip
             masses = []
