@@ -436,7 +436,9 @@ def caption(lines: Sequence[Line], definition: Definition, wanted: str, family: 
             f"four of five repetitions would show {min(sizes):.2f} to {max(sizes):.2f}"
         )
     many = {line.difference.seeds for line in lines if line.difference is not None}
-    if len(many | {line.seeds for line in lines if line.words == "baseline" and many}) > 1:
+    # An untrained baseline is one run, the same with every seed.
+    many |= {line.seeds for line in lines if line.words == "baseline" and line.seeds > 1}
+    if len(many) > 1:
         said.append("means: over the seeds that a point shares with its baseline")
     return "; ".join(said)
 
