@@ -46,7 +46,7 @@ def _numbers_of(text: str) -> str:
             name in ("set", "item") or not value or math.isfinite(float(value))
             for name, value in zip(head, row, strict=True)
         ):
-            raise ValueError("is no table of numbers")
+            raise ValueError("expected a table of numbers")
     return text
 
 

@@ -99,7 +99,7 @@ class Comparisons:
 
     @cached_property
     def differences(self) -> Mapping[Pair, Difference]:
-        """The differences that can be told, corrected for those of the study's whole file."""
+        """The differences that the runs show, corrected for those of the study's whole file."""
         if self.definition.study.kind != "train":
             return {}
         of_label = self.of_label
@@ -115,15 +115,15 @@ class Comparisons:
             known = {name: self.scored_points(name, stand_in=True) for name in known}
         for name, one, other in pairs:
             runs, base = known[name].get(one), known[name].get(other)
-            known_already = {(name, one, other), (name, other, one)} & made.keys()
-            if one == other or known_already or not (runs and base):
+            twice = {(name, one, other), (name, other, one)} & made.keys()
+            if one == other or twice or not (runs and base):
                 continue
             if found := self._comparison(runs, base):
                 made[name, one, other] = found
         values = corrected(list(made.values()), len(self.family))
-        found_ = dict(zip(made, values, strict=True))
-        return found_ | {(name, other, one): delta.turned
-                         for (name, one, other), delta in found_.items()}  # fmt: skip
+        differences = dict(zip(made, values, strict=True))
+        return differences | {(name, other, one): delta.turned
+                         for (name, one, other), delta in differences.items()}  # fmt: skip
 
     @property
     def of_label(self) -> dict[str, int]:

@@ -136,7 +136,7 @@ class Results(Comparisons):
     def _lines(self, name: str, *, stand_in: bool) -> list[Line]:
         study, scored = self.definition.study, self.scored_points(name, stand_in=stand_in)
         untrained = {row.point.number for row in self.rows if row.untrained}
-        alike = Counter(point.label_without(study.tuned) for point in self.points)
+        named = Counter(point.label_without(study.tuned) for point in self.points)
         lines: list[Line] = []
         for point in self.points:
             printed = self.definition.cell(self.variant, point.label_without(study.tuned), name)
@@ -149,7 +149,7 @@ class Results(Comparisons):
                 point=point,
                 label=point.label_without(study.tuned)
                 if point.number in untrained
-                or not (runs or alike[point.label_without(study.tuned)] > 1)
+                or not (runs or named[point.label_without(study.tuned)] > 1)
                 else point.label,
                 score=next((shown.name for _, shown in runs.values()), name),
                 mean=float(np.mean(values)) if values else None,
@@ -354,7 +354,7 @@ class Results(Comparisons):
         if bare and self.differences:
             lines.append(
                 f"The test items of {len(bare)} of {len(scored)} runs were not kept, so their "
-                "tests draw seeds alone: they tell of these test texts and of no others."
+                "tests draw seeds only and hold for these test texts only."
             )
         if study.without and self.differences and not self.has_effect:
             base = study.baseline or self.definition.labels[0]
