@@ -69,7 +69,9 @@ def test_results_become_a_page(
     text = (tmp_path / "quick/page.md").read_text()
     assert "smoke run" in text and f"| processor | {machine()['processor']} |" in text
     line = next(line for line in text.splitlines() if line.startswith(f"| {ROWS[0].what}"))
-    assert "(of a file)" in line and line.endswith("| 1.90 [1.70-2.00] | at least 1.75 | yes |")
+    assert "(of a file)" in line and line.endswith(
+        "| 1.90 [1.70-2.00] | at least 1.75 | measure it again |"
+    )
     rows = [line for line in text.splitlines() if "sentences/s in training, bf16" in line]
     assert rows and all("not measured yet" in row for row in rows)
     assert "Speeds:\n\n| a | b |\n| --- | --- |\n| 1\\|2 | 3 |" in text

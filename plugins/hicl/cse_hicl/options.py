@@ -39,17 +39,17 @@ class SameSequenceOptions(MinerOptions):
     first."""
 
 
-class AveragingOptions(StoreOptions):
-    """Options of ``averaging``."""
-
-    level: str = LEVEL
-    """Level whose losses it serves."""
-
-
 def _of_slices(level: str) -> str:
     if level == "sentence":
         raise ValueError("a text is not a part of itself; name the level of its slices")
     return level
+
+
+class AveragingOptions(StoreOptions):
+    """Options of ``averaging``."""
+
+    level: Annotated[str, AfterValidator(_of_slices)] = LEVEL
+    """Level whose losses it serves."""
 
 
 class EntailmentOptions(LossOptions):

@@ -83,8 +83,10 @@ def test_what_cannot_be_is_refused_before_anything_is_loaded() -> None:
     for recipe, setting, words in (
         ("hicl", "pool.segments.length=600", "longer than the 512 that the encoder takes"),
         ("hicl-v2", "loss.entailment.level=sentence", "a text is not a part of itself"),
+        ("hicl", "negatives.averaging.level=sentence", "a text is not a part of itself"),
     ):
-        line = refusal(planned, recipe, setting, encoder="starter")
+        more = {"negatives": ["+averaging"]} if "averaging" in setting else {}
+        line = refusal(planned, recipe, setting, encoder="starter", kinds=more)
         assert words in line and setting.partition("=")[0] in line
 
 

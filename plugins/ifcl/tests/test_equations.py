@@ -8,7 +8,7 @@ import torch
 from cse_testkit import make_batch, make_context, make_part
 from torch import Tensor
 
-from cse_core.types import Batch, Negatives
+from cse_core.types import Batch
 from cse_engine.step import negatives as core
 from tests.fixtures.equations import equation
 
@@ -19,8 +19,14 @@ def exponential(one: Tensor, other: Tensor, temperature: float = 1.0) -> float:
     return math.exp(float(torch.cosine_similarity(one, other, dim=0)) / temperature)
 
 
-def slow_terms(batch: Batch, negatives: Negatives, temperature: float) -> dict[str, list[float]]:
-    """Return each term of every anchor, and its innate margin M."""
+def slow_terms(
+    batch: Batch, queue: list[Tensor], temperature: float = TEMPERATURE
+) -> dict[str, list[float]]:
+    """Return each term of every anchor, and its innate margin M.
+
+    ``queue`` has the vectors of earlier batches, the newest batch first: a row weighs less by
+    lambda for each batch that it is away, Eq. 4. Of the batch all but the own twin is a negative.
+    """
     views = {name: view["sentence"].vectors for name, view in batch.views.items()}
     inputs = {name: view["input"].vectors for name, view in batch.views.items()}
     found: dict[str, list[float]] = {
@@ -29,10 +35,11 @@ def slow_terms(batch: Batch, negatives: Negatives, temperature: float) -> dict[s
     for i, anchor in enumerate(batch.anchors):
         identical, fraternal = views["identical"][i], views["positive"][i]
         mass = own = exponential(anchor, identical, temperature)
-        for n, negative in enumerate(negatives.vectors):
-            if not bool(negatives.mask[i, n]):
-                weight = math.exp(float(negatives.log_weights[i, n]))
-                mass += weight * exponential(anchor, negative, temperature)
+        for j, other in enumerate(views["identical"]):
+            mass += exponential(anchor, other, temperature) if j != i else 0
+        for m, other in enumerate(queue, start=1):
+            share = 1 - FORGETTING * math.ceil(m / len(batch.anchors))
+            mass += share * exponential(anchor, other, temperature)
         found["identical"].append(-math.log(own / mass))
         own = exponential(anchor, fraternal, temperature)
         mass = sum(exponential(anchor, other, temperature) for other in views["positive"])
@@ -48,9 +55,11 @@ def slow_terms(batch: Batch, negatives: Negatives, temperature: float) -> dict[s
 def both(reduction: str = "mean") -> tuple[Any, dict[str, list[float]]]:
     """Return the part's output and the loops' terms, with two earlier batches in the queue."""
     store = make_part("negatives", "hippocampus", batches=2, forgetting=FORGETTING)
+    queue: list[Tensor] = []
     for step in (1, 2):
         earlier = make_batch(sentences=4, rows=range(10 * step, 10 * step + 4), seed=step)
         store.after_step(earlier, make_context(earlier))
+        queue = [*earlier.anchors, *queue]
     views: Any = {"identical": "positive", "positive": "positive"}
     rows = range(100, 104)
     plain = make_batch(views=views, levels=("input",), rows=rows)
@@ -61,7 +70,7 @@ def both(reduction: str = "mean") -> tuple[Any, dict[str, list[float]]]:
     negatives = core.negatives_for_loss(batch, loss.options, [store.name])
     assert negatives.blocks == (("in-batch", 4), ("hippocampus", 8))
     output = loss(batch, batch.targets["identical"], negatives, make_context(batch))
-    return output, slow_terms(batch, negatives, TEMPERATURE)
+    return output, slow_terms(batch, queue)
 
 
 @equation(

@@ -87,7 +87,7 @@ def _show(value: dict[str, Any]) -> None:
     """Print what was seen on stdout."""
     echo(
         f"recipe {value['recipe']}, model {value['model']}, round {value['round']}, "
-        f"step {value['step'] + 1} of {value['steps']}: {value['rows']} rows"
+        f"step {value['step']} of {value['steps']}: {value['rows']} rows"
     )
     echo("views:")
     for view in value["views"]:

@@ -113,7 +113,7 @@ class WatchedStep:
             "model": composition.model.name,
             "data": list(composition.data.path),
             "round": self.session.round,
-            "step": self.step,
+            "step": self.step + 1,  # as metrics.jsonl counts
             "steps": total,
             "rows": len(torch.unique(next(iter(self.views.values())).tokens.owner)),
             "views": [self._view(name, view, rows) for name, view in self.views.items()],

@@ -59,7 +59,7 @@ def test_a_batch_with_its_negatives_masks_and_sources(
         "--columns", "50",
     )  # fmt: skip
     assert everything(tmp_path) == before
-    assert (found["recipe"], found["step"], found["rows"]) == ("esimcse", 1, 6)
+    assert (found["recipe"], found["step"], found["rows"]) == ("esimcse", 2, 6)
     texts = Path(data[1]).read_text().splitlines()
     assert {view["name"] for view in found["views"]} >= {"anchor", "positive"}
     assert all(len(view["rows"]) == 3 for view in found["views"])
@@ -100,7 +100,7 @@ def test_a_run_is_shown_as_its_checkpoint_left_it_and_stays_as_it_is(
     before = everything(tmp_path)
     found = seen(cse, str(run), "--rows", "1", "--columns", "1")
     assert everything(tmp_path) == before
-    assert found["step"] == 2
+    assert found["step"] == 3
     (direction,) = found["losses"]["infonce"]["directions"]
     blocks = {block["source"]: block for block in direction["blocks"]}
     queue = blocks["momentum-queue"]

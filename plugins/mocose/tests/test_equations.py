@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, cast
 
 import torch
 from cse_mocose.distance import distance, mean_age
@@ -11,23 +10,56 @@ from torch import Tensor
 
 from cse_core.types import View
 from cse_engine.step import negatives as core
+from cse_engine.step.input_gradients import GradientCapture, look_up
 from tests.fixtures.equations import equation
+from tests.fixtures.token_rows import token_rows
 
 
-@equation("MoCoSE", "Eq. 1", "aug fgsm", within=0)
+@equation("MoCoSE", "Eq. 1, with the gradient of the objective", "aug fgsm", within=0)
 def test_fgsm() -> Iterator[tuple[Tensor, Tensor]]:
-    """x + epsilon * sign(gradient), entry by entry; an entry without a gradient stays."""
+    """x + epsilon * sign(gradient), the gradient by a difference of the objective in loops."""
     draws = torch.Generator().manual_seed(0)
-    x, gradient = torch.randn(2, 7, 5, dtype=torch.float64, generator=draws)
-    gradient[3, 2] = 0
+    rows, entries, places = 3, 4, [0, 0, 1, 1, 1, 2, 2]
+    x, keys = (torch.randn(n, entries, dtype=torch.float64, generator=draws) for n in (7, rows))
+    view, tokens = (
+        View("anchor", "anchor", "online"),
+        token_rows(*map(places.count, range(rows)), ends=False),
+    )
+    capture = GradientCapture(["word_embeddings"])
+    words = capture.keep("word_embeddings", x, [(view, tokens, 0, len(x))])
+    pooled = torch.stack([words[[p == row for p in places]].mean(0).tanh() for row in range(rows)])
+    batch = make_batch(vectors={"anchor": pooled, "positive": keys})
+    loss = make_part("loss", "infonce", temperature=0.5)
+    negatives = core.negatives_for_loss(batch, loss.options, [])
+    value = loss(batch, batch.targets["positive"], negatives, make_context(batch)).value
+    capture.backward([value], [None], inputs_only=True)
+    fields = capture.fields(["anchor"], {"word_embeddings": entries}, x.device)
+    gradient = look_up(fields, "word_embeddings", view, tokens)
+
+    def objective(token: int, entry: int, change: float) -> float:
+        total = 0.0
+        for row in range(rows):
+            members = [n for n, place in enumerate(places) if place == row]
+            query = [
+                math.tanh(sum(
+                    float(x[n, e]) + change * ((n, e) == (token, entry)) for n in members
+                ) / len(members))
+                for e in range(entries)
+            ]  # fmt: skip
+            masses = []
+            for key in keys.tolist():
+                dot = sum(a * b for a, b in zip(query, key, strict=True))
+                masses.append(math.exp(dot / math.hypot(*query) / math.hypot(*key) / 0.5))
+            total -= math.log(masses[row] / sum(masses))
+        return total / rows
+
     for epsilon in (5e-9, 0.1):
         part = make_part("aug", "fgsm", epsilon=epsilon, relative=False)
-        tokens, view = cast(Any, object()), View("anchor", "anchor", "online")
         found = part(x, tokens, view, make_context(gradient=gradient))
         wanted = x.clone()
-        for token in range(7):
-            for entry in range(5):
-                slope = float(gradient[token, entry])
+        for token in range(len(places)):
+            for entry in range(entries):
+                slope = objective(token, entry, 1e-5) - objective(token, entry, -1e-5)
                 wanted[token, entry] += epsilon * ((slope > 0) - (slope < 0))
         yield found, wanted
 

@@ -237,6 +237,8 @@ class Session:
             say_table(drawn)
             if table.caption:
                 echo(table.caption)
+        for note in results.notes:
+            echo(f"note: {note}")
         for name in self.definition.study.scores.shown if results.done else ():
             if name not in results.tables and "*" not in name:
                 warn(f"{name}: no run has this score")

@@ -257,7 +257,7 @@ def test_the_page_of_a_study(results: Results) -> None:
     page.write(out)
     text, shown = out.read_text(), list(pictures_of(out))
     assert "56.50 ± 0.25" in text and "Written by `cse x`." in text
-    assert "95% interval" in text and "corrected by Holm" in text
+    assert "p and the 95% intervals are corrected by Holm for the " in text
     assert [alt.startswith(title) for alt, title in zip(shown, TITLES, strict=True)] == [True] * 7
     name = "starter.test.spearman"
     curve = f"{name} by batch: {name} from 56.25 to 74 by batch, slow, paper, slow, fast, paper"

@@ -17,7 +17,7 @@ from cse_study.planning.composing import Inputs, Wish
 from cse_study.planning.plan import Plan
 from cse_study.results import bootstrap
 from cse_study.results.beside import beside_paper
-from cse_study.results.bootstrap import compared, draws_of, holm, spearman
+from cse_study.results.bootstrap import compared, corrected, draws_of, holm, spearman
 from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
 from cse_study.results.table import NOT_SHOWN, Results, caption
 from scipy.stats import spearmanr
@@ -182,8 +182,8 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert (base.seeds, base.paper, far.paper) == (3, 76.4, None)
     assert base.mean is not None and base.deviation is not None
     assert far.difference is not None and far.difference.items == 300
-    assert far.p is not None and near.p is not None and far.p < 0.05 <= near.p
-    assert far.p >= far.difference.p
+    assert near.difference is not None and far.difference.p < 0.05 <= near.difference.p
+    assert far.difference.high < 0 and near.difference.low <= 0 <= near.difference.high
     dev = results.tables["dev"]
     assert [(line.score, line.paper) for line in dev] == [("own.dev.spearman", None)] * 3
     assert dev[1].words == NOT_SHOWN, "three equal seeds differ by nothing"
@@ -208,9 +208,13 @@ def test_dev_scores_are_compared_as_test_scores_are(plan: Plan, folder: StudyFol
         write_json(folder.run(cell.run.key) / "result.json", result)
     tables = results_of(plan, folder).tables
     for dev, test in zip(tables["dev"], tables["a.test"], strict=True):
-        assert (dev.difference, dev.p, dev.words) == (test.difference, test.p, test.words)
+        assert dev.words == test.words
+        one, other = dev.difference, test.difference  # their ends differ by the rank of p
+        assert (one and (one.value, one.p, one.items)) == (
+            other and (other.value, other.p, other.items)
+        )
         assert dev.interval == test.interval is not None
-    assert "paired draws of dev pairs" in caption(tables["dev"], plan.definition)
+    assert "paired draws of dev pairs" in caption(tables["dev"], plan.definition, "dev", 1)
 
 
 def test_the_paper_stands_beside_what_was_run(plan: Plan, folder: StudyFolder) -> None:
@@ -269,7 +273,9 @@ def test_a_table_for_a_paper_has_the_tests_of_the_page(plan: Plan, folder: Study
         rows = list(csv.DictReader(opened))
     assert len(rows) == 6 and [row["temperature"] for row in rows[:3]] == ["0.05", "0.1", "0.2"]
     assert float(rows[0]["mean"]) == lines[0].mean and rows[0]["difference"] == ""
-    assert (float(rows[2]["p"]), rows[2]["words"]) == (lines[2].p, "lower")
+    delta = lines[2].difference
+    assert delta is not None
+    assert (float(rows[2]["p"]), rows[2]["words"]) == (delta.p, "lower")
     assert (folder.path / "x-1.pdf").read_bytes() == pictures[0].pdf()
     assert pictures[0].pdf().startswith(b"%PDF")
 
@@ -278,7 +284,7 @@ def test_another_score_says_what_it_stands_in_for(plan: Plan, folder: StudyFolde
     results = results_of(plan, folder, shown=["nix.spearman"])
     lines = results.tables["nix.spearman"]
     assert lines[0].score == "a.test.spearman"
-    said = caption(lines, results.definition)
+    said = caption(lines, results.definition, "nix.spearman", 2)
     assert "nix.spearman was not measured, this stands in for it" in said
 
 
@@ -293,15 +299,15 @@ def test_documents_and_texts_are_drawn_too(plan: Plan, folder: StudyFolder) -> N
         assert near.words == NOT_SHOWN and far.words == "lower"
         assert far.difference is not None and far.difference.items == count
         assert far.difference.low < far.difference.value < far.difference.high
-        said = caption(found[name], results.definition)
+        said = caption(found[name], results.definition, name, 2)
         assert f"Student's t over seeds; 10,000 paired draws of {kind}" in said
     results = results_of(plan, folder, shown=shown, paper=PaperNumbers())
     page, far = page_of(results, folder), found["trec"][2]
     assert f"| point | {' | '.join(found[name][2].score for name in shown)} |" in page
     assert far.difference is not None and f"; **{far.difference.value:+.2f} [" in page
-    assert page.count("for 2 comparisons") == page.count("Student's t") == 1
+    assert page.count("for the 6 comparisons") == page.count("Student's t") == 1
     assert "draws of documents; " in page and "draws of labelled texts; " in page
-    assert "; bold: p < 0.05" in page
+    assert "; bold: p < 0.05, and not too small to matter" in page
     mixed = found["mean(trec, *.recall@5)"][2]
     assert mixed.difference is not None and mixed.difference.items == 0, "of two kinds: seeds tell"
 
@@ -332,18 +338,16 @@ def test_claims_hold_or_not_or_stay_open(plan: Plan, folder: StudyFolder) -> Non
     words = ["holds", "does not hold", "cannot be decided", "cannot be decided", "holds"]
     assert [each.words for each in results.verdicts] == words
     assert results.verdicts[0].score == "a.test.spearman"
-    assert (results.verdicts[3].p, results.verdicts[3].score) == (None, "")
+    assert (results.verdicts[3].difference, results.verdicts[3].score) == (None, "")
     assert "| 0.1 above 0.2 (Table 3) | a.test.spearman |  | +" in page_of(results, folder)
     in_paper = [each.paper for each in results.verdicts]
     assert in_paper == [None, None, pytest.approx(-0.48), None, None]
     large = results_of(plan, folder, "large", claims=claims)
     assert [each.paper for each in large.verdicts] == [-1.0, 1.0, 1.0, None, 1.0]
     few = replace(results, rows=[row for row in results.rows if row.point.number > 1])
-    one, other, *_ = few.verdicts
-    assert one.difference == results.verdicts[0].difference and one.difference is not None
-    assert other.difference is not None and one.p is not None and other.p is not None
-    least = min(one.difference.p, other.difference.p)
-    assert min(one.p, other.p) == pytest.approx(5 * least), "of all claims, run or not"
+    one, same = few.verdicts[0].difference, results.verdicts[0].difference
+    assert one is not None and same is not None and one.p == same.p, "of all, run or not"
+    assert few.family == results.family and len(results.family) == 6
     for rows in ([row for row in results.rows if row.seed == 3], []):
         found = replace(results, rows=rows).verdicts
         assert {each.words for each in found} == {"cannot be decided"}, "one seed decides nothing"
@@ -382,7 +386,7 @@ def test_without_pairs_seeds_alone_tell_and_one_says_nothing() -> None:
     assert equal is not None and (equal.value, equal.p) == (0.0, 1.0)
     found = compared([2.0 - 1.0, 2.5 - 1.4, 2.2 - 1.3], [], 0)
     assert found is not None and found.items == 0 and found.value == pytest.approx(1.0)
-    assert (found.low, found.high, found.p) == pytest.approx((0.7516, 1.2484, 0.00332), rel=1e-3)
+    assert (*found.interval(0.05), found.p) == pytest.approx((0.7516, 1.2484, 0.00332), rel=1e-3)
     wide = compared([2.0 - 1.0, 0.0 - 1.2], [], 0)
     assert wide is not None and wide.p > 0.5
 
@@ -409,3 +413,112 @@ def test_holm() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
     assert holm([0.2]) == pytest.approx([0.2])
+    assert holm([0.01, 0.02], 5) == pytest.approx([0.05, 0.08]), "three were not made"
+
+
+def test_an_interval_excludes_zero_exactly_where_its_p_is_below_the_level() -> None:
+    rng = np.random.default_rng(3)
+    for family in (1, 6, 40):
+        made = []
+        for _ in range(6):
+            seeds = list(rng.normal(rng.choice([0, 0.5, 1, 3]), 0.6, rng.integers(2, 6)))
+            drawn = [each + rng.normal(0, 0.1, 10_000) for each in seeds]
+            made.append(compared(seeds, drawn if rng.random() < 0.6 else [], 50))
+        known = [each for each in made if each is not None]
+        for one, of_one in zip(corrected(known, family), known, strict=True):
+            assert (one.p < 0.05) == (not one.low <= 0 <= one.high), (family, one)
+            low, high = of_one.interval(0.05)
+            assert one.low <= low and high <= one.high and one.p >= of_one.p
+            assert one.detectable > (one.high - one.low) / 2
+            assert one.turned.turned == one and one.turned.value == -one.value
+    (bounded,) = corrected([known[0]], 1)
+    assert bounded.within(10) and not bounded.within(0)
+
+
+def test_four_of_five_repetitions_show_what_is_detectable() -> None:
+    rng = np.random.default_rng(0)
+    first = compared(list(rng.normal(0, 1, 6)), [], 0)
+    assert first is not None
+    size = corrected([first], 1)[0].detectable / first.error  # in standard errors
+    found = [compared(list(rng.normal(size / 6**0.5, 1, 6)), [], 0) for _ in range(600)]
+    share = np.mean([each is not None and each.p < 0.05 for each in found])
+    assert share == pytest.approx(0.8, abs=0.08)
+
+
+def test_a_claim_needs_the_start_and_a_difference_that_matters(
+    plan: Plan, folder: StudyFolder
+) -> None:
+    above = Claim(says="0.1 above 0.2", better="0.1", than="0.2")
+    below = Claim(says="0.2 above 0.1", better="0.2", than="0.1")
+    same = Claim(says="0.1 above 0.05", better="0.1", than="0.05")
+
+    def words(*claims: Claim, smallest: float = 0.0, **more: Any) -> list[str]:
+        study = plan.definition.study
+        scores = study.scores.model_copy(update={"smallest": smallest})
+        results = results_of(plan, folder, claims=list(claims), scores=scores, **more)
+        return [verdict.words for verdict in results.verdicts]
+
+    assert words(above, start="0.05") == ["better, but not shown above 0.05"]
+    assert words(above, below, start="0.2") == ["holds", "does not hold"]
+    wide = 100.0
+    assert words(above, below, same, smallest=wide) == ["too small to matter"] * 3
+    assert words(same, smallest=0.01) == ["cannot be decided"]
+    found = results_of(plan, folder, claims=[above], start="0.05")
+    assert "| over 0.05 |" in page_of(found, folder)
+    assert len(found.family) == 5, "both of the table's scores, and 0.1 with 0.2"
+    found = results_of(plan, folder, scores=plan.definition.study.scores.model_copy(
+        update={"smallest": {"a.test": wide}}))  # fmt: skip
+    assert [line.words for line in found.tables["a.test"]][1:] == ["too small to matter"] * 2
+    assert found.tables["dev"][1].words == NOT_SHOWN
+    assert "the smallest difference that matters is 100" in page_of(found, folder)
+
+
+def test_a_part_without_an_effect_decides_nothing(plan: Plan, folder: StudyFolder) -> None:
+    claims = [Claim(says="0.1 above 0.2", better="0.1", than="0.2")]
+    found = results_of(plan, folder, claims=claims, without="0.1")
+    said = "It is not shown that 0.05 differs from 0.1, so"
+    assert found.verdicts[0].words.startswith("cannot be decided: the part")
+    assert said in page_of(found, folder)
+    found = results_of(plan, folder, claims=claims, without="0.2")
+    assert found.verdicts[0].words == "holds" and "It is not shown" not in page_of(found, folder)
+
+
+def test_means_are_over_the_seeds_of_their_tests_in_one_number_format(
+    plan: Plan, folder: StudyFolder
+) -> None:
+    results = results_of(plan, folder)
+    few = replace(results, rows=[r for r in results.rows if r.point.number != 1 or r.seed < 3])
+    base, near, far = few.tables["a.test"]
+    values = [r.scores["a.test.spearman"] for r in results.rows if r.point.number == 3]
+    assert (base.seeds, near.seeds, far.seeds) == (2, 2, 2)
+    assert far.mean == pytest.approx(np.mean(values[:2]))
+    assert far.difference is not None and base.mean is not None and far.mean is not None
+    assert far.difference.value == pytest.approx(far.mean - base.mean)
+    other = [replace(r, facts={**r.facts, "precision": "bf16"}) if r.point.number == 3 else r
+             for r in results.rows]  # fmt: skip
+    base, near, far = replace(results, rows=other).tables["a.test"]
+    assert near.difference is not None and far.difference is None
+    assert far.words == "trained in another number format than the baseline"
+
+
+def test_a_page_says_that_items_are_lacking_and_that_a_best_rate_is_at_an_end(
+    plan: Plan, folder: StudyFolder
+) -> None:
+    tuned = {"tune": {"over": ["temperature"]}}
+    study = type(plan.definition.study).model_validate(
+        {**plan.definition.study.model_dump(exclude_defaults=True), **tuned}
+    )
+    results = results_of(plan, folder)
+    definition = replace(plan.definition, study=study)
+    for number, at_end in ((1, True), (2, False), (3, True)):
+        chosen = [point for point in plan.points if point.number == number]
+        rows = [row for row in results.rows if row.point.number == number]
+        page = page_of(replace(results, definition=definition, points=chosen, rows=rows), folder)
+        assert ("The best temperature lies at an end of those" in page) == at_end
+    assert "were not kept" not in page_of(results, folder)
+    for row in results.rows[:2]:
+        for ending in (".tsv", ".items.tsv"):
+            folder.scores(row.key, f"s{ending}").unlink()
+    bare = results_of(plan, folder)
+    assert "The test items of 2 of 9 runs were not kept" in page_of(bare, folder)
+    assert bare.tables["a.test"][2].words == "lower on these test texts"

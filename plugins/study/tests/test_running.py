@@ -20,9 +20,10 @@ from typing import Any, cast
 import pytest
 from cse_study.execution import child, jobs
 from cse_study.execution import folder as runs
-from cse_study.execution.folder import StudyFolder, pack, read_table, unpack, write_json
+from cse_study.execution.folder import ITEMS, StudyFolder, pack, read_table, unpack, write_json
 from cse_study.execution.forks import Server
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, jobs_of
+from cse_study.measures import read_cosines
 from cse_study.planning.composing import PlannedRun
 from cse_study.planning.plan import Plan
 from cse_study.results.rows import scores_of
@@ -314,6 +315,21 @@ def test_what_is_packed_comes_out_again(here: StudyFolder, tmp_path: Path) -> No
     assert done.line == f"starts from run {TRAINED}, unpacked without its model; delete {TRAINED}"
 
 
+def test_items_are_packed_without_sentences(here: StudyFolder, tmp_path: Path) -> None:
+    file, there = tmp_path / "runs.gz", StudyFolder(tmp_path / "there")
+    pairs, ranks = (here.scores(TRAINED, f"{SCORING}{ending}") for ending in ITEMS)
+    pairs.write_text(
+        'set\tgold\tcosine\tsubset\tsentence1\tsentence2\na\t4.5\t0.25\t\t"secret\tb\n'
+    )
+    ranks.write_text("set\titem\trank\tright\nt\t1\t3\t\nt\t2\t\t1\n")
+    assert pack(here, [TRAINED], file) == 1
+    assert "secret" not in gzip.decompress(file.read_bytes()).decode()
+    unpack(there, file)
+    came = [there.scores(TRAINED, f"{SCORING}{ending}") for ending in ITEMS]
+    assert [len(part) for part in read_cosines(came[0])["a"]] == [1, 1]
+    assert came[1].read_text() == ranks.read_text()
+
+
 def test_what_stands_beside_a_page_names_no_folder() -> None:
     for file in PAGES.glob("*.gz"):
         text = gzip.decompress(file.read_bytes()).decode()
@@ -324,6 +340,11 @@ def test_what_stands_beside_a_page_names_no_folder() -> None:
 NO_NUMBERS: list[dict[str, Any]] = [
     {"result": {"scores": {"dev.spearman": math.nan}}},
     {"scores": {SCORING: {"results": {"stsb.test": {"spearman": math.inf}}}}},
+    {"items": {SCORING: {".tsv": "set\tgold\tcosine\na\t1\tx\n"}}},
+    {"items": {SCORING: {".tsv": "set\tgold\tcosine\na\t1\tnan\n"}}},
+    {"items": {SCORING: {".items.tsv": "set\titem\trank\na\t1\n"}}},
+    {"items": {SCORING: {".items.tsv": ""}}},
+    {"items": {SCORING: {".toml": "set\titem\n"}}},
 ]
 OTHER_TYPES: dict[str, dict[str, Any]] = {
     "result.steps is 'many'": {"result": {"steps": "many"}},

@@ -200,8 +200,13 @@ def _check(study: Study, points: tuple[Point, ...], label: str) -> None:
     labels = [point.label_without(study.tuned) for point in points]
     no_point = "no point has this label"
     named: list[tuple[str, str, Iterable[str], str]] = [
-        ("baseline", study.baseline or labels[0], labels, no_point)
+        (key, getattr(study, key) or labels[0], labels, no_point)
+        for key in ("baseline", "start", "without")
     ]
+    if isinstance(study.scores.smallest, Mapping):
+        lacks = "scores.shown lacks it"
+        named += [("scores.smallest", name, study.scores.shown, lacks)
+                  for name in study.scores.smallest]  # fmt: skip
     for at, claim in enumerate(study.claims):
         shown = study.scores.shown or [""]
         named += [

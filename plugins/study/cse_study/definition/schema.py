@@ -94,6 +94,7 @@ def _listed(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
+_Size = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Settings = Annotated[dict[str, Any], BeforeValidator(_settings)]
 Numbers = Annotated[list[Number], BeforeValidator(_numbers)]
 
@@ -195,12 +196,20 @@ class Scores(Table):
             starter's test pairs.
         shown: The score of the table, a name or a pattern such as ``sts.mean``; several make
             several columns; ``@pairs`` stands for the sets of the files of that role.
+        smallest: The smallest difference that matters, of all shown scores or by their name.
         options: More options of ``cse eval``: ``{ pooling = "mean", documents = "@titles" }``.
     """
 
     suites: list[str] = []
     shown: Annotated[list[str], BeforeValidator(_listed)] = []
+    smallest: _Size | dict[str, _Size] = 0.0
     options: dict[str, Any] = {}
+
+    def smallest_of(self, name: str) -> float:
+        """Return the smallest difference that matters of a shown score; 0 where all do."""
+        if isinstance(self.smallest, Mapping):
+            return self.smallest.get(name, 0.0)
+        return self.smallest
 
 
 class Variant(Table):
@@ -319,6 +328,9 @@ class Study(Table):
             axes; by default the first one.
         within: Axis, or column of axes: points are compared with the first one of their own place
             on it, such as the base method that they add to.
+        start: Label of the encoder before training: a claim holds only of a point above it too.
+        without: Label of the point without the part that the others vary: where the baseline does
+            not differ from it, differences between them decide nothing.
         settings: Of every run; of a command or a function under any name.
         axes: What varies; axes are crossed.
         runs: Settings of runs that others start from, by name.
@@ -336,6 +348,8 @@ class Study(Table):
     note: str = ""
     baseline: str = ""
     within: str = ""
+    start: str = ""
+    without: str = ""
     settings: Settings = {}
     axes: list[Axis] = []
     tune: Tune | None = None

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, Literal
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import AfterValidator, BaseModel, StringConstraints
 
 from cse_cli.api import EVALUATION_SHAPE, RESULT_SHAPE, check_shape, read_json
 from cse_core.errors import CseError
@@ -32,9 +32,26 @@ _MAX_BYTES = 2**28
 _WARNING = "warning: "
 """What a line of a log begins with that warns."""
 _KEY = re.compile(r"[0-9a-f]{16}")
+ITEMS = (".tsv", ".items.tsv")
+"""Endings of the files with what is behind the scores of a setting: cosines, ranks and hits."""
 _LEFT_OUT = frozenset({"machine", "model", "file", "folder", "words", "subsets"})
 """What says where something lay, and parts of scores that no table shows."""
 _Key = Annotated[str, StringConstraints(pattern=f"^{_KEY.pattern}$")]
+
+
+def _numbers_of(text: str) -> str:
+    """Return a table of items, of which every column but the names is of finite numbers."""
+    head, *rows = (line.split("\t") for line in text.splitlines())
+    for row in rows:
+        if len(row) != len(head) or not all(
+            name in ("set", "item") or not value or math.isfinite(float(value))
+            for name, value in zip(head, row, strict=True)
+        ):
+            raise ValueError("expected a table of numbers")
+    return text
+
+
+_Items = Annotated[str, AfterValidator(_numbers_of)]
 
 
 @dataclass(frozen=True)
@@ -155,19 +172,21 @@ _SHAPE = {"result": RESULT_SHAPE, "facts": {**_FACTS, "run": _RAN, "versions": d
 
 
 class _Packed(BaseModel):
-    """A run in such a file; scores by the key of their setting."""
+    """A run in such a file; scores and their items by the key of their setting, and its ending."""
 
     key: _Key
     result: dict[str, Any]
     facts: dict[str, Any]
     scores: dict[_Key, dict[str, Any]]
+    items: dict[_Key, dict[Literal[".tsv", ".items.tsv"], _Items]] = {}
 
 
 def pack(folder: StudyFolder, keys: Iterable[str], file: Path) -> int:
     """Write the finished runs among ``keys`` as gzipped lines of JSON; return how many.
 
-    A line has ``key``, ``result``, ``facts`` and ``scores`` by the key of their setting. Vectors,
-    models, test sentences and names of folders are left out.
+    A line has ``key``, ``result``, ``facts``, and by the key of their setting ``scores`` and
+    ``items``, the cosines, ranks and hits behind them. Vectors, models, test sentences and names of
+    folders are left out.
     """
     lines = [line for key in dict.fromkeys(keys) if (line := _packed(folder, key))]
     text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in lines)
@@ -188,7 +207,20 @@ def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
         record = tomllib.loads((folder.run(key) / RUN_FILE).read_text(encoding="utf-8"))
     facts |= {name: record[name] for name in ("run", "versions") if name in record}
     said = {"result": result, "facts": facts, "scores": scores}
-    return {"key": key, **_without_places(said)}
+    items = {name: found for name in scores if (found := _items(folder, key, name))}
+    return {"key": key, **_without_places(said), **({"items": items} if items else {})}
+
+
+def _items(folder: StudyFolder, key: str, scoring: str) -> dict[str, str]:
+    """Return the tables behind the scores of a setting by their ending, without sentences."""
+    tables = {}
+    for ending in ITEMS:
+        with suppress(OSError):
+            lines = folder.scores(key, f"{scoring}{ending}").read_text("utf-8").splitlines()
+            columns = 3 if ending == ITEMS[0] else None  # set, gold, cosine
+            kept = ["\t".join(line.split("\t")[:columns]) for line in lines]
+            tables[ending] = "\n".join(kept) + "\n"
+    return tables
 
 
 def _without_places(value: Any) -> Any:
@@ -220,6 +252,9 @@ def unpack(folder: StudyFolder, file: Path) -> tuple[int, int]:
                 continue
             for file_, scores in files.items():
                 write_json(file_, scores)
+            for name, tables in line.items.items():
+                for ending, text in tables.items():
+                    atomic_write(folder.scores(key, f"{name}{ending}"), text)
             write_json(folder.beside(key, "facts.json"), line.facts)
             if result:  # last: it says that the rest is there
                 write_json(folder.run(key) / RESULT, result)

@@ -41,6 +41,7 @@ from cse_study.planning.composing import PlannedRun, digest
 from cse_study.planning.plan import Plan
 
 Status = Literal["done", "failed", "stopped"]
+WITHOUT_WORDS = "--no-baselines"
 _POLL_SECONDS = 0.5
 _INTERRUPTED = 130
 """Exit code of a run that was asked to stop."""
@@ -305,7 +306,9 @@ def _make(job: Job, lock: int) -> None:
 
 def _score(job: Job, lock: int, model: str, scores: Path, scoring: Scoring) -> None:
     scores.parent.mkdir(exist_ok=True)
-    words = [*scoring.words, "--json"]
+    # Scores of words alone are the same for every model: they are measured beside an untrained one.
+    left_out = WITHOUT_WORDS if job.run.untrained and scoring is job.scoring else ""
+    words = [*(word for word in scoring.words if word != left_out), "--json"]
     words += ["--pairs-out", str(scores.with_suffix(".tsv"))] if scoring.pairs else []
     words += ["--items-out", str(scores.with_suffix(".items.tsv"))] if scoring.items else []
     began = time.monotonic()

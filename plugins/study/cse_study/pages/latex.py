@@ -43,7 +43,10 @@ def _table(results: Results, spread: Spread) -> str:
               for wanted, lines in tables.items()]  # fmt: skip
     rows = [[escaped(lines[0].label), *(_cell(line, spread) for line in lines)]
             for lines in zip(*tables.values(), strict=True)]  # fmt: skip
-    said = "; ".join(caption(lines, results.definition) for lines in tables.values())
+    family = len(results.family)
+    said = "; ".join(
+        caption(lines, results.definition, wanted, family) for wanted, lines in tables.items()
+    )
     parts = [results.definition.study.summary, *dict.fromkeys(filter(None, said.split("; ")))]
     parts.append(f"bold: p < {LEVEL}")
     parts.append("±: standard deviation over seeds" if spread == "deviation" else
@@ -75,7 +78,7 @@ def _rows(results: Results) -> Iterator[dict[str, Any]]:
                 "score": line.score, **line.point.labels, "seeds": line.seeds, "mean": line.mean,
                 "deviation": line.deviation, "low": low, "high": high, "paper": line.paper,
                 "difference": delta and delta.value, "difference low": delta and delta.low,
-                "difference high": delta and delta.high, "p": line.p, "words": line.words,
+                "difference high": delta and delta.high, "p": delta and delta.p, "words": line.words,
             }  # fmt: skip
 
 

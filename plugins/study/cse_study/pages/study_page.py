@@ -53,6 +53,7 @@ def study_page(results: Results, command: str) -> Page:
             what = code(figure.title or figure.type)
             page.notes.append(f"There are no numbers for the figure {what} yet.")
     page.tables += results.layout(page=True) + beside_paper(results)
+    page.notes += map(plain, results.notes)
     warned: dict[str, dict[str, None]] = {}
     for row in results.done:
         for line in row.warnings:

@@ -46,7 +46,8 @@ _NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "di
         "dimension_weights": [], "train_layers": [], "layer_decay": 1.0,
         "include_prompt": True, "frozen": False, "shifted": False, "held_out": 0,
         "select_start": False, "merge": [], "titles": "before", "level": "all",
-        "ensemble": [], "join": "mean", "keep_checkpoints": True, "lists": "rows"}  # fmt: skip
+        "ensemble": [], "join": "mean", "keep_checkpoints": True, "lists": "rows",
+        "best": "highest", "candidates": "batch"}  # fmt: skip
 """Options that came later, each with the value that changes nothing: a run that was made before is
 found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
@@ -384,9 +385,10 @@ def key_of(
 
 
 def _as_before(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value for name, value in options.items() if name not in _NEW or value != _NEW[name]
-    }
+    kept = {n: value for n, value in options.items() if n not in _NEW or value != _NEW[n]}
+    if list(kept.get("others", ())) == ["positive"]:  # of DiffCSE, which read one more view
+        kept["second"] = kept.pop("others")[0]
+    return kept
 
 
 def digest(value: Any) -> str:

@@ -64,8 +64,17 @@ class Plan:
 
     @property
     def shown(self) -> tuple[Point, ...]:
-        """Return the points of the table: those that trials have chosen, else all."""
-        return tuple(point for point in self.points if point.number in self.kept) or self.points
+        """Return the points of the table: those that trials have chosen, else all.
+
+        Of trials that have not ended beside others that have, the first stands for what they lack.
+        """
+        tuned, kept = self.definition.study.tuned, self.kept
+        if not kept:
+            return self.points
+        chosen = {p.label_without(tuned): p for p in self.points if p.number in kept}
+        first = {p.label_without(tuned): p for p in reversed(self.points)}
+        numbers = {p.number for p in {**first, **chosen}.values()}
+        return tuple(p for p in self.points if p.number in numbers)
 
     @property
     def runs(self) -> dict[str, PlannedRun]:

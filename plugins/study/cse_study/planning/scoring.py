@@ -132,9 +132,9 @@ def plan_scoring(
 
 def showing(definition: Definition, inputs: Inputs) -> Definition:
     """Return a study that shows the sets of the files that were named, in the places of roles."""
-    scores, shown = definition.study.scores, list[str]()
-    for text in scores.shown:
-        files = inputs.data.get(text.removeprefix("@"), ())
-        shown += map(table_name, files) if is_role(text) else [text]
-    scores = scores.model_copy(update={"shown": shown})
+    scores = definition.study.scores
+    sets = {text: list(map(table_name, inputs.data.get(text.removeprefix("@"), ())))
+            if is_role(text) else [text] for text in scores.shown}  # fmt: skip
+    smallest = {name: scores.smallest_of(text) for text, names in sets.items() for name in names}
+    scores = scores.model_copy(update={"shown": [*smallest], "smallest": smallest})
     return replace(definition, study=definition.study.model_copy(update={"scores": scores}))

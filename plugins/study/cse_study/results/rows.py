@@ -31,6 +31,8 @@ _FOLDERS = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
 _MEAN = re.compile(r"mean\((.+)\)")
 MAIN = ("spearman", "accuracy", "ndcg@10", "recall@5", "recall@1", "mean_average_precision")
 """Numbers that stand for a set, in this order, where only the set is named."""
+WORDS = {"tfidf": "TF-IDF", "bm25": "BM25"}
+"""What ``cse eval`` calls the scores of words alone, and what tables call them."""
 ANY_TEST = "*.test"
 """What a table shows where a study names no score."""
 DEV_SETS = ("@dev",)
@@ -299,6 +301,18 @@ def find_shown(
             sets = _sets(names[0], results) or (DEV_SETS if names[0] == chosen_by else ())
             return Shown(names[0], scores[names[0]], sets)
     return None
+
+
+def scores_of_words(shown: Shown, results: Mapping[str, Any]) -> dict[str, float]:
+    """Return what words alone score on the sets behind a score, by the method's name."""
+    parts = shown.sets if shown.name.startswith("mean(") else (shown.name.rpartition(".")[0],)
+    found: dict[str, float] = {}
+    for key, name in WORDS.items():
+        values = [results[part].get(key) for part in parts if part in results]
+        values = [v.get(shown.number) if isinstance(v, Mapping) else v for v in values]
+        if values and all(map(_is_score, values)):
+            found[name] = sum(values) / len(values)
+    return found
 
 
 def first_score(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,24 +12,28 @@ from typing import Any
 import numpy as np
 
 from cse_cli.api import markdown_table, plain
-from cse_study.definition.reading import Definition, Point
+from cse_study.definition.reading import Definition, Point, labels_of
 from cse_study.definition.schema import Claim
-from cse_study.execution.folder import StudyFolder
-from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, draws_of_run, holm
-from cse_study.results.rows import ANY_TEST, Row, Shown, first_score
+from cse_study.execution.folder import ITEMS
+from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, corrected, draws_of_run
+from cse_study.results.comparisons import Comparisons, Pair, Scored, baseline_of, other_format
+from cse_study.results.rows import ANY_TEST, Row, Shown, scores_of_words
 
 NOT_SHOWN = "no difference shown"
 ONE_SEED = "one seed, nothing to draw from"
 SAME_OF_ALL = "the same with every seed, nothing to draw from"
+OTHER_FORMAT = "trained in another number format than the baseline"
 WITH_ONE_SEED = "{} with this seed"
 """Other items would hardly turn it; another seed, of which nothing is known, may."""
+ON_THESE_TEXTS = "{} on these test texts"
+"""Seeds alone were drawn; other test texts, of which nothing is known, may turn it."""
+TOO_SMALL = "too small to matter"
 HOLDS, CONTRADICTED, OPEN = "holds", "does not hold", "cannot be decided"
+NOT_ABOVE_START = "better, but not shown above {}"
+NO_EFFECT = "cannot be decided: the part that varies has no shown effect"
 
 _MOST_COLUMNS = 9
 """Of a table of facts; one with more is turned."""
-Scored = Mapping[int, tuple[Row, Shown]]
-"""The runs of a point by seed, each with the score that is looked at."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,8 @@ class Line:
         deviation: Over runs; None with one.
         seeds: How many finished runs there are; a model without training counts once.
         difference: To the baseline; None where nothing can be compared.
-        p: Corrected for the number of comparisons of the table.
-        words: ``higher`` or ``lower``, ``with this seed`` where there is one, ``no difference
-            shown``, ``baseline``, or why nothing is said.
+        words: ``higher`` or ``lower``, ``with this seed`` where there is one, ``too small to
+            matter``, ``no difference shown``, ``baseline``, or why nothing is said.
         stands_for: What was to be shown, where no run has it and another score stands in.
         interval: The ends of the 95% interval of the mean, drawn as that of a difference is.
     """
@@ -78,7 +82,6 @@ class Line:
     paper: float | None = None
     paper_deviation: float | None = None
     difference: Difference | None = None
-    p: float | None = None
     words: str = ""
     stands_for: str = ""
     interval: tuple[float, float] | None = None
@@ -96,41 +99,23 @@ class Verdict:
     Attributes:
         score: The full name of what decides; empty without runs.
         difference: Of the point that should be better to the other one; None without runs.
-        p: Corrected for the number of claims.
-        words: ``holds``, ``does not hold`` or ``cannot be decided``.
+        words: ``holds``, ``does not hold``, ``too small to matter``, ``cannot be decided``, or
+            that it is not shown above the start.
         paper: The difference in the paper; None where it does not print both numbers.
+        start: The difference to the encoder before training, where the claim needs it.
     """
 
     claim: Claim
     score: str
     difference: Difference | None
-    p: float | None
     words: str
     paper: float | None = None
+    start: Difference | None = None
 
 
 @dataclass(frozen=True)
-class Results:
-    """What finished runs of a study say; ``rows`` has one for each chosen point and seed.
-
-    ``variant`` names the paper's numbers, where it has several: those of an encoder.
-    """
-
-    definition: Definition
-    points: Sequence[Point]
-    rows: Sequence[Row]
-    folder: StudyFolder
-    scoring: Scoring | None
-    variant: str = ""
-
-    @cached_property
-    def done(self) -> list[Row]:
-        """Return the rows of finished runs."""
-        return [row for row in self.rows if row.status == "done"]
-
-    def of_point(self, point: Point) -> list[Row]:
-        """Return the finished rows of a point."""
-        return [row for row in self.done if row.point.number == point.number]
+class Results(Comparisons):
+    """What finished runs of a study say, as tables."""
 
     @cached_property
     def tables(self) -> dict[str, list[Line]]:
@@ -148,41 +133,32 @@ class Results:
         for name in wanted:
             # Another score stands in where none was measured, beside one that was it says nothing.
             if name in known or not known:
-                lines = _corrected(self._lines(name, stand_in=not known))
+                lines = self._lines(name, stand_in=not known)
                 shown = {line.score for part in tables.values() for line in part}
                 if not known and {line.score for line in lines} <= shown:
                     continue  # it stands in already
                 tables[name] = [replace(line, stands_for="" if known else name) for line in lines]
         return tables
 
-    def scored_points(self, name: str, *, stand_in: bool = False) -> dict[int, Scored]:
-        """Return the finished runs that have a score, by the number of their point and by seed.
-
-        With ``stand_in`` another score is taken of a run that does not have this one.
-        """
-        scored: dict[int, dict[int, tuple[Row, Shown]]] = {}
-        for row in self.done:
-            shown = row.shown(name)
-            if shown is None and stand_in:
-                shown = first_score(row.scores, row.results, name)
-            if shown is not None:
-                scored.setdefault(row.point.number, {})[row.seed] = (row, shown)
-        return dict(scored)
-
     def _lines(self, name: str, *, stand_in: bool) -> list[Line]:
         study, scored = self.definition.study, self.scored_points(name, stand_in=stand_in)
         untrained = {row.point.number for row in self.rows if row.untrained}
+        named = Counter(point.label_without(study.tuned) for point in self.points)
         lines: list[Line] = []
         for point in self.points:
             printed = self.definition.cell(self.variant, point.label_without(study.tuned), name)
-            runs = scored.get(point.number, {})
-            once = {row.key: (row, shown) for row, shown in runs.values()}.values()
+            base = baseline_of(self.definition, self.points, point)
+            runs, others = scored.get(point.number, {}), scored.get(base.number, {})
+            # A mean is over the seeds that its comparison is of.
+            shared = {seed: run for seed, run in runs.items() if seed in others} or runs
+            once = {row.key: (row, shown) for row, shown in shared.values()}.values()
             values = [shown.value for _, shown in once]
             around = self.around(once, 0.0) if study.kind == "train" else None
             line = Line(
                 point=point,
                 label=point.label_without(study.tuned)
                 if point.number in untrained
+                or not (runs or named[point.label_without(study.tuned)] > 1)
                 else point.label,
                 score=next((shown.name for _, shown in runs.values()), name),
                 mean=float(np.mean(values)) if values else None,
@@ -192,69 +168,79 @@ class Results:
                 paper_deviation=printed.deviation if printed else None,
                 interval=(around.low, around.high) if around else None,
             )
-            base = baseline_of(self.definition, self.points, point)
             if point is base:
                 line = replace(line, words="baseline" if len(self.points) > 1 else "")
-            elif values and base.number in scored and study.kind == "train":
-                line = self._compared(line, runs, scored[base.number])
+            elif values and others and study.kind == "train":
+                line = self._compared(line, (name, point.number, base.number), runs, others)
             lines.append(line)
         return lines
 
-    def _compared(self, line: Line, runs: Scored, base: Scored) -> Line:
+    def _compared(self, line: Line, pair: Pair, runs: Scored, base: Scored) -> Line:
         """Return a line with its difference to the baseline."""
         if {row.key for row, _ in runs.values()} == {row.key for row, _ in base.values()}:
             return replace(line, words="the same runs as the baseline")
-        delta = self.difference(runs, base)
+        if delta := self.differences.get(pair):
+            return replace(line, difference=delta, words=self._words(pair[0], delta))
         words = ONE_SEED if len(runs.keys() & base.keys()) < 2 else SAME_OF_ALL
-        return replace(line, difference=delta, words="" if delta else words)
+        return replace(line, words=OTHER_FORMAT if other_format(runs, base) else words)
 
     def around(self, runs: Iterable[tuple[Row, Shown]], number: float) -> Difference | None:
         """Return the difference of some runs' mean to a number, which has no error."""
         runs = list(runs)
         drawn = [draws_of_run(self.folder, self.scoring, *run) for run in runs]
         draws = [each[0] - number for each in drawn if each is not None]
-        return compared([shown.value - number for _, shown in runs], draws, 0)
+        raw = compared([shown.value - number for _, shown in runs], draws, 0)
+        return corrected([raw], 1)[0] if raw else None
 
-    def difference(self, own: Scored, other: Scored) -> Difference | None:
-        """Compare the runs of a point with those of another one with the same seeds."""
-        differences, drawn, items = [], [], 0
-        for seed in sorted(own.keys() & other.keys()):
-            both = (own[seed], other[seed])
-            here, base = (draws_of_run(self.folder, self.scoring, *pair) for pair in both)
-            (_, shown), (_, beside) = both
-            differences.append(shown.value - beside.value)
-            if here and base and shown.sets == beside.sets:
-                drawn.append(here[0] - base[0])
-                items = here[1]
-        return compared(differences, drawn, items)
+    def _words(self, name: str, delta: Difference) -> str:
+        if delta.within(self.definition.study.scores.smallest_of(name)):
+            return _limited(TOO_SMALL, delta)
+        if delta.p >= LEVEL:
+            return NOT_SHOWN
+        return _limited("higher" if delta.value > 0 else "lower", delta)
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """The verdict of the runs on each claim of the study.
 
-        A claim holds, or does not, where its corrected p is below the level of all tables; one seed
+        A claim holds where its interval is above zero, and that of its point over the start; it
+        does not hold where the interval excludes the smallest difference that matters. One seed
         decides nothing, since of other seeds nothing is known. No other score stands in for one
-        that was not measured, and claims without runs count in the correction: which of them are
-        decided does not depend on what else was run.
+        that was not measured.
         """
         study = self.definition.study
-        of_label = {point.label_without(study.tuned): point.number for point in self.points}
-        names: list[str] = []
-        differences: list[Difference | None] = []
-        for claim in study.claims:
-            scored = self.scored_points(claim.score or next(iter(study.scores.shown), ANY_TEST))
-            better, than = (scored.get(of_label.get(x, 0), {}) for x in (claim.better, claim.than))
-            names.append(next((shown.name for _, shown in better.values()), ""))
-            differences.append(self.difference(better, than) if better and than else None)
-        corrected = holm([1.0 if delta is None else delta.p for delta in differences])
+        of_label, first = self.of_label, next(iter(study.scores.shown), ANY_TEST)
         verdicts = []
-        for claim, name, delta, p in zip(study.claims, names, differences, corrected, strict=True):
-            words = OPEN
-            if delta is not None and delta.seeds > 1 and p < LEVEL:
-                words = HOLDS if (delta.value > 0) != claim.lower else CONTRADICTED
-            p_ = None if delta is None else p
-            verdicts.append(Verdict(claim, name, delta, p_, words, self._in_paper(claim)))
+        for claim in study.claims:
+            wanted = claim.score or first
+            scored = self.scored_points(wanted)
+            runs = scored.get(of_label.get(claim.better, 0), {})
+            delta = self.difference_of(wanted, claim.better, claim.than) if scored else None
+            start = self.difference_of(wanted, claim.better, self.start_of(claim))
+            words = self._verdict(claim, wanted, delta, start)
+            if study.without and words != OPEN and not self.has_effect:
+                words = NO_EFFECT
+            name = next((shown.name for _, shown in runs.values()), "")
+            verdicts.append(Verdict(claim, name, delta, words, self._in_paper(claim), start))
         return verdicts
+
+    def _verdict(
+        self, claim: Claim, name: str, delta: Difference | None, start: Difference | None
+    ) -> str:
+        smallest = self.definition.study.scores.smallest_of(name)
+        if delta is None or delta.seeds < 2:
+            return OPEN
+        if delta.within(smallest):
+            return _limited(TOO_SMALL, delta)
+        delta = delta.turned if claim.lower else delta
+        if delta.high < smallest:
+            return _limited(CONTRADICTED, delta)
+        if delta.low <= 0:
+            return OPEN
+        needed = self.start_of(claim)
+        if needed and not (start and start.low > 0):
+            return _limited(NOT_ABOVE_START.format(needed), delta)
+        return _limited(HOLDS, delta)
 
     def _in_paper(self, claim: Claim, block: str | None = None) -> float | None:
         """Return the difference that a claim is of in the paper, of an encoder."""
@@ -296,12 +282,24 @@ class Results:
             cells = [line.label, str(line.seeds), number(line.mean, line.deviation)]
             cells += [ends_text(line.interval)] if around else []
             cells += [number(line.paper, line.paper_deviation)] if paper else []
-            cells += (
-                [interval_text(line.difference), _p(line.p, line.difference)] if compared_ else []
-            )
+            cells += [interval_text(line.difference), _p(line.difference)] if compared_ else []
             rows.append([*cells, line.words if line.seeds else self._unscored(line.point)])
-        caption_ = caption(lines, self.definition)
+        for method, values in self.words.items():
+            if wanted in values:
+                rows.append([method, "", number(values[wanted]), *[""] * (len(heads) - 3), "words"])
+        caption_ = caption(lines, self.definition, wanted, len(self.family))
         return Table([*heads, "in words"], rows, caption_, ", ".join(scores) or wanted)
+
+    @cached_property
+    def words(self) -> dict[str, dict[str, float]]:
+        """What words alone score, by the method's name, for each shown score that has them."""
+        found: dict[str, dict[str, float]] = {}
+        for name in self.tables if self.definition.study.kind == "train" else ():
+            for row in self.done:
+                shown = row.shown(name)
+                for method, value in scores_of_words(shown, row.results).items() if shown else ():
+                    found.setdefault(method, {}).setdefault(name, value)
+        return found
 
     def _unscored(self, point: Point) -> str:
         """Return why a point has no score."""
@@ -325,35 +323,78 @@ class Results:
                         for line in lines
                     ]
                 )
+        for method, values in self.words.items():
+            at = iter(columns)
+            next(at).append(method)
+            for wanted, lines in self.tables.items():
+                next(at).append(number(values.get(wanted)))
+                if any(line.paper is not None for line in lines):
+                    next(at).append("")
         rows = list(map(list, zip(*columns, strict=True)))
         if facts and len(columns) > _MOST_COLUMNS:  # a column for each point instead
             heads, *rows = map(list, zip(heads, *rows, strict=True))
-        tables = [caption(lines, self.definition) for lines in self.tables.values()]
+        tables = [caption(lines, self.definition, wanted, len(self.family))
+                  for wanted, lines in self.tables.items()]  # fmt: skip
         words = "; ".join(
             dict.fromkeys(part for text in tables if text for part in text.split("; "))
         )
-        words += f"; bold: p < {LEVEL}" if any(line.difference for line in first) else ""
+        tested = any(line.difference for line in first)
+        words += f"; bold: p < {LEVEL}, and not too small to matter" if tested else ""
         return Table(heads, rows, words, self.definition.name)
 
     def _claims(self) -> list[Table]:
         """Return the table of claims; none where the study has no claims."""
         rows = []
         paper = any(verdict.paper is not None for verdict in self.verdicts)
+        start = self.definition.study.start
         for verdict in self.verdicts:
             claim, delta = verdict.claim, verdict.difference
             rows.append([
                 f"{claim.says} ({claim.source})" if claim.source else claim.says, verdict.score,
                 *([f"{verdict.paper:+.2f}" if verdict.paper is not None else ""] if paper else []),
-                interval_text(delta), _p(verdict.p, delta), str(delta.seeds) if delta else "",
-                verdict.words,
+                interval_text(delta), _p(delta),
+                *([interval_text(verdict.start)] if start else []),
+                str(delta.seeds) if delta else "", verdict.words,
             ])  # fmt: skip
-        heads = ["claim", "score", *(["paper"] if paper else []), "difference", "p", "seeds",
-                 "in words"]  # fmt: skip
-        words = "p corrected by Holm for the number of claims"
+        heads = ["claim", "score", *(["paper"] if paper else []), "difference", "p",
+                 *([f"over {start}"] if start else []), "seeds", "in words"]  # fmt: skip
+        words = f"p and intervals are corrected for the same {len(self.family)} comparisons"
         against = {claim.says: self._contradicted(claim) for claim in self.definition.study.claims}
         words += "".join(f"; the paper's own numbers contradict {says!r}: {', '.join(blocks)}"
                          for says, blocks in against.items() if blocks)  # fmt: skip
         return [Table(heads, rows, words, "Claims")] if rows else []
+
+    @property
+    def notes(self) -> list[str]:
+        """What limits the tables, a line each: items, ends of grids, a part without an effect."""
+        study, lines = self.definition.study, list[str]()
+        scored = {row.key for row in self.done if self.scoring is not None and row.results}
+        bare = [key for key in scored if not any(
+            self.folder.scores(key, f"{self.scoring.key}{ending}").is_file()
+            for ending in ITEMS if self.scoring is not None)]  # fmt: skip
+        if bare and self.differences:
+            lines.append(
+                f"The test items of {len(bare)} of {len(scored)} runs were not kept, so their "
+                "tests draw seeds only and hold for these test texts only."
+            )
+        if study.without and self.differences and not self.has_effect:
+            base = study.baseline or self.definition.labels[0]
+            lines.append(
+                f"It is not shown that {base} differs from {study.without}, so the differences "
+                "between the settings of this part can neither support nor contradict the paper."
+            )
+        if self.tables and study.kind == "train" and not self.words:
+            lines.append("Words alone were not scored on these sets: no untrained model was.")
+        trained = [p for p in self.points if any(not row.untrained for row in self.of_point(p))]
+        for axis in study.axes:
+            ends = {labels[at] for labels in [labels_of(axis)] for at in (0, -1)}
+            at_end = [p.label for p in trained if p.labels[axis.called] in ends]
+            if axis.called in study.tuned and axis.size > 1 and at_end:
+                lines.append(
+                    f"The best {axis.called} lies at an end of those that were tried, so a better "
+                    f"one may lie beyond: {'; '.join(at_end)}."
+                )
+        return lines
 
     @property
     def ran(self) -> str:
@@ -380,51 +421,47 @@ def _distinct(facts: Iterable[Any]) -> list[str]:
     })  # fmt: skip
 
 
-def baseline_of(definition: Definition, points: Sequence[Point], point: Point) -> Point:
-    """Find the baseline of a point: the named one, or the first of the same place."""
-    study = definition.study
-    place = point.value(study.within)
-    near = [other for other in points if other.value(study.within) == place]
-    named = (other for other in near if other.label_without(study.tuned) == study.baseline)
-    return next(named, near[0])
+def _limited(words: str, delta: Difference) -> str:
+    """Return words with what they are limited to."""
+    words = words if delta.items else ON_THESE_TEXTS.format(words)
+    return words if delta.seeds > 1 else WITH_ONE_SEED.format(words)
 
 
-def _corrected(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines with p corrected for their number, and what can be said in words."""
-    values = iter(holm([line.difference.p for line in lines if line.difference is not None]))
-    rows = []
-    for line in lines:
-        if line.difference is not None:
-            words = "higher" if line.difference.value > 0 else "lower"
-            p = next(values)
-            if p >= LEVEL:
-                words = NOT_SHOWN
-            elif line.difference.seeds == 1:
-                words = WITH_ONE_SEED.format(words)
-            line = replace(line, p=p, words=words)
-        rows.append(line)
-    return rows
-
-
-def caption(lines: Sequence[Line], definition: Definition) -> str:
-    """Describe the columns in a line or two."""
+def caption(lines: Sequence[Line], definition: Definition, wanted: str, family: int) -> str:
+    """Describe the columns of a shown score; ``family`` is the number of comparisons."""
     paper = definition.study.paper
     said = [f"paper: {paper.metric}" + (f", {paper.model}" if paper.model else "")]
     said = said if paper.metric and any(line.paper is not None for line in lines) else []
     absent = next((line.stands_for for line in lines if line.stands_for and line.seeds), "")
     said += [f"{absent} was not measured, this stands in for it"] if absent else []
-    tested = [line for line in lines if line.difference is not None]
-    if tested:
-        score = tested[0].score
+    deltas = [line.difference for line in lines if line.difference is not None]
+    if deltas:
+        score = next(line.score for line in lines if line.difference is not None)
         items = "labelled texts" if ".accuracy" in score else "test pairs"
         items = "dev pairs" if ".dev." in score else items
         items = "documents" if ".recall@" in score else items
         items = "queries" if score.endswith((".ndcg@10", ".mrr@10", ".map")) else items
         how = f"Student's t over seeds; {DRAWS:,} paired draws of {items}"
-        if not any(line.difference.items for line in tested if line.difference is not None):
-            how = "a paired t-test over seeds alone: other test texts would change it too"
-        said.append(f"difference: to the baseline, with the 95% interval of {how}")
-        said.append(f"p corrected by Holm for {len(tested)} comparison{'s' * (len(tested) != 1)}")
+        if not any(delta.items for delta in deltas):
+            how = "a paired t-test over seeds alone, so other test texts would change it"
+        said.append(f"difference: to the baseline, by {how}")
+        said.append(
+            f"p and the 95% intervals are corrected by Holm for the {family} comparisons of the "
+            "study's file"
+        )
+        sizes, smallest = (
+            [d.detectable for d in deltas],
+            definition.study.scores.smallest_of(wanted),
+        )
+        said.append(
+            f"{score}: the smallest difference that matters is {smallest:g}, the smallest that "
+            f"four of five repetitions would show {min(sizes):.2f} to {max(sizes):.2f}"
+        )
+    many = {line.difference.seeds for line in lines if line.difference is not None}
+    # An untrained baseline is one run, the same with every seed.
+    many |= {line.seeds for line in lines if line.words == "baseline" and line.seeds > 1}
+    if len(many) > 1:
+        said.append("means: over the seeds that a point shares with its baseline")
     return "; ".join(said)
 
 
@@ -462,10 +499,11 @@ def ends_text(ends: tuple[float, float] | None) -> str:
     return f"[{ends[0]:.2f}, {ends[1]:.2f}]" if ends else ""
 
 
-def _p(value: float | None, delta: Difference | None) -> str:
+def _p(delta: Difference | None) -> str:
     """Return p, with a sign before one that is the least that the draws can show."""
-    bound = "≤ " if delta is not None and delta.floor else ""
-    return "" if value is None else f"{bound}{value:.3g}"
+    if delta is None:
+        return ""
+    return f"{'≤ ' if delta.floor and delta.p < 1 else ''}{delta.p:.3g}"
 
 
 def plain_number(value: object) -> str:
