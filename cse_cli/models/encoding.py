@@ -62,6 +62,11 @@ class TextEncoder:
         self.texts = self.cut = self.tokens = self.unknown = 0
 
     @property
+    def name(self) -> str:
+        """Return the name that the model was loaded by."""
+        return self._model.name
+
+    @property
     def max_length(self) -> int:
         """Return the longest text in tokens, special ones counted, that is encoded at once."""
         return self._model.sentence_encoder.max_length

@@ -81,13 +81,16 @@ def test_dimensions_are_those_of_the_texts(cse: Cse, tmp_path: Path, texts: Path
     model, wide = str(shared_encoder()), str(shared_encoder(hidden=48))
     index = tmp_path / "index"
     given = ("--queries-model", wide)
-    what = "gives vectors of 48 numbers, the model of the texts 32"
+    what = f"--queries-model: gives vectors of 48 numbers, the model of the texts 32 (got {wide!r})"
     refused(cse("index", model, str(texts), "--out", str(index), *given), what)
     assert not index.exists()
     refused(cse("search", model, QUERY, "--data", str(texts), *given), what)
     assert cse("index", model, str(texts), "--out", str(index)).code == 0
-    refused(
-        cse("search", model, QUERY, "--index", str(index), *given), "the index has vectors of 32"
-    )
+    words = ("search", model, QUERY, "--index", str(index))
+    refused(cse(*words, *given), what, f"trained in the space of {model}")
+    with pytest.raises(api.CseError, match="--queries-model: gives vectors of 48 numbers"):
+        api.load(model).search([QUERY], index, queries_model=api.load(wide))
+    with pytest.raises(api.CseError, match="load the model with truncate_dim=32"):
+        api.load(model, truncate_dim=16).search([QUERY], index)
     cut = ("--truncate-dim", "16")
     assert cse("search", model, QUERY, "--data", str(texts), *given, *cut).code == 0

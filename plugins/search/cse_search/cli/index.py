@@ -171,7 +171,8 @@ def index(
         if queries_model not in (None, "none"):
             other = of_other(loading).load(queries_model, plugins.registry)
             asked = TextEncoder(other)(["a"], role="query")
-            check_dimensions(asked, encode(["a"], role="document"))
+            dimension = encode(["a"], role="document").shape[1]
+            check_dimensions(asked, queries_model, dimension, model)
             named_model = Path(queries_model).expanduser()
             if named_model.exists():
                 queries_model = str(named_model.absolute())

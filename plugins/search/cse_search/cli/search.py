@@ -144,7 +144,8 @@ def search(
     if saved is None:
         results = nearest(encode, queries, passages, count, bm25, of_queries=of_queries, late=late)
     else:
-        results = saved.nearest(encode, queries, count, bm25, late)
+        another = of_queries is not None
+        results = saved.nearest(encode, queries, count, bm25, late, by_another=another)
     if again is not None:
         results = again.reranked(results, top)
     notes = ("" if saved is None else saved.note, encode.note)
