@@ -298,7 +298,12 @@ def index_of(
 ) -> Index:
     """Return an index of a model; refuse one of another model, or of other settings than given."""
     index = open_index(Path(path).expanduser(), words=words)
-    why = changed(index, {"model": model_sum(model, registry), **(given or {})})
+    now = model_sum(model, registry)
+    why = changed(index, {"model": now, **(given or {})})
+    if why == CHANGED["model"] and now == (index.about.get("queries") or {}).get("sum"):
+        texts_of = index.about["model"]
+        what = f"{model} encodes the queries of this index, and {texts_of} its texts"
+        raise CseError(what, where=str(path), hint=f"name that one: cse search {texts_of}")
     if why is not None:
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)

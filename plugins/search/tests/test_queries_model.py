@@ -44,6 +44,9 @@ def test_an_index_says_which_model_encodes_queries(
     said = cse(*words, "--json")
     found = api.load(model).search([QUERY], index)
     assert json.loads(said.out)["queries"] == found
+    assert json.loads(said.out)["queries_model"] == str(other)
+    this = f"{other} encodes the queries of this index, and {model} its texts"
+    refused(cse("search", str(other), *words[2:]), this, f"cse search {model}")
     cosines = {hit["text"]: hit["cosine"] for hit in found[0]["results"]}
     wanted = expected(model, str(other))
     np.testing.assert_allclose([cosines[text] for text in TEXTS], wanted, atol=2e-6)
@@ -52,6 +55,10 @@ def test_an_index_says_which_model_encodes_queries(
     assert line in cse(*words).err
     own = cse(*words, "--queries-model", model)
     assert f"queries by {model} ({model} as when the index was made)" in own.err
+    none = cse(*words, "--queries-model", "none", "--json").out
+    assert json.loads(none) == json.loads(cse(*words, "--queries-model", model, "--json").out)
+    for command in (words, made):
+        refused(cse(*command, "--queries-model", "nobody"), "--queries-model: no folder of this n")
     with (other / "config.json").open("a") as file:
         file.write("\n")
     refused(cse(*words), "the model of its queries", "has changed since this index was made")
