@@ -303,7 +303,9 @@ def index_of(
     if why == CHANGED["model"] and now == (index.about.get("queries") or {}).get("sum"):
         texts_of = index.about["model"]
         what = f"{model} encodes the queries of this index, and {texts_of} its texts"
-        raise CseError(what, where=str(path), hint=f"name that one: cse search {texts_of}")
+        raise CseError(
+            what, where=str(path), hint=f"name that one: cse search {texts_of} --index {path}"
+        )
     if why is not None:
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)
