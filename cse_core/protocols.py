@@ -312,6 +312,10 @@ class Data(Protocol):
     def graded(self) -> set[str]:
         """Names of the columns whose texts another grades; only views that name them read them."""
 
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """Names of columns, by those that they have in their files, where these differ."""
+
     def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
         """Give the rows that have a text in ``text`` and in every column that a run needs.
 

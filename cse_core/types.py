@@ -334,7 +334,8 @@ class Round:
         train: Overrides of ``train.*``.
         keep_optimizer: Whether the optimiser's moments continue.
         keep_schedule: Whether the learning rate continues from the round before, on a schedule over
-            the run's steps instead of the round's.
+            the run's steps (``RunInfo.steps``) instead of the round's. Bring ``max_steps`` in
+            ``train`` of each round then: by default a round has as many steps as the run.
     """
 
     pairs: Mapping[str, Sequence[str] | np.ndarray[Any, Any]]

@@ -99,9 +99,9 @@ HIDDEN = {
 }
 """Names of these modules that are not for authors, or have a table of their own."""
 CORE_ONLY = {
-    "Batch.row", "CORE_VIEWS", "CURVES", "ComponentSpec.declared", "ComponentSpec.default_options",
+    "CORE_VIEWS", "CURVES", "ComponentSpec.declared", "ComponentSpec.default_options",
     "ConfiguredSpec.options_class",
-    "CorpusKeys.first", "CorpusKeys.look_up", "CorpusKeys.same", "CseError.line", 
+    "CseError.line",
     "ElsewhereError", "Embeddings.detach", "Embeddings.join", "Embeddings.owners",
     "Embeddings.take", "Fifo.after", "GROUP", "HOOK_RECORDS", "Held.part", "Hidden.selected_only",
     "INSTANCE", "LARGEST", "MAX_ERRORS_SHOWN", "MAX_LINE_CHARACTERS", "Negatives.join",

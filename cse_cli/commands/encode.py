@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -16,6 +16,7 @@ from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo, echo_err, warn
 from cse_cli.texts.given import ColumnsOption, texts_of
 from cse_core.errors import CseError, did_you_mean
+from cse_core.suites import Role
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,12 +65,23 @@ def encode(
             "jsonl (text and vectors per line).",
         ),
     ] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            metavar="query|document",
+            help="What the texts are, for a model that encodes queries and documents otherwise "
+            "(default: its default prompt, and at a --level queries).",
+        ),
+    ] = None,
     sets: ColumnsOption = None,
     *,
     loading: Loading,
 ) -> None:
     """Encode texts: one vector for each line."""
     plugins = installed(context)
+    if role not in (None, *get_args(Role)):
+        raise CseError("must be query or document", where="--role", value=role)
+    as_role = cast("Role | None", role)
     if out is not None:
         _check_out(out)
         if level is not None and out.suffix != ".jsonl":
@@ -79,7 +91,11 @@ def encode(
     texts = texts_of(file, text or (), plugins.registry, sets)
     loaded = loading.load(model, plugins.registry)
     encoder = TextEncoder(loaded, loading.batch_tokens)
-    blocks: Blocks = encoder.several_blocks(texts, level) if level else encoder.blocks(texts)
+    blocks: Blocks
+    if level:
+        blocks = encoder.several_blocks(texts, level, as_role)
+    else:
+        blocks = encoder.blocks(texts, role=as_role)
     if normalize:
         from cse_cli.models.geometry import unit
 

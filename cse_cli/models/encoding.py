@@ -62,6 +62,11 @@ class TextEncoder:
         self.texts = self.cut = self.tokens = self.unknown = 0
 
     @property
+    def name(self) -> str:
+        """Return the name that the model was loaded by."""
+        return self._model.name
+
+    @property
     def max_length(self) -> int:
         """Return the longest text in tokens, special ones counted, that is encoded at once."""
         return self._model.sentence_encoder.max_length
@@ -110,7 +115,8 @@ class TextEncoder:
         model = self._model if role is None else self._model.with_role(role)
         encoder, known = model.sentence_encoder, model.sentence_encoder.several
         if level not in known:
-            hint = f"write {' or '.join(known)}" if known else "train one: --pool +token-vectors"
+            named = [f"write {' or '.join(known)}"] if known else []
+            hint = ", or ".join((*named, *_training_of(level)))
             raise CseError(f"{model.name} has no vectors of this level", where="--level",
                            value=level, hint=hint)  # fmt: skip
         made: list[Any] = [None] * len(texts)
@@ -122,12 +128,12 @@ class TextEncoder:
         return made
 
     def several_blocks(
-        self, texts: Iterable[str], level: str
+        self, texts: Iterable[str], level: str, role: Role | None = None
     ) -> Iterator[tuple[list[str], list[NDArray[np.float32]]]]:
         """Yield texts, some at a time, with their vectors ``[m, D]`` of each at a level."""
         rest = iter(texts)
         while block := list(islice(rest, BLOCK)):
-            yield block, self.several(block, level)
+            yield block, self.several(block, level, role)
 
     def blocks(
         self, texts: Iterable[str], size: int | None = None, role: Role | None = None
@@ -149,6 +155,17 @@ class TextEncoder:
             more = ", which is all that the model takes"
         cut = f"{self.cut:,} of {self.texts:,} texts were cut"
         return "; ".join(filter(None, (f"{cut} at {encoder.max_length:,} tokens{more}", unknown)))
+
+
+def _training_of(level: str) -> list[str]:
+    """Name the installed parts by which a model is trained that has a level."""
+    from cse_cli.plugins.installed import Installed
+    from cse_core.capabilities import Need
+    from cse_core.records import MultiVectorSpec
+
+    parts = Installed().registry.providers(Need("level", level))
+    poolers = [part.name for part in parts if isinstance(part.spec, MultiVectorSpec)]
+    return [f"train one: --pool +{name}" for name in poolers]
 
 
 def _encoded(

@@ -132,11 +132,12 @@ class FrozenOptions(BranchOptions):
         return value
 
     @model_validator(mode="after")
-    def _pooler_of_another(self) -> FrozenOptions:
+    def _pooler_of_another(self, info: ValidationInfo) -> FrozenOptions:
         if self.cache and (self.model == "self" or self.mode == "train"):
-            raise ValueError(
-                "cache needs another model, and mode = eval: vectors that stay the same"
-            )
+            path = (info.context or {}).get("path", "branch.NAME")
+            do = "model NAME" if self.model == "self" else "mode eval"
+            what = "cache needs another model, and mode = eval: vectors that stay the same"
+            raise ValueError(f"{what}; add --{path}.{do}")
         if self.pooler and self.model == "self":
             raise ValueError("pooler needs another model: model = self uses the run's heads")
         return self

@@ -90,6 +90,12 @@ class Data:
         """Return the columns whose texts another column grades."""
         return {"positive" for part in self.sources if part.source.seen.grades}
 
+    @property
+    def renamed(self) -> dict[str, str]:
+        """Return names of columns, by those that they have in their files, where these differ."""
+        names = (pair for part in self.sources for pair in part.columns.items())
+        return {old: new for new, old in names if old not in (new, SOURCE)}
+
     def corpus(self, needed: NeededColumns = NO_COLUMNS) -> Corpus:
         """Return the rows that have a text in ``text`` and in every column that a run needs.
 

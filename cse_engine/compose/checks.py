@@ -215,6 +215,9 @@ def check_columns(run: Composition, registry: Registry) -> Iterator[Problem]:
             close = did_you_mean(view.column, columns)
             hint = close if close.startswith("did you mean") else hint
         what = f"the data has no column {view.column!r}; it has {', '.join(columns)}"
+        if run.read and (name := run.read.renamed.get(view.column)):
+            what = f"the file's column {view.column!r} is read as {name!r}"
+            hint = f"--views.{view.name}.column {name}"
         yield CseError(what, where=where, hint=hint)
     # Texts that nothing reads, of installed data those of positives and negatives.
     read = run.columns_read | (run.read.graded if run.read else set())

@@ -160,7 +160,7 @@ class OptionReader:
                 accepted = _accepted(model, name, value, path)
                 values[name] = self._value(value, accepted, f"{path}.{name}")
         try:
-            options = model.model_validate(values, context={"curves": self.curves})
+            options = model.model_validate(values, context={"curves": self.curves, "path": path})
             return options if len(self.errors) == count else None
         except ValidationError as error:
             reported = {mistake.where for mistake in self.errors}

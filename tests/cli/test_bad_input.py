@@ -18,6 +18,7 @@ FILES: dict[str, bytes] = {
     "empty.tsv": b"text\tpositive\tnegative\n" + b"a b\tc d\t\n" * 3 + b"e\tf\tg\n",
     "dev.tsv": b"sentence1\tsentence2\tscore\na\tb\t4\na\tc\t1\nb\tc\t5\n",
     "titles.tsv": b"text\tdocument\ttitle\na\t1\tb\nc\t2\td\n",
+    "positives.tsv": b"text\tpositives\na cat\tcats are here\na dog\tdogs are there\n",
     "no.toml": b"[train\n",
 }
 CHOICES = [
@@ -26,6 +27,11 @@ CHOICES = [
     ("--recipe no.toml", "not valid TOML"),
     ("--data latin.txt", "latin.txt, line 1", "not UTF-8", "iconv"),
     ("--data columns.tsv --set data.columns.positive=textt", "textt"),
+    (
+        "--data positives.tsv --views.positive.column positives",
+        "views.positive.column: the file's "
+        "column 'positives' is read as 'positive'; --views.positive.column positive",
+    ),
     ("--model ./nothere", "./nothere", "no such folder"),
     ("--recipe hicl-sncse --pool.segments.wrap sentence", "pool.segments", "pool.mask-prompt"),
     ("--dev nothing.tsv", "no such file"),

@@ -42,7 +42,7 @@ from cse_core.files import (
 )
 from cse_search.late import VECTORS as SEVERAL
 from cse_search.late import Kept, Late
-from cse_search.ranking import ranked
+from cse_search.ranking import check_dimensions, ranked
 from cse_search.reading import Passage, changes, once, state_of
 from cse_search.vectors import ROWS, Kind, Vectors, shrunk
 
@@ -128,16 +128,24 @@ class Index:
         top: int,
         bm25: float = 0,
         late: Late | None = None,
+        *,
+        by_another: bool = False,
     ) -> list[dict[str, Any]]:
         """Return for each query its nearest passages, as ``cse search --json`` has them.
 
-        ``encode`` encodes the queries: the model of the index, or one of the same space. ``late``
-        orders the first ones, by the vectors that are kept here or new ones.
+        ``encode`` encodes the queries: the model of the index, or with ``by_another`` one of the
+        same space. ``late`` orders the first ones, by the vectors that are kept here or new ones.
+
+        Raises:
+            CseError: If vectors of queries and of the index have other dimensions.
         """
         import numpy as np
 
         kind, asked = self.about["similarity"], encode(queries, role="query")
-        if asked.shape[1] != (dimension := self.about["dimension"]):
+        dimension = self.about["dimension"]
+        if by_another:
+            check_dimensions(asked, encode.name, dimension, self.about["model"])
+        if asked.shape[1] != dimension:
             what = f"the index has vectors of {dimension} numbers, the model {asked.shape[1]}"
             hint = f"load the model with truncate_dim={dimension}"
             raise CseError(what, where=str(self.path), hint=hint)
@@ -290,7 +298,14 @@ def index_of(
 ) -> Index:
     """Return an index of a model; refuse one of another model, or of other settings than given."""
     index = open_index(Path(path).expanduser(), words=words)
-    why = changed(index, {"model": model_sum(model, registry), **(given or {})})
+    now = model_sum(model, registry)
+    why = changed(index, {"model": now, **(given or {})})
+    if why == CHANGED["model"] and now == (index.about.get("queries") or {}).get("sum"):
+        texts_of = index.about["model"]
+        what = f"{model} encodes the queries of this index, and {texts_of} its texts"
+        raise CseError(
+            what, where=str(path), hint=f"name that one: cse search {texts_of} --index {path}"
+        )
     if why is not None:
         hint = f"encode its texts again: cse index {model} --out {path}"
         raise CseError(f"{why} since this index was made", where=str(path), hint=hint)

@@ -28,12 +28,12 @@ def check_queries(queries: Sequence[str], top: int, bm25: float) -> None:
         raise CseError("is blank", where="QUERY", value=blank[:1], hint="write what to look for")
 
 
-def check_dimensions(asked: NDArray[np.float32], texts: NDArray[np.float32]) -> None:
-    """Refuse a model of queries whose vectors do not have the dimension of those of texts."""
-    if asked.shape[1] != texts.shape[1]:
-        what = f"gives vectors of {asked.shape[1]} numbers, the model of the texts {texts.shape[1]}"
-        hint = "name a model that was trained in its space, such as by --recipe leaf"
-        raise CseError(what, where="--queries-model", hint=hint)
+def check_dimensions(asked: NDArray[np.float32], by: str, dimension: int, texts: str) -> None:
+    """Refuse a model of queries, ``by``, of another dimension than that of the model of texts."""
+    if asked.shape[1] != dimension:
+        what = f"gives vectors of {asked.shape[1]} numbers, the model of the texts {dimension}"
+        hint = f"name a model that was trained in the space of {texts}, such as by --recipe leaf"
+        raise CseError(what, where="--queries-model", value=by, hint=hint)
 
 
 def nearest(
@@ -61,7 +61,8 @@ def nearest(
 
     asked = (of_queries or encode)(queries, role="query")
     if of_queries is not None:
-        check_dimensions(asked, encode(queries[:1], role="document"))
+        dimension = encode(queries[:1], role="document").shape[1]
+        check_dimensions(asked, of_queries.name, dimension, encode.name)
     places = once(passages, titles)
     kind = encode.similarity
     made = encode.blocks(places, role="document")

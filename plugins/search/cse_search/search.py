@@ -65,7 +65,8 @@ def search(
         asker = queries_model or (load(name) if name else model)
         encode = TextEncoder(asker.loaded, batch_tokens)
         late = None if level is None else Late(encode, level, depth)
-        results = index.nearest(encode, queries, count, bm25, late)
+        another = queries_model is not None
+        results = index.nearest(encode, queries, count, bm25, late, by_another=another)
     else:
         check_level(level, queries_model.name if queries_model else None)
         passages = read_passages(files, plugins.registry)

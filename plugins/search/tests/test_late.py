@@ -1,6 +1,7 @@
 """``--level``: vectors of tokens order what the vector of the text finds."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,37 @@ def test_an_index_keeps_them_and_the_order_is_that_by_hand(
     assert first["queries"][0]["results"][0]["text"] == nearest, "only the first one is ordered"
 
 
+def test_encode_takes_texts_in_a_role(cse: Cse, tmp_path: Path, model: str) -> None:
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    file = folder / "config_sentence_transformers.json"
+    says = {**json.loads(file.read_text()), "prompts": {"query": "old: ", "document": "sea: "}}
+    file.write_text(json.dumps(says))
+    (folder / "checksums.json").unlink()
+    loaded = api.load(folder)
+    encode = ("encode", str(folder), "-t", QUERY)
+    made = []
+    for role in ("query", "document"):
+        (line,) = cse(*encode, "--level", "token", "--role", role).out.splitlines()
+        made.append(json.loads(line)["vectors"])
+        (wanted,) = loaded.encode_several([QUERY], role=role)  # type: ignore[arg-type]
+        np.testing.assert_allclose(made[-1], wanted, atol=1e-5)
+        (line,) = cse(*encode, "--role", role).out.splitlines()
+        one = api.TextEncoder(loaded.loaded).with_role(role)([QUERY])  # type: ignore[arg-type]
+        np.testing.assert_allclose(json.loads(line)["vector"], one[0], atol=1e-5)
+    assert made[0] != made[1]
+    refused(cse(*encode, "--role", "title"), "--role: must be query or document (got 'title')")
+
+
 def test_what_is_refused(cse: Cse, tmp_path: Path, model: str, encoder: str) -> None:
     file = tmp_path / "texts.txt"
     file.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     ask = ("search", model, QUERY, "--data", str(file))
     refused(cse(*ask, "--level", "chunk"), "--level: ", "has no vectors of this level", "token")
-    refused(cse("search", encoder, QUERY, "--data", str(file), "--level", "token"), "train one")
+    refused(
+        cse("search", encoder, QUERY, "--data", str(file), "--level", "token"),
+        "train one: --pool +token-vectors",
+    )
+    by_chunk = cse("encode", encoder, "-t", QUERY, "--level", "chunk")
+    refused(by_chunk, "has no vectors of this level", "train one: --pool +chunk-vectors")
+    refused(cse("encode", encoder, "-t", QUERY, "--level", "word"), "of this level (got 'word')\n")
     refused(cse(*ask, "--level", "token", "--queries-model", encoder), "another one encodes")

@@ -44,6 +44,9 @@ def test_an_index_says_which_model_encodes_queries(
     said = cse(*words, "--json")
     found = api.load(model).search([QUERY], index)
     assert json.loads(said.out)["queries"] == found
+    assert json.loads(said.out)["queries_model"] == str(other)
+    this = f"{other} encodes the queries of this index, and {model} its texts"
+    refused(cse("search", str(other), *words[2:]), this, f"cse search {model}")
     cosines = {hit["text"]: hit["cosine"] for hit in found[0]["results"]}
     wanted = expected(model, str(other))
     np.testing.assert_allclose([cosines[text] for text in TEXTS], wanted, atol=2e-6)
@@ -52,6 +55,10 @@ def test_an_index_says_which_model_encodes_queries(
     assert line in cse(*words).err
     own = cse(*words, "--queries-model", model)
     assert f"queries by {model} ({model} as when the index was made)" in own.err
+    none = cse(*words, "--queries-model", "none", "--json").out
+    assert json.loads(none) == json.loads(cse(*words, "--queries-model", model, "--json").out)
+    for command in (words, made):
+        refused(cse(*command, "--queries-model", "nobody"), "--queries-model: no folder of this n")
     with (other / "config.json").open("a") as file:
         file.write("\n")
     refused(cse(*words), "the model of its queries", "has changed since this index was made")
@@ -81,13 +88,16 @@ def test_dimensions_are_those_of_the_texts(cse: Cse, tmp_path: Path, texts: Path
     model, wide = str(shared_encoder()), str(shared_encoder(hidden=48))
     index = tmp_path / "index"
     given = ("--queries-model", wide)
-    what = "gives vectors of 48 numbers, the model of the texts 32"
+    what = f"--queries-model: gives vectors of 48 numbers, the model of the texts 32 (got {wide!r})"
     refused(cse("index", model, str(texts), "--out", str(index), *given), what)
     assert not index.exists()
     refused(cse("search", model, QUERY, "--data", str(texts), *given), what)
     assert cse("index", model, str(texts), "--out", str(index)).code == 0
-    refused(
-        cse("search", model, QUERY, "--index", str(index), *given), "the index has vectors of 32"
-    )
+    words = ("search", model, QUERY, "--index", str(index))
+    refused(cse(*words, *given), what, f"trained in the space of {model}")
+    with pytest.raises(api.CseError, match="--queries-model: gives vectors of 48 numbers"):
+        api.load(model).search([QUERY], index, queries_model=api.load(wide))
+    with pytest.raises(api.CseError, match="load the model with truncate_dim=32"):
+        api.load(model, truncate_dim=16).search([QUERY], index)
     cut = ("--truncate-dim", "16")
     assert cse("search", model, QUERY, "--data", str(texts), *given, *cut).code == 0

@@ -5,7 +5,7 @@ Run as a program, it prints a line of JSON for each thing that it did.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -66,6 +66,7 @@ class Strings:
     names: tuple[str, ...] = ("text",)
     columns: tuple[str, ...] = ("text",)
     graded: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)

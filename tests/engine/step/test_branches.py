@@ -181,8 +181,10 @@ def test_a_cached_teacher_encodes_each_text_once(
     bench = build(changed, "branch.frozen.cache=true")
     bench.step(0)
     assert not bench.engine.builder._vectors
-    with pytest.raises(CseError, match="cache needs another model, and mode = eval"):
-        build(f'{HEADED}[[branch]]\nuse = "frozen"\ncache = true\n')
+    named = 'name = "teacher"\nmode = "train"\nmodel = "starter"'
+    for table, hint in (("", "--branch.frozen.model NAME"), (named, "--branch.teacher.mode eval")):
+        with pytest.raises(CseError, match=f"cache needs another model, and mode = eval.*{hint}"):
+            build(f'{HEADED}[[branch]]\nuse = "frozen"\ncache = true\n{table}\n')
 
 
 def test_the_pooler_of_the_saved_model_scores_too(build: Build) -> None:

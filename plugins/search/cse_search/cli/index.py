@@ -125,7 +125,7 @@ def index(
     that it has are not encoded again.
     """
     from cse import TextEncoder, stem_languages
-    from cse_search.cli.search import of_other
+    from cse_search.cli.search import queries_encoder
     from cse_search.index import OF_MODEL, changed, index_folder, model_sum, updating, write_index
     from cse_search.ranking import check_dimensions
     from cse_search.reading import read_passages
@@ -169,9 +169,9 @@ def index(
         encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
         queries = was.get("queries") if queries_model is None else None
         if queries_model not in (None, "none"):
-            other = of_other(loading).load(queries_model, plugins.registry)
-            asked = TextEncoder(other)(["a"], role="query")
-            check_dimensions(asked, encode(["a"], role="document"))
+            asked = queries_encoder(queries_model, loading, plugins)(["a"], role="query")
+            dimension = encode(["a"], role="document").shape[1]
+            check_dimensions(asked, queries_model, dimension, model)
             named_model = Path(queries_model).expanduser()
             if named_model.exists():
                 queries_model = str(named_model.absolute())

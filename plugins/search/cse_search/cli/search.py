@@ -67,8 +67,8 @@ def search(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Another model for queries, in the space of the one that encodes texts (default: "
-            "as the index was made).",
+            help="Another model for queries, in the space of the one that encodes texts; none: "
+            "that one (default: as the index was made).",
             autocompletion=complete_model,
         ),
     ] = None,
@@ -130,21 +130,21 @@ def search(
     else:
         passages = read_passages([data], plugins.registry, named_columns(sets))
     again = None if rerank is None else Reranker(rerank, plugins.registry, loading.device)
-    asked_of = queries_model
+    asked_of = None if queries_model == "none" else queries_model
     if saved is not None and queries_model is None:
         asked_of = queries_model_of(saved, plugins.registry)
     check_level(level, asked_of)
-
-    def encoder(name: str, how: Loading) -> TextEncoder:
-        return TextEncoder(how.load(name, plugins.registry), how.batch_tokens)
-
-    of_queries = encoder(asked_of, of_other(loading)) if asked_of else None
-    encode = of_queries if saved is not None and of_queries else encoder(model, loading)
+    of_queries = queries_encoder(asked_of, loading, plugins) if asked_of else None
+    if saved is not None and of_queries is not None:
+        encode = of_queries
+    else:
+        encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
     late = None if level is None else Late(encode, level, depth)
     if saved is None:
         results = nearest(encode, queries, passages, count, bm25, of_queries=of_queries, late=late)
     else:
-        results = saved.nearest(encode, queries, count, bm25, late)
+        another = of_queries is not None
+        results = saved.nearest(encode, queries, count, bm25, late, by_another=another)
     if again is not None:
         results = again.reranked(results, top)
     notes = ("" if saved is None else saved.note, encode.note)
@@ -153,7 +153,8 @@ def search(
     many, source = (len(passages), data) if saved is None else (len(saved), saved.path)
     if json:
         where = {"data": data} if saved is None else {"index": str(source)}
-        say_json({"model": model, **where, "texts": many, "queries": results})
+        by_model = {"model": model, "queries_model": asked_of or model}
+        say_json({**by_model, **where, "texts": many, "queries": results})
         return
     by = "" if asked_of is None else f", encoded by {model}; queries by {asked_of}"
     if by and saved is not None:
@@ -173,9 +174,14 @@ def search(
         say_table(table)
 
 
-def of_other(loading: Loading) -> Loading:
-    """Return how a model of queries is loaded: on the same device, cut to the same dimension."""
-    return replace(loading, pooling=None, max_length=None, prompt=None)
+def queries_encoder(name: str, loading: Loading, plugins: Installed) -> TextEncoder:
+    """Load a model of queries: on the same device, cut to the same dimension."""
+    loading = replace(loading, pooling=None, max_length=None, prompt=None)
+    try:
+        return TextEncoder(loading.load(name, plugins.registry), loading.batch_tokens)
+    except CseError as error:
+        where = "--queries-model" if error.where == "MODEL" else error.where
+        raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
 
 
 def _index(

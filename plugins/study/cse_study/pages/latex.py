@@ -78,7 +78,8 @@ def _rows(results: Results) -> Iterator[dict[str, Any]]:
                 "score": line.score, **line.point.labels, "seeds": line.seeds, "mean": line.mean,
                 "deviation": line.deviation, "low": low, "high": high, "paper": line.paper,
                 "difference": delta and delta.value, "difference low": delta and delta.low,
-                "difference high": delta and delta.high, "p": delta and delta.p, "words": line.words,
+                "difference high": delta and delta.high, "p": delta and delta.p,
+                "words": line.words,
             }  # fmt: skip
 
 
