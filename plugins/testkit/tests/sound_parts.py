@@ -20,6 +20,7 @@ from cse_core.parts import (
     Head,
     Loss,
     Metric,
+    MultiVectorPooler,
     NegativeStore,
     PositiveMiner,
     RowPooler,
@@ -34,6 +35,7 @@ from cse_core.records import (
     LossSpec,
     MetricSpec,
     MinerSpec,
+    MultiVectorSpec,
     ReporterSpec,
     RowPoolerSpec,
     SamplerSpec,
@@ -44,7 +46,7 @@ from cse_core.records import (
 )
 from cse_core.reporter import Reporter
 from cse_core.suites import DevSet, Suite, SuiteFiles, SuiteScore
-from cse_core.types import LossOutput, Negatives, Positives, Round, View
+from cse_core.types import LossOutput, Negatives, Positives, Round, Units, View
 
 Class = TypeVar("Class", bound=type)
 RECORDS: dict[str, Any] = {}
@@ -222,6 +224,24 @@ class Means(RowPooler):
 
     def pool(self, hidden: Any, tokens: Any) -> Tensor:
         return row_means(hidden.last, tokens)
+
+
+@part(MultiVectorSpec, provides=("level:short",))
+class Short(MultiVectorPooler):
+    """The first half of each token's state: another dimension than that of the rows."""
+
+    level = "short"
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__(options, setup)
+        self.dimension = setup.hidden_size // 2
+
+    def units(self, tokens: Any, view: str) -> Units:
+        return Units.of_tokens(tokens, torch.ones_like(tokens.special))
+
+    def pool(self, hidden: Any, units: Any) -> Tensor:
+        means: Tensor = units.means(hidden.last)[:, : self.dimension]
+        return means
 
 
 @part(HeadSpec)

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 from cse_testkit import PluginSuite, checking, failures, plugins
+from cse_testkit.check_plugin import kept_line
 from cse_testkit.promises import plugins_of
 from hatchling.builders.wheel import WheelBuilder
 
@@ -174,6 +175,8 @@ def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     found = list(checking.of_pairs("cse-dclr"))
     assert [each.status for each in found] == ["kept"] * 3
     assert all(not each.detail or each.detail.startswith("refused: ") for each in found)
+    cells = [replace(found[0], detail=detail) for detail in ("", "refused: no", "refused: no")]
+    assert kept_line(cells) == "1 promises kept, 2 pairs refused with a reason"
 
     def fails(parts: Sequence[object], least: int) -> None:
         if len(parts) >= least:
