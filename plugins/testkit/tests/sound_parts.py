@@ -12,7 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cse_core.functional import row_means
+from cse_core.functional import (
+    candidate_texts,
+    infonce_terms,
+    of_texts,
+    positive_texts,
+    reduce_terms,
+    row_means,
+)
 from cse_core.options import AugmenterOptions, BranchOptions, LossOptions, ModelName
 from cse_core.parts import (
     Augmenter,
@@ -195,6 +202,25 @@ class Plain(nn.Module, Loss):
         weights = torch.ones_like(close) if targets.weights is None else targets.weights
         terms = (losses * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1e-9)
         return terms.sum() if self.options.reduction == "sum" else terms.mean()
+
+
+class LookedOptions(Cosines):
+    negatives: Literal["in-batch"] = "in-batch"
+    """Texts of the batch alone."""
+
+
+@part(LossSpec, options=f"{__name__}:LookedOptions")
+class Looked(Loss):
+    """InfoNCE of vectors that it looks up in the views."""
+
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
+        view, keys = positive_texts(batch, targets, self.options.target)
+        blocks = candidate_texts(batch, negatives, view)
+        others = [of_texts(batch.views[name][batch.level], of) for name, of in blocks]
+        seen = replace(negatives, vectors=torch.cat([batch.anchors[:0], *others]))
+        pulled = replace(targets, vectors=of_texts(batch.views[view][batch.level], keys))
+        terms = infonce_terms(batch.anchors, pulled, seen, temperature=1.0)
+        return LossOutput(reduce_terms(terms, targets, self.options.reduction))
 
 
 class WeightedOptions(Cosines):
