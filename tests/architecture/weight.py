@@ -71,8 +71,8 @@ BOUNDS = (
     Bound("cse_defaults/words", ("cse_defaults/words",), 160, 155),
     Bound("cse_defaults/basics", ("cse_defaults/basics",), 400, 445),
     Bound("cse_cli and cse", ("cse_cli", "cse"), 5_900, 6_070),
-    Bound("plugins", ("plugins",), 18_600, 22_831),
-    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 36_437, tests=True),
+    Bound("plugins", ("plugins",), 18_600, 22_939),
+    Bound("tests", ("tests", "plugins/*/tests", "conftest.py"), 31_473, 36_514, tests=True),
 )
 
 
