@@ -16,7 +16,15 @@ from torch.nn import functional
 from cse_core.errors import CseError
 from cse_core.options import LossOptions
 from cse_core.parts import Loss, NegativeStore
-from cse_core.types import Batch, LossOutput, Negatives, Positives, StepContext
+from cse_core.types import (
+    SLOTS_PER_TEXT,
+    Batch,
+    Embeddings,
+    LossOutput,
+    Negatives,
+    Positives,
+    StepContext,
+)
 from cse_testkit.batches import seeded
 from cse_testkit.gradients import STOPPED, Leaves, Samples, fault
 from cse_testkit.part_suite import PartSuite
@@ -130,14 +138,18 @@ class LossSuite(PartSuite):
             none = _no_negatives(batch)
             yield f"B = {sentences}, no candidates", batch, self.targets(batch), none
         if self.reads_texts():
+            batch = self.batch(4, dtype)
+            negatives = self.negatives(batch, 5, "some", "random")
+            if self.loss_options().target in batch.views:
+                batch = self._of_two_texts(batch)
+                for weights in _weights_of(batch.anchors.new_ones(len(batch.anchors), 2)):
+                    targets = replace(self.targets(batch), weights=weights)
+                    yield f"two positives, weights {weights}", batch, targets, negatives
             return  # a target is a text of the batch
         rows, dimension = batch.anchors.shape
         vectors = torch.randn(rows, 3, dimension, generator=_draws("positives")).to(dtype)
-        some = torch.ones(rows, 3, dtype=dtype)
-        some[0] = 0
-        some[-1, 1:] = 0
         negatives = self.negatives(batch, 5, "some", "random")
-        for weights in (None, torch.ones_like(some), some, torch.zeros_like(some)):
+        for weights in _weights_of(torch.ones(rows, 3, dtype=dtype)):
             label = f"three positives, weights {weights}"
             yield label, batch, Positives(vectors, weights), negatives
 
@@ -175,6 +187,54 @@ class LossSuite(PartSuite):
         what = "the vector of a positive of weight 0 (read targets.weights) changes it"
         one, two = ((batch, Positives(v, weights), negatives) for v in (vectors, other))
         self._unchanged(what, one, two)
+
+    def promise_every_positive_of_a_list_counts(self) -> None:
+        """Other vectors of the second of two positives, looked up in views, change its value.
+
+        Their rows are those of ``cse_core.functional.positive_texts``. The candidates are the first
+        texts alone.
+        """
+        batch, _, negatives = self.ordinary()
+        if not self.reads_texts() or self.loss_options().target not in batch.views:
+            raise NotMeant("it looks up no positives in views")
+        one = self._of_two_texts(batch)
+        other = self._of_two_texts(batch, "again", self.several() or None)
+        turned = {name: {at: replace(rows, vectors=-2 * rows.vectors) for at, rows in of.items()}
+                  for name, of in one.views.items() if name != "anchor"}  # fmt: skip
+        every = replace(one, views={**one.views, **turned})
+        values = [self.value(case, self.targets(case), negatives) for case in (one, other, every)]
+        second, some = (not torch.allclose(values[0], value, rtol=1e-5) for value in values[1:])
+        if not some:
+            raise NotMeant("for the made-up texts no vector of the views changes its value")
+        assert second, "it counts the first of two positives alone: look up all of positive_texts"
+
+    def _of_two_texts(
+        self, batch: Batch, draws: str = "", levels: list[str] | None = None
+    ) -> Batch:
+        """Return a batch whose views have a second text of each row, but for the anchor.
+
+        Args:
+            batch: A batch of one text each.
+            draws: What other vectors of the second texts are drawn for.
+            levels: Levels at which these are others; by default all.
+        """
+        target = self.loss_options().target
+        seconds: dict[tuple[str, str], Tensor] = {}
+
+        def two(name: str, level: str, rows: Embeddings) -> Embeddings:
+            said = draws if levels is None or level in levels else ""
+            drawn = torch.randn(rows.vectors.shape, generator=_draws(f"{name} {level} {said}"))
+            seconds[name, level] = drawn.to(rows.vectors.dtype)
+            second = replace(rows, vectors=seconds[name, level], slot=rows.slot + SLOTS_PER_TEXT)
+            return Embeddings.join([rows, second])
+
+        views = {
+            name: of if name == "anchor" else {at: two(name, at, rows) for at, rows in of.items()}
+            for name, of in batch.views.items()
+        }
+        pair = [batch.targets[target].vectors[:, 0], seconds[target, batch.level]]
+        targets = {**batch.targets, target: Positives(torch.stack(pair, dim=1))}
+        return replace(batch, views=views, targets=targets)
 
     def promise_its_reduction_is_that_of_its_options(self) -> None:
         """``reduction = sum`` gives the mean times the anchors, all of which have a positive.
@@ -471,6 +531,14 @@ def _of_anchors(
     rows = {name: getattr(batch, name)[some] for name in ("anchors", "owner", "slot")}
     seen = {name: getattr(negatives, name)[some] for name in ("mask", "log_weights")}
     return replace(batch, targets=targets, **rows), replace(negatives, **seen)
+
+
+def _weights_of(ones: Tensor) -> tuple[Tensor | None, ...]:
+    """Return weights ``[A, P]`` of positives, among them some of an anchor without any."""
+    some = ones.clone()
+    some[0] = 0
+    some[-1, 1:] = 0
+    return None, ones, some, torch.zeros_like(ones)
 
 
 def _no_negatives(batch: Batch) -> Negatives:

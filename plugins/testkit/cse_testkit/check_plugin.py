@@ -63,7 +63,7 @@ def check_plugin(
         rows = [vars(item) for item in promises]
         say_json({"distribution": distribution, "broken": count["broken"], "promises": rows})
     else:
-        echo(f"{distribution}: {count['kept']} promises kept, {count['broken']} broken")
+        echo(f"{distribution}: {kept_line(promises)}, {count['broken']} broken")
     if count["broken"]:
         raise typer.Exit(BROKEN)
 
@@ -77,11 +77,17 @@ def _of_this_folder() -> str:
         raise CseError("no distribution is named, and none is here", hint=hint) from None
 
 
+def kept_line(asked: list[Asked]) -> str:
+    """Say how many promises are kept; pairs that the composer refuses are counted apart."""
+    kept = sum(item.status == "kept" for item in asked)
+    refused = sum(item.detail.startswith("refused: ") for item in asked)
+    pairs = f", {refused} pairs refused with a reason" if refused else ""
+    return f"{kept - refused} promises kept{pairs}"
+
+
 def _show(part: str, asked: list[Asked]) -> None:
     count = Counter(item.status for item in asked)
-    line = f"{part}: {count['kept']} promises kept"
-    if refused := sum(item.detail.startswith("refused: ") for item in asked):
-        line += f" ({refused} refused with a reason)"
+    line = f"{part}: {kept_line(asked)}"
     unasked = Counter(item.detail for item in asked if item.status == "not asked")
     if count["broken"]:
         line += f", {count['broken']} broken, {unasked.pop('', 0)} not asked until it is fixed"

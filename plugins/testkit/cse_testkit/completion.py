@@ -169,6 +169,8 @@ class Needed:
             for record in (RowPoolerSpec, SliceSpec, MultiVectorSpec, HeadSpec)
         )
         self.kinds["pool"] = _list([*(rows or ["cls"]), *slices, *several, *(heads or ["mlp"])])
+        if several and not heads:  # whose vectors may have another dimension than those of rows
+            self.sets.append("pool.mlp.level=row")
         losses = [self._name_of(part) for part in self._parts_of("loss")] or ["infonce"]
         for part in self.parts:
             for form, name in self._provided(part):

@@ -19,9 +19,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cse_cli.api import echo
+from cse_cli.api import Registry, echo, installed
 from cse_core import __version__, options
 from cse_core.errors import CseError, did_you_mean
+from cse_core.hookspecs import NOUNS
 
 TEMPLATE = Path(__file__).with_name("template")
 KINDS: dict[str, dict[str, str]] = tomllib.loads(
@@ -38,6 +39,7 @@ COLUMNS, INDENT = 100, 4
 
 
 def new_plugin(
+    context: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
@@ -66,6 +68,7 @@ def new_plugin(
     tests: change both to those of your method.
     """
     package = Package.named(name, kinds_of(kind or ["loss"]), author=author, paper=paper)
+    package.check_free(installed(context).registry)
     folder = package.write(out or Path(package.distribution))
     echo(f"written: {folder}")
     for path in sorted(folder.rglob("*")):
@@ -131,6 +134,17 @@ class Package:
             what = f"Python has a package {package.module} already"
             raise CseError(what, where="NAME", value=name, hint="choose another NAME")
         return package
+
+    def check_free(self, registry: Registry) -> None:
+        """Check that no installed package has a record of its name and one of its kinds.
+
+        Raises:
+            CseError: If one has: the name alone would then mean neither.
+        """
+        for kind in self.kinds:
+            if registry.has(kind, self.name):
+                what = f"an installed package has a {NOUNS[kind]} of this name"
+                raise CseError(what, where="NAME", value=self.name, hint="choose another NAME")
 
     @property
     def distribution(self) -> str:

@@ -370,7 +370,13 @@ class PartSuite(RecordSuite):
         So does one of the options that it inherits and must honour by itself. One that needs more
         steps or other texts, or says how fast it computes, is named in ``[tool.cse.unchecked]``.
         """
-        silent = [*silent_options(self)]
+        found = dict(silent_options(self))
+        refused = [f"{name} ({why})" for name, why in found.items() if why]
+        silent = [name for name, why in found.items() if not why]
+        assert not refused, (
+            f"all other values that were tried are refused, of {', '.join(refused)}: give the "
+            "suite the sets that they need, or declare the option in [tool.cse.unchecked]"
+        )
         assert not silent, (
             f"other values of {', '.join(silent)} change nothing in {STEPS} steps: honour them; "
             'narrow what is inherited, as similarity: Literal["cosine"] = "cosine"; declare what '

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
@@ -16,11 +16,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cse_cli.api import PluginInfo
-from cse_core.errors import truncate_repr
+from cse_core.errors import CseError, did_you_mean, truncate_repr
 from cse_core.hookspecs import COMPONENT_SPECS
 from cse_core.loading import load_factory, package_path
+from cse_core.records import ComponentSpec, Record, SourceSpec
 from cse_testkit.doors import behind_the_doors, others_imported
 from cse_testkit.promises import NotMeant, Suite, plugins_of
+from cse_testkit.source_suite import SourceSuite
+from cse_testkit.tiny import declared_in_project
 
 TOOLKIT = "cse-toolkit"
 
@@ -77,6 +80,32 @@ def needs_of(name: str) -> set[str]:
                 needs.add(other)
                 todo.append((other, bool(need.extras)))
     return needs
+
+
+def _options_of(record: Record) -> Collection[str]:
+    """Return what ``[tool.cse]`` may name of a record: options, or attributes of its suite."""
+    if isinstance(record, ComponentSpec):
+        return record.options_class.model_fields
+    return SourceSuite.__annotations__ if isinstance(record, SourceSpec) else ()
+
+
+def _check_known(
+    where: str, table: Mapping[str, Any], known: Collection[str], of: type = object
+) -> Iterable[tuple[str, Any]]:
+    """Return the entries of a table.
+
+    Raises:
+        CseError: If one is not known, or its value is of another type than ``of``.
+    """
+    for name, value in table.items():
+        if name not in known:
+            raise CseError(
+                "matches nothing", where=where, value=name, hint=did_you_mean(name, known)
+            )
+        if not isinstance(value, of):
+            what = f"is not a {'table' if of is dict else 'list'}"
+            raise CseError(what, where=f"{where}.{name}", value=value)
+    return table.items()
 
 
 class PluginSuite(Suite):
@@ -139,6 +168,24 @@ class PluginSuite(Suite):
             elif hasattr(record, "path"):
                 package_path(record.path)
             getattr(getattr(record, "paper", ""), "bibtex", "")
+
+    def promise_its_declarations_match_its_parts(self) -> None:
+        """Each entry of ``[tool.cse]`` in ``pyproject.toml`` is of a part, and of its options."""
+        path, declared = declared_in_project(self.distribution)
+        where = f"{path}: tool.cse"
+        _check_known(where, declared, ("columns", "options", "unchecked"), dict)
+        options, unchecked = (declared.get(table, {}) for table in ("options", "unchecked"))
+        parts = [record for info in self.infos() for record in info.parts]
+        for kind, given in _check_known(
+            f"{where}.options", options, {part.kind for part in parts}, dict
+        ):
+            known = {part.name: part for part in parts if part.kind == kind}
+            for name, values in _check_known(f"{where}.options.{kind}", given, known, dict):
+                _check_known(f"{where}.options.{kind}.{name}", values, _options_of(known[name]))
+        named = {f"{part.kind}.{part.name}": part for part in parts}
+        for name, silent in _check_known(f"{where}.unchecked", unchecked, named, list):
+            known_names = ["gradient", *_options_of(named[name])]
+            _check_known(f"{where}.unchecked.{name}", dict.fromkeys(silent), known_names)
 
     def promise_its_records_import_nothing_heavy(self) -> None:
         """No module of an entry point needs pydantic or torch, nor do modules of options torch."""

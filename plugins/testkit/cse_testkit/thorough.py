@@ -42,8 +42,11 @@ _ON_DEVICE = (
 """Methods whose tensors are on the run's device."""
 
 
-def silent_options(suite: Any) -> Iterator[str]:
-    """Yield the options whose other values change nothing that some steps show."""
+def silent_options(suite: Any) -> Iterator[tuple[str, str]]:
+    """Yield the options whose other values change nothing that some steps show.
+
+    With each comes why, where the run refuses all that were tried: a value and the error's line.
+    """
     trial = suite.trial()
     options, path = trial.planned.options, trial.path
     base = load_factory(type(trial.planned.spec).options)
@@ -65,18 +68,19 @@ def silent_options(suite: Any) -> Iterator[str]:
         for text in texts[name]
         if type(getattr(options, name)) not in (int, float)
     ]
-    if asked and behaviour() is None:
+    if asked and isinstance(behaviour(), str):
         raise NotAsked("its run is refused once it has begun")
     for name in asked:
         if any(_differ(behaviour(), behaviour(text)) for text in texts[name]):
             continue
         beside = [text for text in switches if text not in texts[name]][:_BESIDE]
-        if not any(
-            _differ(behaviour(switch), behaviour(switch, text))
-            for switch in beside
-            for text in texts[name][:2]
-        ):
-            yield name
+        both = [(switch, text) for switch in beside for text in texts[name][:2]]
+        if not any(_differ(behaviour(switch), behaviour(switch, text)) for switch, text in both):
+            tried = [behaviour(text) for text in texts[name]]
+            refused = all(
+                isinstance(made, str) for made in [*tried, *(behaviour(*b) for b in both)]
+            )
+            yield name, f"{texts[name][0]}: {tried[0]}" if refused else ""
 
 
 def _typed(value: Any) -> str:
@@ -84,16 +88,16 @@ def _typed(value: Any) -> str:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    return one is not None and other is not None and difference(one, other) is not None
+    return not isinstance(one, str) and not isinstance(other, str) and bool(difference(one, other))
 
 
-def _behaviour(trial: Any, *sets: str) -> Mapping[str, Any] | None:
-    """Return what steps with other options show; None where the run is refused."""
+def _behaviour(trial: Any, *sets: str) -> Mapping[str, Any] | str:
+    """Return what steps with other options show; the error's line where the run is refused."""
     try:
         rig = trial.fresh(*sets, watch=trial.path, compare=False)
         rig.step(STEPS)
-    except CseError:
-        return None
+    except CseError as error:
+        return error.line()
     part = rig.session.parts[trial.path]
     rounds = [call for call in rig.watch.of(trial.path, "next_round")][:1]
     later = [

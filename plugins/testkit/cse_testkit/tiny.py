@@ -111,7 +111,7 @@ def declared_columns(name: str) -> Mapping[str, str | Sequence[str]]:
     Raises:
         CseError: If a column is neither a type nor a list of sample values.
     """
-    path, declared = _declared(name)
+    path, declared = declared_in_project(name)
     columns: dict[str, Any] = declared.get("columns", {})
     for column, content in columns.items():
         cells = content if isinstance(content, list) else []
@@ -131,7 +131,9 @@ def declared_options(name: str, part: str) -> Mapping[str, Any]:
     teacher = "starter"
     """
     kind, _, short = part.partition(".")
-    options: dict[str, Any] = _declared(name)[1].get("options", {}).get(kind, {}).get(short, {})
+    options: dict[str, Any] = (
+        declared_in_project(name)[1].get("options", {}).get(kind, {}).get(short, {})
+    )
     return options
 
 
@@ -144,11 +146,11 @@ def declared_unchecked(name: str, part: str) -> Sequence[str]:
         [tool.cse.unchecked]
         "loss.margin" = ["gradient", "chunk"]
     """
-    names: Sequence[str] = _declared(name)[1].get("unchecked", {}).get(part, ())
+    names: Sequence[str] = declared_in_project(name)[1].get("unchecked", {}).get(part, ())
     return names
 
 
-def _declared(name: str) -> tuple[Path, dict[str, Any]]:
+def declared_in_project(name: str) -> tuple[Path, dict[str, Any]]:
     """Return the file and ``[tool.cse]`` of where a distribution is installed from, or of here."""
     try:
         origin = json.loads(distribution(name).read_text("direct_url.json") or "{}").get("url", "")

@@ -12,7 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cse_core.functional import row_means
+from cse_core.functional import (
+    candidate_texts,
+    infonce_terms,
+    of_texts,
+    positive_texts,
+    reduce_terms,
+    row_means,
+)
 from cse_core.options import AugmenterOptions, BranchOptions, LossOptions, ModelName
 from cse_core.parts import (
     Augmenter,
@@ -20,6 +27,7 @@ from cse_core.parts import (
     Head,
     Loss,
     Metric,
+    MultiVectorPooler,
     NegativeStore,
     PositiveMiner,
     RowPooler,
@@ -34,6 +42,7 @@ from cse_core.records import (
     LossSpec,
     MetricSpec,
     MinerSpec,
+    MultiVectorSpec,
     ReporterSpec,
     RowPoolerSpec,
     SamplerSpec,
@@ -44,7 +53,7 @@ from cse_core.records import (
 )
 from cse_core.reporter import Reporter
 from cse_core.suites import DevSet, Suite, SuiteFiles, SuiteScore
-from cse_core.types import LossOutput, Negatives, Positives, Round, View
+from cse_core.types import LossOutput, Negatives, Positives, Round, Units, View
 
 Class = TypeVar("Class", bound=type)
 RECORDS: dict[str, Any] = {}
@@ -195,6 +204,25 @@ class Plain(nn.Module, Loss):
         return terms.sum() if self.options.reduction == "sum" else terms.mean()
 
 
+class LookedOptions(Cosines):
+    negatives: Literal["in-batch"] = "in-batch"
+    """Texts of the batch alone."""
+
+
+@part(LossSpec, options=f"{__name__}:LookedOptions")
+class Looked(Loss):
+    """InfoNCE of vectors that it looks up in the views."""
+
+    def __call__(self, batch: Any, targets: Any, negatives: Any, ctx: Any) -> LossOutput:
+        view, keys = positive_texts(batch, targets, self.options.target)
+        blocks = candidate_texts(batch, negatives, view)
+        others = [of_texts(batch.views[name][batch.level], of) for name, of in blocks]
+        seen = replace(negatives, vectors=torch.cat([batch.anchors[:0], *others]))
+        pulled = replace(targets, vectors=of_texts(batch.views[view][batch.level], keys))
+        terms = infonce_terms(batch.anchors, pulled, seen, temperature=1.0)
+        return LossOutput(reduce_terms(terms, targets, self.options.reduction))
+
+
 class WeightedOptions(Cosines):
     negatives: Literal["none"] = "none"
     """None."""
@@ -222,6 +250,24 @@ class Means(RowPooler):
 
     def pool(self, hidden: Any, tokens: Any) -> Tensor:
         return row_means(hidden.last, tokens)
+
+
+@part(MultiVectorSpec, provides=("level:short",))
+class Short(MultiVectorPooler):
+    """The first half of each token's state: another dimension than that of the rows."""
+
+    level = "short"
+
+    def __init__(self, options: Any, setup: Any) -> None:
+        super().__init__(options, setup)
+        self.dimension = setup.hidden_size // 2
+
+    def units(self, tokens: Any, view: str) -> Units:
+        return Units.of_tokens(tokens, torch.ones_like(tokens.special))
+
+    def pool(self, hidden: Any, units: Any) -> Tensor:
+        means: Tensor = units.means(hidden.last)[:, : self.dimension]
+        return means
 
 
 @part(HeadSpec)

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 from cse_testkit import PluginSuite, checking, failures, plugins
+from cse_testkit.check_plugin import kept_line
 from cse_testkit.promises import plugins_of
 from hatchling.builders.wheel import WheelBuilder
 
@@ -140,6 +141,31 @@ def test_a_package_without_a_mark_of_types_and_one_that_is_not_there(site: Path)
         assert text in failures(suite, [promise])[promise]
 
 
+def test_a_declaration_that_matches_nothing_is_an_error(site: Path) -> None:
+    suite = type("Suite", (PluginSuite,), {"distribution": "cse-every"})
+    promise = "its_declarations_match_its_parts"
+    for table, said in (
+        ("unchecked]\n'loss.every' = ['gradient', 'margin']", ""),
+        ("options.loss.every]\nmargin = 0.3", ""),
+        ("columns]\ntopic = 'text'", ""),
+        ("uncheked]", "tool.cse: matches nothing (got 'uncheked'); did you mean unchecked?"),
+        ("unchecked]\n'loss.evry' = []", "tool.cse.unchecked: matches nothing (got 'loss.evry')"),
+        ("unchecked]\n'loss.every' = ['magin']", "tool.cse.unchecked.loss.every: matches nothing"),
+        ("unchecked]\n'loss.every' = 'margin'", "tool.cse.unchecked.loss.every: is not a list"),
+        ("options.los.every]", "tool.cse.options: matches nothing (got 'los'); did you mean loss?"),
+        ("options.loss.evry]", "options.loss: matches nothing (got 'evry'); did you mean every?"),
+        ("options.loss.every]\nmagin = 1", "(got 'magin'); did you mean margin?"),
+        ("options.loss]\nevery = 1", "tool.cse.options.loss.every: is not a table"),
+    ):
+        text = f"[project]\nname = 'cse-every'\n[tool.cse.{table}\n"
+        (site / "pyproject.toml").write_text(text, encoding="utf-8")
+        found = failures(suite, [promise])
+        assert found.keys() == ({promise} if said else set()) and said in found.get(promise, "")
+    infos = [each for each in plugins_of().manager.infos if each.distribution == "cse-every"]
+    asked = checking.check("cse-every", infos, with_pairs=False)
+    assert next(each for each in asked if each.status == "broken").file == "pyproject.toml"
+
+
 def test_a_broken_promise_is_printed_with_its_file(site: Path, cse: Cse) -> None:
     path = site / "cse_every" / "loss.py"
     text = path.read_text(encoding="utf-8").replace("return LossOutput(", "LossOutput(")
@@ -174,6 +200,8 @@ def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     found = list(checking.of_pairs("cse-dclr"))
     assert [each.status for each in found] == ["kept"] * 3
     assert all(not each.detail or each.detail.startswith("refused: ") for each in found)
+    cells = [replace(found[0], detail=detail) for detail in ("", "refused: no", "refused: no")]
+    assert kept_line(cells) == "1 promises kept, 2 pairs refused with a reason"
 
     def fails(parts: Sequence[object], least: int) -> None:
         if len(parts) >= least:

@@ -208,6 +208,14 @@ def test_what_a_part_needs_is_added() -> None:
     assert complete(installed_registry(), [("branch", "ema")]).sets == ["views.positive.branch=ema"]
 
 
+def test_a_head_beside_several_vectors_of_another_dimension_takes_those_of_rows() -> None:
+    needed = complete(made_registry(), [("pool", "short")])
+    assert needed.kinds["pool"] == ["cls", "+short", "+mlp"]
+    assert "pool.mlp.level=row" in needed.sets
+    assert train_together([made_registry().find("pool", "short")], made_registry()) > 0
+    assert "pool.mlp.level=row" not in complete(made_registry(), [("pool", "halves")]).sets
+
+
 def test_options_reach_the_composition() -> None:
     options = {("negatives", "hard-negatives"): {"column": "opposite", "weight": 0.5}}
     needed = complete(installed_registry(), list(options), options)  # type: ignore[arg-type]

@@ -121,6 +121,8 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         (("../up",), "NAME: a name is lower-case words"),
         (("core",), "Python has a package cse_core already"),
         (("dclr",), "Python has a package cse_dclr already"),
+        (("ema", "--kind", "branch"), "NAME: an installed package has a branch of this name"),
+        (("bml",), "NAME: an installed package has a loss of this name (got 'bml')"),
         (("new", "--kind", "los"), "did you mean loss?"),
         (("new", "--kind", "recipes"), "--kind: no kind of record"),
         (("new", "--kind", ","), "--kind: names no kind"),

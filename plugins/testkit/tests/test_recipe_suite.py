@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_testkit import RecipeSuite, failures
+from cse_testkit.checking import of_record
 from cse_testkit.recipes import ENCODERS, OF_THE_RUN, read_settings, settings_of
 
 from cse_core.registry.manager import load_plugins
@@ -62,6 +63,18 @@ def rows_of(made: Distributions) -> str:
 def test_what_a_recipe_breaks_is_found(distributions: Distributions) -> None:
     found = recipe_failures(distributions, RECIPE.format(temperature=-1))
     assert found.startswith("it_resolves_for_every_encoder: loss.infonce.temperature")
+
+
+def test_a_recipe_that_another_package_has_too_is_asked(distributions: Distributions) -> None:
+    record = 'RecipeSpec(name="mine", summary="A recipe", path="cse_other:mine.toml")'
+    assert recipe_failures(distributions, RECIPE.format(temperature=0.05)) == ""
+    distributions.add("cse-other", plugin(record, hook="cse_recipes"), requires=NEEDS)
+    recipe = RECIPE.format(temperature=0.07)
+    (distributions.folder / "cse_other" / "mine.toml").write_text(recipe, encoding="utf-8")
+    infos = load_plugins().infos
+    info = next(info for info in infos if info.distribution == "cse-other")
+    asked = list(of_record(info.parts[0], info, Registry.from_plugins(infos)))
+    assert {each.name: each.detail for each in asked if each.status == "broken"} == {}
 
 
 def test_sizes_above_the_tiny_encoder_and_what_a_real_run_refuses(
