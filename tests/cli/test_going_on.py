@@ -112,7 +112,7 @@ def test_a_signal_leaves_no_unfinished_file(
 ) -> None:
     from cse_cli.models.encoding import TextEncoder
 
-    def blocks(self: TextEncoder, texts: Any) -> Any:
+    def blocks(self: TextEncoder, texts: Any, **options: Any) -> Any:
         yield from ()
         signal.raise_signal(signal.SIGTERM)
 

@@ -1,12 +1,13 @@
 """The kit over IFCL's distribution, parts and recipes, and what the plan says of its parts."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 from cse_testkit import LossSuite, MetricSuite, compose, part_suites, recipe_suites, tiny_corpus
 
 from cse_core.types import Batch, Negatives, Positives, StepContext
-from plugins.ifcl.tests.test_equations import slow_terms
+from plugins.ifcl.tests.test_equations import exponential, slow_terms
 from tests.fixtures.methods import planned
 
 LEXICON = str(Path(__file__).parent / "lexicon.tsv")
@@ -22,7 +23,16 @@ def slow_twins(
 ) -> float:
     """Return Eqs. 5 to 9 in loops, with masks and weights as the core defines them."""
     weights = [each.start for each in (options.identical, options.fraternal, options.margin)]
-    terms = slow_terms(batch, negatives, options.temperature)
+    terms = slow_terms(batch, [], options.temperature)
+    terms["identical"] = []
+    for i, anchor in enumerate(batch.anchors):
+        twin = batch.views["identical"]["sentence"].vectors[i]
+        mass = own = exponential(anchor, twin, options.temperature)
+        for n, negative in enumerate(negatives.vectors):
+            if not bool(negatives.mask[i, n]):
+                weight = math.exp(float(negatives.log_weights[i, n]))
+                mass += weight * exponential(anchor, negative, options.temperature)
+        terms["identical"].append(-math.log(own / mass))
     both = zip(weights, ("identical", "fraternal", "margin"), strict=True)
     return sum(weight * sum(terms[name]) for weight, name in both) / len(batch.anchors)
 
