@@ -82,7 +82,8 @@ class Denoise(nn.Module, TokenLoss):
             inputs = encoder.input_embeddings(words, tokens.positions, tokens.offsets)
         noisy = self.noise(inputs).to(vectors.dtype)
         longest = int(tokens.lengths.max())
-        place = torch.cat([torch.arange(int(n)) for n in tokens.lengths]).to(vectors.device)
+        place = torch.cat([torch.arange(int(n)) for n in tokens.lengths])
+        place = place.to(vectors.device, non_blocking=True)
         place = place + tokens.row_of_token() * longest
         padded = noisy.new_zeros(tokens.rows * longest, noisy.shape[1])
         padded = padded.index_copy(0, place, noisy).unflatten(0, (tokens.rows, longest))
