@@ -27,10 +27,6 @@ class _OfTwoEncoders(Loss):
 
     options: OfTwoEncoders
 
-    def _vectors(self, batch: Batch, view: str, keys: Tensor, level: str = SENTENCE) -> Tensor:
-        """Return vectors ``[..., D]`` of texts of a view by their keys."""
-        return of_texts(batch.views[view][level], keys)
-
     def _second(self, view: str) -> str:
         """Return the view in which the second encoder reads the texts of one of the first's."""
         return self.options.anchor_view if view == "anchor" else self.options.target_view
@@ -52,11 +48,11 @@ class TwoEncoders(_OfTwoEncoders):
         options = self.options
         target, wanted = positive_texts(batch, targets, options.target)
         keys = text_keys(batch.owner, batch.slot)
-        anchors = self._vectors(batch, self._second(batch.view), keys)
-        positives = self._vectors(batch, self._second(target), wanted)
+        anchors = of_texts(batch.views[self._second(batch.view)][SENTENCE], keys)
+        positives = of_texts(batch.views[self._second(target)][SENTENCE], wanted)
         others = [
-            self._vectors(batch, self._second(of), keys)
-            for of, keys in candidate_texts(batch, negatives, target)
+            of_texts(batch.views[self._second(of)][SENTENCE], texts)
+            for of, texts in candidate_texts(batch, negatives, target)
         ]
         seen = replace(negatives, vectors=torch.cat([anchors[:0], *others]))
         pulled = Positives(positives, targets.weights)
@@ -90,11 +86,11 @@ class NormConstraint(_OfTwoEncoders):
         options = self.options
         target, wanted = positive_texts(batch, targets, options.target)
         keys = text_keys(batch.owner, batch.slot)
-        positives = self._vectors(batch, self._second(target), wanted)
+        positives = of_texts(batch.views[self._second(target)][SENTENCE], wanted)
         near = paired_similarity(batch.anchors, positives, options.similarity)
         near = torch.where(near <= 0, options.floor, near)
-        one = self._vectors(batch, batch.view, keys.unsqueeze(1), options.norms)
-        other = self._vectors(batch, self._second(target), wanted, options.norms)
+        one = of_texts(batch.views[batch.view][options.norms], keys.unsqueeze(1))
+        other = of_texts(batch.views[self._second(target)][options.norms], wanted)
         norms = one.norm(dim=-1) + other.norm(dim=-1)
         ratio = (one - other).norm(dim=-1) / norms.clamp_min(1e-12)
         if options.ratio == "published":

@@ -110,7 +110,7 @@ class Job:
         if not (files and all(map(Path.is_file, files)) and chosen.endswith(".spearman")):
             return [self.scoring]
         words = [word for file in files for word in ("--pairs", str(file))]
-        return [self.scoring, Scoring(self.scoring.of_dev, (*words, "--no-baselines"))]
+        return [self.scoring, Scoring(self.scoring.of_dev, (*words, WITHOUT_WORDS))]
 
     @property
     def done(self) -> bool:
