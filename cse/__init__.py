@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cse.tables import read_table as read_table
     from cse.tables import table_name as table_name
     from cse_cli.models.encoding import TextEncoder as TextEncoder
+    from cse_cli.models.encoding import maxsim as maxsim
     from cse_cli.models.encoding import similarities as similarities
     from cse_cli.models.geometry import effective_rank as effective_rank
     from cse_cli.models.geometry import mean_cosine as mean_cosine
@@ -67,7 +68,7 @@ _NAMES = {
         *("ARTICLE_COLUMNS", "TABLE_SUFFIXES", "article_text"),
         *("read_lines", "read_table", "table_name"),
     ),
-    "cse_cli.models.encoding": ("TextEncoder", "similarities"),
+    "cse_cli.models.encoding": ("TextEncoder", "maxsim", "similarities"),
     "cse_cli.models.geometry": ("effective_rank", "mean_cosine", "singular_values", "unit"),
     "cse_defaults.words.bm25": ("Bm25", "Units", "fuse", "stem_languages", "units_of"),
     "cse_cli.training.stored_run": ("StoredRun",),

@@ -33,7 +33,9 @@ class RunInfo:
         views: ``branch``, ``column``, ``role`` and ``lists`` of each view.
         branches: Options of each branch as plain values.
         stores: Options of each store.
+        losses: Options of each loss.
         heads: Number of its attention heads.
+        widths: How many numbers a vector has of each branch with a model of its own.
     """
 
     model: str
@@ -57,7 +59,9 @@ class RunInfo:
     views: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     branches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    losses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     heads: int | None = None
+    widths: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def step_rows(self) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cse_core.model_card import SimilarityName
     from cse_core.suites import Role
     from cse_engine.step.sentence_encoder import SentenceEncoder
+    from cse_engine.step.token_table import TokenTable
 
 LongTexts = Literal["cut", "slice"]
 """What becomes of texts that are longer than the model takes."""
@@ -85,24 +86,21 @@ class TextEncoder:
     ) -> NDArray[np.float32]:
         """Return their vectors ``[N, D]``; ``block`` texts are put in order of length at a time."""
         texts = list(texts)
-        self.texts += len(texts)
         model = self._model if role is None else self._model.with_role(role)
         if self._long_texts == "slice":
+            self.texts += len(texts)
             return by_all(model, _sliced, texts, self._batch_tokens, block).numpy()
-        encoder = model.sentence_encoder
-        room = longest = encoder.max_length
-        if encoder.slicer is None or encoder.slicer.slices_wrapped:
-            prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
-            room -= encoder.tokenizer.special_count + sum(map(len, prompt))
-        else:
-            longest += 1  # a text that is cut shows by it
-        vectors, lengths, unknown = by_all(
-            model, _encoded, texts, longest, self._batch_tokens, block
-        )
+        longest, room = _room(model.sentence_encoder)
+        vectors, *counts = by_all(model, _encoded, texts, longest, self._batch_tokens, block)
+        self._count(room, *counts)
+        return vectors.numpy()
+
+    def _count(self, room: int, lengths: Tensor, unknown: Tensor) -> None:
+        """Count texts by their content tokens and unknown ones, and those beyond the room."""
+        self.texts += len(lengths)
         self.cut += int((lengths > room).sum())
         self.tokens += int(lengths.sum())
         self.unknown += int(unknown.sum())
-        return vectors.numpy()
 
     def several(
         self, texts: Sequence[str], level: str, role: Role | None = None
@@ -112,6 +110,18 @@ class TextEncoder:
         Raises:
             CseError: If the model has no such level.
         """
+        return self.with_several(texts, level, role)[1]
+
+    def with_several(
+        self, texts: Sequence[str], level: str, role: Role | None = None
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+        """Return the vectors ``[N, D]`` of texts, and those ``[m, D']`` of each at a level.
+
+        Raises:
+            CseError: If the model has no such level.
+        """
+        import numpy as np
+
         model = self._model if role is None else self._model.with_role(role)
         encoder, known = model.sentence_encoder, model.sentence_encoder.several
         if level not in known:
@@ -119,13 +129,18 @@ class TextEncoder:
             hint = ", or ".join((*named, *_training_of(level)))
             raise CseError(f"{model.name} has no vectors of this level", where="--level",
                            value=level, hint=hint)  # fmt: skip
-        made: list[Any] = [None] * len(texts)
+        longest, room = _room(encoder)
+        table = encoder.table(texts, longest, False)
+        self._count(room, *_counts(encoder, table))
+        rows: list[Any] = [None] * len(texts)
+        several = [*rows]
         with model.precision.autocast():
-            blocks = encoder.encode_several(texts, level, model.device, self._batch_tokens)
-            for places, vectors in blocks:
-                for place, rows in zip(places.tolist(), vectors, strict=True):
-                    made[place] = rows.numpy()
-        return made
+            blocks = encoder.encode_several(table, level, model.device, self._batch_tokens)
+            for places, made, parted in blocks:
+                for place, row, parts in zip(places.tolist(), made, parted, strict=True):
+                    rows[place], several[place] = row.numpy(), parts.numpy()
+        empty = np.zeros((0, encoder.dimension), np.float32)
+        return np.stack(rows) if rows else empty, several
 
     def several_blocks(
         self, texts: Iterable[str], level: str, role: Role | None = None
@@ -177,17 +192,31 @@ def _encoded(
     block: int | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the vectors ``[N, D]`` of texts, and how many tokens and unknown ones each has."""
-    from torch.nn.functional import pad
-
     encoder = model.sentence_encoder
     table = encoder.table(texts, longest, shared)
     with model.precision.autocast():
         vectors = encoder.encode_table(
             table, model.device, batch_tokens, block=block, shared=shared
         )
+    return vectors, *_counts(encoder, table)
+
+
+def _room(encoder: SentenceEncoder) -> tuple[int, int]:
+    """Return how many content tokens of a text to read, and those from which on it is cut."""
+    longest = encoder.max_length
+    if encoder.slicer is not None and not encoder.slicer.slices_wrapped:
+        return longest + 1, longest  # a text that is cut shows by it
+    prompt = map(encoder.tokenizer.prompt_ids, encoder.prompt("anchor"))
+    return longest, longest - encoder.tokenizer.special_count - sum(map(len, prompt))
+
+
+def _counts(encoder: SentenceEncoder, table: TokenTable) -> tuple[Tensor, Tensor]:
+    """Return how many content tokens and unknown ones each text has, both ``[N]``."""
+    from torch.nn.functional import pad
+
     unknown = encoder.tokenizer.unknown_id
     before = pad((table.ids == (-1 if unknown is None else unknown)).cumsum(0), (1, 0))
-    return vectors, table.offsets.diff(), before[table.offsets].diff()
+    return table.offsets.diff(), before[table.offsets].diff()
 
 
 def _sliced(
@@ -235,6 +264,14 @@ def slice_length(encoder: SentenceEncoder) -> int:
     empty = encoder.tokenizer.content([""])
     wrapped = encoder.tokenizer.wrap(empty, encoder.prompt("anchor"), longest)
     return longest - len(wrapped.ids)
+
+
+def maxsim(asked: NDArray[np.floating], vectors: NDArray[np.floating]) -> float:
+    """Return the sum over vectors ``[q, D]`` of their largest product with one of ``[m, D]``.
+
+    Without any it is 0 (ColBERT, Eq. 3; vectors have length 1).
+    """
+    return float((asked @ vectors.T).max(axis=1).sum()) if len(vectors) else 0.0
 
 
 def similarities(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -65,6 +66,13 @@ class Installed:
             hint = did_you_mean(name, {info.name for info in manager.infos})
             warn(f"--no-plugin {truncate(name, 100)}: no installed plugin has this name; {hint}")
         return manager
+
+    def leave_out_again(self) -> None:
+        """Leave the same plugins out of what this process loads again, and of what it starts."""
+        from cse_core.registry.discovery import DISABLE_VARIABLE, left_out_by
+
+        if self.left_out:
+            os.environ[DISABLE_VARIABLE] = ",".join(left_out_by(self.left_out))
 
     @cached_property
     def registry(self) -> Registry:

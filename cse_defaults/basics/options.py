@@ -56,6 +56,8 @@ class MlpOptions(HeadOptions):
     """Linear layers, each followed by the activation."""
     dimension: Annotated[int, Field(ge=1, le=2**16)] | None = None
     """Size of its output; by default that of its input."""
+    like: str = ""
+    """Branch, such as a teacher, whose vectors have the size that dimension takes by default."""
     activation: Literal[
         "tanh", "relu", "gelu", "none", "sigmoid", "silu", "elu", "leaky-relu", "softplus"
     ] = "tanh"

@@ -20,7 +20,8 @@ from cse_core.records import (
 )
 
 if TYPE_CHECKING:
-    from cse_defaults.basics.options import TokenVectorsOptions
+    from cse_core.run_info import RunInfo
+    from cse_defaults.basics.options import MlpOptions, TokenVectorsOptions
 
 CACHED = "each text that no part changes is encoded once; steps read vectors in memory"
 POOLED = "its first token goes through its own pooler, in place of the pooling of its folder"
@@ -29,6 +30,19 @@ POOLED = "its first token goes through its own pooler, in place of the pooling o
 def _scored_tokens(options: TokenVectorsOptions) -> dict[str, Any] | None:
     skipped = list(string.punctuation) if options.skip == "punctuation" else []
     return {"skiplist_words": skipped} if options.special else None
+
+
+def _as_wide(options: MlpOptions, facts: RunInfo) -> MlpOptions:
+    """Take the size of a branch's vectors."""
+    if not options.like or options.dimension is not None:
+        return options
+    if options.like not in facts.branches:
+        raise ValueError(f"like = {options.like}: this run has no branch of this name")
+    if options.like not in facts.widths:
+        return options
+    if (size := facts.widths[options.like]) is None:
+        raise ValueError(f"the size of {options.like}'s vectors is not known: write dimension")
+    return options.model_copy(update={"dimension": size})
 
 
 @hookimpl
@@ -75,6 +89,7 @@ def cse_poolers() -> list[PoolSpec]:
             summary="linear layers with tanh, in training only or kept",
             factory="cse_defaults.basics.heads:Mlp",
             options="cse_defaults.basics.options:MlpOptions",
+            resolve_options=_as_wide,
         ),
     ]
 

@@ -26,6 +26,7 @@ from cse_engine.compose.models import Models
 from cse_engine.compose.planning import plan_passes, plan_views
 from cse_engine.compose.reading import KINDS, default_document, model_document, read_recipe
 from cse_engine.compose.settings import CORE_OPTIONS, ModelOptions, TrainOptions, ViewOptions
+from cse_engine.compose.size_checks import vector_sizes
 from cse_engine.compose.values import OptionReader, format_value
 
 DataLookup = Callable[[DataOptions], Any]
@@ -223,9 +224,26 @@ def _count(plan: Composition, problems: list[Problem]) -> RunInfo:
             v.name: {"branch": v.branch, "column": v.column, "role": v.role, "lists": v.lists}
             for v in views
         },
-        branches={part.name: part.options.model_dump() for part in plan.of("branch")},
-        stores={part.name: part.options.model_dump() for part in plan.of("negatives")},
+        branches=_given(plan, "branch"),
+        stores=_given(plan, "negatives"),
+        losses=_given(plan, "loss"),
+        widths={
+            part.name: _width(plan.named.get(name))
+            for part in plan.of("branch")
+            for name in models_named(part.options).values()
+        },
     )
+
+
+def _given(plan: Composition, kind: Kind) -> dict[str, dict[str, Any]]:
+    return {part.name: part.options.model_dump() for part in plan.of(kind)}
+
+
+def _width(model: Composition | None) -> int | None:
+    """Return how many numbers a vector of a model has."""
+    width = None if model is None else vector_sizes(model, [])["row"]
+    cut = None if model is None else model.inference.truncate_dim
+    return min(filter(None, (width, cut))) if width else None
 
 
 def _derived(part: PlannedPart, facts: RunInfo, problems: list[Problem]) -> PlannedPart:

@@ -36,6 +36,7 @@ from cse_engine.compose.compose import model_alone
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
 from cse_engine.compose.settings import InferenceOptions, ModelOptions
+from cse_engine.compose.size_checks import several_sizes
 from cse_engine.runtime.seeds import generator
 from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.sentence_encoder import SentenceEncoder
@@ -194,11 +195,11 @@ def make_sentence_encoder(
     for choice in stages:
         level = getattr(choice.options, "level", "row")
         given = {sizes.get(level)} if level != "all" else {*sizes.values()}
-        dimension = given.pop()
-        if given or dimension is None:
-            what = f"reaches vectors of {sizes}" if given else "nothing makes vectors of this level"
-            hint = f"choose one: --{choice.path}.level {next(reversed(sizes))}"
-            raise CseError(what, where=f"{choice.path}.level", value=level, hint=hint)
+        if len(given) > 1:  # the plan did not know the sizes of other plugins' parts
+            raise several_sizes(choice.path, sizes)
+        if (dimension := given.pop()) is None:
+            what = "nothing makes vectors of this level"
+            raise CseError(what, where=f"{choice.path}.level", value=level)
         part = make_part(choice, dimension, making)
         if isinstance(part, SlicePooler):
             slicer = part

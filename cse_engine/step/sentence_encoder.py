@@ -300,8 +300,7 @@ class SentenceEncoder:
             with _in_mode(self.modules(), training=False):
                 for rows in calls[rank::size]:
                     tokens = self.rows(table.rows(rows), "anchor")
-                    made = self.embed(tokens, device, len(rows))[SENTENCE].vectors.float()
-                    vectors.append((made if self.finished else self.finish(made)).cpu())
+                    vectors.append(self._at_the_end(self.embed(tokens, device, len(rows))))
             empty = torch.zeros(0, getattr(self.pooler, "dimension", 0))
             return torch.cat(vectors) if vectors else empty
 
@@ -311,6 +310,11 @@ class SentenceEncoder:
         order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
         return vectors[torch.argsort(order)]
 
+    def _at_the_end(self, levels: Mapping[str, Embeddings]) -> Tensor:
+        """Return ``[N, D]`` finished float32 vectors of texts on the CPU."""
+        vectors = levels[SENTENCE].vectors.float()
+        return (vectors if self.finished else self.finish(vectors)).cpu()
+
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
         """Join ``[N, D]`` vectors of this encoder and of its members."""
         return (
@@ -319,33 +323,34 @@ class SentenceEncoder:
 
     @torch.no_grad()
     def encode_several(
-        self,
-        texts: Sequence[str],
-        level: str,
-        device: torch.device,
-        batch_tokens: int | None = None,
-    ) -> Iterator[tuple[Tensor, list[Tensor]]]:
-        """Yield some texts' places ``[n]`` at a time, and ``[m, D]`` vectors of each at a level.
+        self, table: TokenTable, level: str, device: torch.device, batch_tokens: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor, list[Tensor]]]:
+        """Yield places ``[n]`` of texts, their vectors ``[n, D]``, ``[m, D']`` of each at a level.
 
-        They are float32 on the CPU, of no length in particular, in order of length of the texts;
-        of an ensemble, joined as it joins a text's.
+        They are float32 on the CPU, in order of length of the texts; those of the level are of no
+        length in particular. Of an ensemble they are joined.
 
         Raises:
             KeyError: If the model has no such level.
         """
-        parts = (self, *self.members)
-        encoders = [replace(part, several={level: part.several[level]}) for part in parts]
+        cut = None if self.members else self.truncate_dim
+        encoders = [
+            replace(one, several={level: one.several[level]}, members=(), truncate_dim=cut)
+            for one in (self, *self.members)
+        ]
         view = "positive" if self.role == "document" else "anchor"
-        table = self.table(texts, self.max_length, False)
         at_once = batch_tokens or self.encoder.tokens_at_once or tokens_at_once(device)
         with _in_mode(self.modules(), training=False):
             for rows in _calls(table.offsets.diff() + self.tokenizer.special_count, at_once, None):
                 tokens = encoders[0].rows(table.rows(rows), "anchor")
                 units = encoders[0].units(tokens, view)
-                made = (one.embed(tokens, device, len(rows), units=units) for one in encoders)
-                joined = self._joined([levels[level].vectors.float().cpu() for levels in made])
+                made = [one.embed(tokens, device, len(rows), units=units) for one in encoders]
+                ends = zip(encoders, made, strict=True)
+                whole = self._joined([one._at_the_end(levels) for one, levels in ends])
+                parts = self._joined([levels[level].vectors.float().cpu() for levels in made])
                 counts = torch.bincount(tokens.owner[units[level].row], minlength=len(rows))
-                yield rows, list(torch.split(joined, counts.tolist()))
+                several = torch.split(parts, counts.tolist())
+                yield rows, whole[:, : self.truncate_dim], list(several)
 
 
 def _calls(cost: Tensor, at_once: int, block: int | list[int] | None) -> Iterator[Tensor]:

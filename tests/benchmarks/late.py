@@ -80,7 +80,7 @@ def main(folder: str, *models: str) -> None:
             scores = late.scores(query, [tokens[place] for place in first])
             seconds.append(time.process_time() - began)
             plain.append(ndcg([names[place] for place in first], grades))
-            order = np.argsort(-np.asarray(scores), kind="stable")
+            order = np.argsort([-score for score, _ in scores], kind="stable")
             by_tokens.append(ndcg([names[first[place]] for place in order], grades))
         one, other = np.array(plain), np.array(by_tokens)
         sizes = vectors.shape[1] * 4 * len(texts), sum(part.nbytes for part in tokens) // 2

@@ -61,8 +61,8 @@ class Mse(nn.Module, Loss):
                 where=f"loss.{self.name}.dimension",
                 value=self.options.dimension,
                 hint=f"--loss.{self.name}.dimension {wanted} trains a linear layer that is not "
-                f"saved; a head of {wanted} numbers with keep = always is, such as that of recipe "
-                f"leaf: --pool.mlp.dimension {wanted}",
+                f"saved; a head of {wanted} numbers with keep = always is: --pool +mlp "
+                f"--pool.mlp.dimension {wanted} --pool.mlp.keep always",
             )
         teacher = teacher.to(student.dtype)
         if self.options.metric == "cosine":

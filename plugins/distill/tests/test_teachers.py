@@ -1,5 +1,6 @@
 """Teachers of other dimensions, several candidates, and what is refused."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from cse_testkit import (
 )
 
 from cse_core.types import Batch, Embeddings
+from tests.fixtures.command_line import Cse, refused
 from tests.fixtures.methods import refusal
 
 globals().update(recipe_suites("cse-distill", Path(__file__).parent / "settings"))
@@ -60,13 +62,25 @@ def test_other_dimensions_are_refused_with_the_flag_that_maps_them() -> None:
 
 
 def test_leaf_maps_to_the_teachers_dimension() -> None:
-    """Its head is saved, and squared distances are sums."""
-    sets = [f"branch.frozen.model={WIDE}", "pool.mlp.dimension=48", "model.dropout=0"]
+    """Its head takes the size of the teacher's vectors; squared distances are sums."""
+    sets = [f"branch.frozen.model={WIDE}", "model.dropout=0", "pool.mlp.dimension=48"]
     sums = run_steps(recipe="leaf", sets=sets, steps=1).losses[0]
     means = run_steps(recipe="leaf", sets=[*sets, "loss.mse.metric=mse"], steps=1).losses[0]
     assert sums == pytest.approx(48 * means, rel=1e-5)
-    line = refusal(run_steps, recipe="leaf", sets=sets[:1], steps=1)
-    assert "such as that of recipe leaf: --pool.mlp.dimension 48" in line
+    line = refusal(run_steps, recipe="leaf", sets=[*sets[:2], "pool.mlp.dimension=40"], steps=1)
+    assert "--pool +mlp --pool.mlp.dimension 48 --pool.mlp.keep always" in line
+
+
+def test_leaf_takes_the_dimension_of_its_teacher(cse: Cse, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\ntwo\n", encoding="utf-8")
+    plan = ("train", "--recipe", "leaf", "--data", str(texts), "--dry-run", "--json")
+    ask = (*plan, "--model", str(shared_encoder()), "--branch.frozen.model")
+    for teacher, size in ((WIDE, 48), ("self", None)):
+        said = json.loads(cse(*ask, teacher).out)
+        (head,) = (part for part in said["settings"]["pool"] if part["use"] == "mlp")
+        assert head.get("dimension") == size
+    refused(cse(*ask, WIDE, "--pool.mlp.like", "teacher"), "this run has no branch of this name")
 
 
 def test_beginnings_of_vectors_learn_those_of_a_teacher() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import Bm25, fuse, similarities, unit, units_of
+from cse import Bm25, TextEncoder, fuse, maxsim, similarities, unit, units_of
+from cse_core.errors import CseError
 from cse_core.suites import DevSet, Encode, Progress, in_role, similarity_of
 from cse_evaluation.collections import Collection
 from cse_evaluation.geometry import spread_of
@@ -25,6 +26,8 @@ MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map")
 """What each query has, from 0 to 1; ``map`` is its average precision."""
 DEPTH = 1000
 """Documents that are ranked for a query."""
+LATE = 50
+"""Documents of a query that several vectors order, as ``cse search --level`` does."""
 SHARE = 0.3
 """Of BM25 in the ranking by both."""
 _TEXTS, _CELLS, _SAMPLE = 2048, 2**25, 1000
@@ -85,9 +88,16 @@ class Ranker:
 
 
 def query_vectors(
-    encode: Encode, collection: Collection, ranker: Ranker, progress: Progress | None = None
+    encode: Encode,
+    collection: Collection,
+    ranker: Ranker,
+    progress: Progress | None = None,
+    asking: Encode | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the vectors of the queries ``[Q, D]`` and of the ranker's texts ``[N, D]``."""
+    """Return the vectors of the queries ``[Q, D]`` and of the ranker's texts ``[N, D]``.
+
+    ``asking`` encodes the queries, by default as ``encode`` does.
+    """
     read = in_role(encode, "document")
     blocks = []
     for start in range(0, len(ranker.texts), _TEXTS):
@@ -97,8 +107,13 @@ def query_vectors(
             done = start + len(some)
             progress(done, len(ranker.texts), f"documents of {collection.name}")
     queries = list(collection.queries.values())
-    asked = EncodedTexts(in_role(encode, "query"), queries)(queries)
-    return asked, np.concatenate(blocks)
+    asked = EncodedTexts(in_role(asking or encode, "query"), queries)(queries)
+    read_as = np.concatenate(blocks)
+    if asked.shape[1] != read_as.shape[1]:
+        what = f"gives vectors of {asked.shape[1]} numbers, the model {read_as.shape[1]}"
+        hint = "name a model that was trained in the model's space"
+        raise CseError(what, where="--queries-model", hint=hint)
+    return asked, read_as
 
 
 def measure_vectors(
@@ -107,11 +122,13 @@ def measure_vectors(
     read: NDArray[np.float32],
     ranker: Ranker,
     fused: Collection | None = None,
+    late: LateOrder | None = None,
 ) -> NDArray[np.float64]:
     """Return ``MEASURES`` of each query ``[Q, 5]`` by the similarity of vectors.
 
     ``asked`` are those of the queries ``[Q, D]``, ``read`` those of the ranker's texts ``[N, D]``.
-    With ``fused`` BM25 of this collection has its share in the ranking.
+    With ``fused`` BM25 of this collection has its share in the ranking; with ``late`` vectors of
+    another level order the first documents.
     """
     if kind == "cosine":
         kind, asked, read = "dot", *(unit(part).astype(np.float32) for part in (asked, read))
@@ -123,9 +140,37 @@ def measure_vectors(
             if fused is not None:
                 queries = list(fused.queries.values())[start : start + step]
                 near = fuse(near, fused.words.of_queries(queries), SHARE)
-            yield near
+            yield near if late is None else late(near, start)
 
     return ranker.measure(scores())
+
+
+class LateOrder:
+    """Orders the first documents of queries by several vectors of each text (MaxSim)."""
+
+    def __init__(self, encode: TextEncoder, collection: Collection, level: str) -> None:
+        self._encode, self._level, self._texts = encode, level, collection.texts
+        queries = [*collection.queries.values()]
+        self._asked = [unit(rows) for rows in encode.several(queries, level, "query")]
+
+    def __call__(self, scores: NDArray[np.floating], start: int) -> NDArray[np.floating]:
+        """Return scores ``[Q, N]`` of the queries from ``start`` on, the first ``LATE`` raised."""
+        depth = min(LATE, scores.shape[1])
+        first = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+        near = np.empty(first.shape)
+        wanted = np.unique(first)
+        some = (self._texts[place] for place in wanted)
+        done = 0
+        for _, vectors in self._encode.several_blocks(some, self._level, "document"):
+            made = dict(zip(wanted[done : done + len(vectors)].tolist(), vectors, strict=True))
+            done += len(vectors)
+            for query, rank in np.argwhere(np.isin(first, [*made])):
+                rows = unit(made[int(first[query, rank])])
+                near[query, rank] = maxsim(self._asked[start + query], rows)
+        above = scores.max(axis=1, keepdims=True) + 1 + near - near.min(axis=1, keepdims=True)
+        raised = scores.astype(np.float64)
+        np.put_along_axis(raised, first, above, axis=1)
+        return raised
 
 
 def mean_scores(measured: NDArray[np.float64]) -> dict[str, float]:
@@ -138,16 +183,22 @@ def score_collection(
     collection: Collection,
     words: Baseline | None = None,
     progress: Progress | None = None,
+    *,
+    asking: Encode | None = None,
+    level: str | None = None,
 ) -> Result:
     """Score an encoder on a test collection; the items are ``MEASURES`` of each query.
 
     Documents are title and text, cut where the model ends. Queries and documents have the
     model's prompts for them, and are compared as the model says. With ``words``, what
-    ``score_words`` returned for the collection, the model is fused with BM25, too.
+    ``score_words`` returned for the collection, the model is fused with BM25, too. ``asking``
+    encodes the queries in its place. Vectors of a ``level`` order the first ``LATE`` documents.
     """
     ranker, kind = Ranker(collection), similarity_of(encode)
-    asked, read = query_vectors(encode, collection, ranker, progress)
-    measured = measure_vectors(kind, asked, read, ranker)
+    asked, read = query_vectors(encode, collection, ranker, progress, asking)
+    late = None if level is None else LateOrder(cast(TextEncoder, encode), collection, level)
+    measured = measure_vectors(kind, asked, read, ranker, late=late)
+    setting = f"query to title and text, {kind}, the first {DEPTH:,} documents"
     facts: dict[str, Any] = {
         "queries": len(collection.queries),
         "documents": len(collection.documents),
@@ -157,12 +208,17 @@ def score_collection(
     if words is not None:
         fused = measure_vectors(kind, asked, read, ranker, collection)
         facts["with_bm25"] = {"share": SHARE, **rounded(mean_scores(fused))}
+    if level is not None:
+        setting += f", {LATE} of them by MaxSim of level {level}"
+        facts["by_one_vector"] = rounded(mean_scores(measure_vectors(kind, asked, read, ranker)))
+    if asking is not None:
+        setting += f", queries by {getattr(asking, 'name', 'another model')}"
     return Result.of(
         collection.name,
         mean_scores(measured),
         facts,
         split=collection.split,
-        setting=f"query to title and text, {kind}, the first {DEPTH:,} documents",
+        setting=setting,
         words=words,
         items=measured,
     )

@@ -23,7 +23,8 @@ from cse_evaluation.ranking import (
 from cse_evaluation.suites import Collections
 from cse_study.measures import read_items
 from cse_study.results.bootstrap import hits_of
-from cse_testkit.runs import installed_registry
+from cse_testkit import compose
+from cse_testkit.runs import Rig, installed_registry
 
 import cse as api
 from cse_core.errors import CseError
@@ -31,7 +32,7 @@ from cse_core.loading import package_path
 from cse_engine.compose.settings import TrainOptions
 from cse_engine.run.dev_sets import dev_sets
 from cse_engine.run.selection import Scorer
-from tests.fixtures.command_line import Cse
+from tests.fixtures.command_line import Cse, refused
 from tests.shared import shared_path
 
 DOCUMENTS = {
@@ -345,6 +346,42 @@ def test_the_command_equals_sentence_transformers(cse: Cse, tmp_path: Path) -> N
     for name in MEASURES:
         hits = hits_of(items, name)
         assert hits is not None and 100 * hits.mean() == pytest.approx(found[name], abs=1e-3)
+
+
+def test_levels_and_models_of_queries_rank_as_a_slow_loop_does(cse: Cse, tmp_path: Path) -> None:
+    for name, pool in (("late", ["mean", "+token-vectors"]), ("asking", ["cls"])):
+        rig = Rig(compose(kinds={"pool": pool}))
+        rig.step(1)
+        rig.session.save(tmp_path / name)
+    found, (model, asking) = read_collection(beir(tmp_path / "c")), ("late", "asking")
+    late, other = (api.load(str(tmp_path / name), device="cpu") for name in (model, asking))
+
+    def scores(near: Callable[[str, str], float]) -> list[float]:
+        ranked = {
+            query: {doc: near(asked, text) for doc, text in found.documents.items()}
+            for query, asked in found.queries.items()
+        }
+        return [*mean_scores(np.array(slow(ranked, found.judgements))).values()]
+
+    def by_tokens(asked: str, text: str) -> float:
+        one, many = late.encode_several([asked, text], normalize=True)
+        return sum(max(float(a @ b) for b in many) for a in one)
+
+    def by_another(asked: str, text: str) -> float:
+        return float(
+            other.encode([asked], normalize=True)[0] @ late.encode([text], normalize=True)[0]
+        )
+
+    ask = ("eval", str(tmp_path / model), "--collections", str(tmp_path / "c"), "--json")
+    for words, near in (
+        (("--level", "token"), by_tokens),
+        (("--queries-model", str(tmp_path / asking)), by_another),
+    ):
+        (got,) = json.loads(cse(*ask, *words).out)["results"].values()
+        assert [got[name] for name in MEASURES] == pytest.approx(scores(near), abs=1e-3)
+        refused(cse("eval", "starter", "--data", "starter", *words), "there are no judged queries")
+    both = cse(*ask, "--level", "token", "--queries-model", str(tmp_path / asking))
+    refused(both, "compares vectors of one model")
 
 
 def test_a_folder_chooses_the_checkpoint(tmp_path: Path) -> None:

@@ -41,12 +41,15 @@ from cse_core.files import (
     writable_folder,
 )
 from cse_search.late import VECTORS as SEVERAL
-from cse_search.late import Kept, Late
+from cse_search.late import Kept, KeptWriter, Late
 from cse_search.ranking import check_dimensions, ranked
 from cse_search.reading import Passage, changes, once, state_of
 from cse_search.vectors import ROWS, Kind, Vectors, shrunk
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cse_cli.api import Registry
     from cse_search.late import Several
 
@@ -60,7 +63,7 @@ _WORDS, _FILES = "words.npz", "files.json"
 _CONTENT = re.compile(r"content-[0-9a-f]{8}")
 _OURS = re.compile(rf"{_CONTENT.pattern}|{re.escape(LOCK)}|\.(index\.json|writable)-[0-9a-f]{{8}}")
 """What a process that was killed may leave in a folder without an index."""
-_FORMAT = 2
+_FORMAT = 3
 _BLOCK = 512
 """Texts that are encoded together."""
 _READ = 2**20
@@ -255,7 +258,7 @@ def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
             counted = Bm25.load(file)
     with _open_file(content / _FILES) as file:
         files = json.load(file)
-    several = Kept.open(content) if SEVERAL in sums else None
+    several = Kept.open(content, about["settings"]["vectors"]) if SEVERAL in sums else None
     return Index(path, about, Vectors(kept, scales), files, counted, lines, several)
 
 
@@ -396,10 +399,7 @@ def write_index(
         state = state_of((passage.file for passage in passages), about["files"])
         (content / _FILES).write_text(json.dumps(state), encoding="utf-8")
         languages = _write_words(content / _WORDS, texts, about["stems"])
-        if (level := settings.get("level")) is not None:
-            there = None if old is None else old.kept
-            Kept.write(content, encode, level, texts, there, before, progress)
-        size = _write_vectors(content, encode, texts, settings["vectors"], old, before, progress)
+        size = _write_vectors(content, encode, texts, settings, old, before, progress)
         sums = {}
         for written in sorted(content.iterdir()):
             with written.open("rb") as file:
@@ -438,22 +438,47 @@ def _write_words(path: Path, texts: Sequence[str], stems: Sequence[str] | None) 
     return words.languages
 
 
+def _blocks(
+    encode: TextEncoder, texts: Sequence[str], rows: Sequence[int], writer: KeptWriter | None
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Encode the texts of rows; yield how many at a time, and their vectors ``[n, D]``.
+
+    Those of the writer's level go to the writer.
+    """
+    if writer is None:
+        for chunk, block in encode.blocks((texts[row] for row in rows), _BLOCK, "document"):
+            yield len(chunk), block
+        return
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        block, several = encode.with_several([texts[row] for row in some], writer.level, "document")
+        for row, vectors in zip(some, several, strict=True):
+            writer.add(row, vectors)
+        yield len(some), block
+
+
 def _write_vectors(
     content: Path,
     encode: TextEncoder,
     texts: Sequence[str],
-    kind: Kind,
+    settings: Mapping[str, Any],
     old: Index | None,
     before: Sequence[int],
     progress: Callable[[int, int, str], None],
 ) -> int:
-    """Write the vectors of texts, copied from their rows ``before``; return the dimension.
+    """Write the vectors of texts, and those of a level; return the dimension.
+
+    What the old index has is copied from the rows ``before``.
 
     Raises:
         CseError: If the model gives vectors that are not finite.
     """
     import numpy as np
 
+    kind: Kind = settings["vectors"]
+    level: str | None = settings.get("level")
+    kept_before = None if old is None else old.kept
+    writer = KeptWriter(content, level, kind, kept_before, before) if level else None
     new = [row for row, number in enumerate(before) if number < 0]
     scales = np.ones(len(texts), np.float32)
     vectors: Any = None
@@ -462,16 +487,18 @@ def _write_vectors(
         return np.lib.format.open_memmap(content / _VECTORS, "w+", kind, (len(texts), dimension))
 
     done = 0
-    for chunk, block in encode.blocks((texts[row] for row in new), _BLOCK, "document"):
+    for count, block in _blocks(encode, texts, new, writer):
         if not np.isfinite(block).all():
             hint = "the model has diverged: train it with a lower train.lr, or in fp32"
             raise CseError("the model gave vectors that are not finite", hint=hint)
         vectors = opened(block.shape[1]) if vectors is None else vectors
-        some = new[done : done + len(chunk)]
+        some = new[done : done + count]
         scaled = unit(block) if encode.similarity == "cosine" else block
         vectors[some], scales[some] = shrunk(scaled, kind)
-        done += len(chunk)
+        done += count
         progress(done, len(new), "texts")
+    if writer is not None:
+        writer.close()
     if old is not None:
         vectors = opened(old.vectors.kept.shape[1]) if vectors is None else vectors
         kept = np.setdiff1d(np.arange(len(texts)), new)

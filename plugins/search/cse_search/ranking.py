@@ -107,18 +107,19 @@ def ranked(
         order = fuse(scores, by_words, bm25)
     depth = top if by_late is None else max(top, by_late[0].depth)
     best = np.argsort(-order, axis=1, kind="stable")[:, :depth].tolist()
-    near: list[dict[int, float]] = [{} for _ in queries]
+    near: list[dict[int, tuple[float, int]]] = [{} for _ in queries]
     if by_late is not None:
         late, vectors = by_late
         for number, places in enumerate(best):
             found = late.scores(queries[number], vectors(places))
             near[number] = dict(zip(places, found, strict=True))
-            best[number] = sorted(places, key=lambda place: -near[number][place])[:top]
+            best[number] = sorted(places, key=lambda place: -near[number][place][0])[:top]
     known = about({place for places in best for place in places})
 
     def hit(query: int, rank: int, place: int) -> dict[str, Any]:
         words = {} if by_words is None else {"bm25": round(float(by_words[query, place]), 4)}
-        tokens = {"maxsim": round(near[query][place], 6)} if near[query] else {}
+        score, nearest = near[query].get(place, (0.0, -1))
+        tokens = {"maxsim": round(score, 6), "nearest": nearest} if near[query] else {}
         numbers = {"score": order[query, place], kind: scores[query, place]}
         rounded = {name: round(float(number), 6) for name, number in numbers.items()}
         return {"rank": rank, **tokens, **rounded, **words, **known[place]}

@@ -53,8 +53,24 @@ def test_an_index_keeps_them_and_the_order_is_that_by_hand(
     kept, new = (cse(*ask, *place) for place in (("--index", folder), ("--data", str(file))))
     for answer in (kept, new):
         found = hits(answer.out)
+        (shown,) = json.loads(answer.out)["queries"]
+        for hit in shown["results"]:
+            query, rows = api.load(model).encode_several([QUERY, hit["text"]], normalize=True)
+            near = (query @ rows.T).max(axis=0)
+            assert near[hit["nearest"]] == pytest.approx(near.max(), abs=1e-3)
         assert [text for text, _ in found] == [text for text, _ in by_hand(model)]
         assert dict(found) == pytest.approx(dict(by_hand(model)), abs=0.01)
+    small = str(tmp_path / "small")
+    made = ("index", model, str(file), "--out", small, "--level", "token", "--vectors", "int8")
+    assert cse(*made).code == 0
+    assert dict(hits(cse(*ask, "--index", small).out)) == pytest.approx(
+        dict(by_hand(model)), abs=0.05
+    )
+    large, sizes = tmp_path / "index", []
+    for index in (large, Path(small)):
+        (vectors,) = index.glob("content-*/several.bin")
+        sizes.append(vectors.stat().st_size)
+    assert sizes[0] == 2 * sizes[1]
     plain = cse("search", model, QUERY, "--index", folder, "--json").out
     assert "maxsim" not in plain
     first = json.loads(cse(*ask[:-2], "1", "--rerank-top", "1", "--json", "--index", folder).out)

@@ -42,7 +42,9 @@ def check_plugin(
     in tool.cse.columns and options in tool.cse.options. The exit code is 1 where a promise is
     broken.
     """
-    manager = installed(context).manager
+    plugins = installed(context)
+    plugins.leave_out_again()  # suites load the plugins, some in processes of their own
+    manager = plugins.manager
     distribution = manager.find(name or _of_this_folder())[0].distribution
     infos = [info for info in manager.infos if info.distribution == distribution]
     from cse_testkit.checking import check

@@ -18,6 +18,7 @@ from cse_testkit.check_plugin import kept_line
 from cse_testkit.promises import plugins_of
 from hatchling.builders.wheel import WheelBuilder
 
+from cse_core.registry.discovery import DISABLE_VARIABLE
 from plugins.testkit.tests.test_new_plugin import write
 from tests.fixtures.command_line import Cse
 
@@ -217,6 +218,17 @@ def test_pairs_train_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found[0].status == status and found[0].detail.startswith(detail)
         assert "cse_dclr" in found[0].file
     checking.fails_alone.cache_clear()
+
+
+def test_pairs_leave_out_what_no_plugin_names(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DISABLE_VARIABLE, "")
+    monkeypatch.setattr(checking, "check", lambda *_, **__: ())
+    for words, stay in ((), True), (("--no-plugin", "mocose"), False):
+        plugins_of.cache_clear()
+        assert cse("check-plugin", "cse-dclr", *words).code == 0
+        seen = {part.distribution for pair in checking.pairs() for part in pair}
+        assert "cse-dclr" in seen and ("cse-mocose" in seen) is stay
+    plugins_of.cache_clear()
 
 
 def test_without_a_name_it_is_that_of_the_folder(

@@ -131,6 +131,22 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME", help="An installed metric to compute too; may be repeated."),
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Order the first 50 documents of judged queries by late interaction of the "
+            "model's vectors of a level, such as token.",
+        ),
+    ] = None,
+    queries_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Encode judged queries with another model of the same space.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
     no_baselines: Annotated[
         bool, typer.Option("--no-baselines", help="Leave TF-IDF, Jaccard and BM25 out.")
     ] = False,

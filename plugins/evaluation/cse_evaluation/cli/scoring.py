@@ -85,6 +85,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
     lengths: dict[str, int] = {}
     cuts: list[str] = []
     words: dict[str, Baseline] = {}
+    asking = _asking(request, plugins)
     for name in request.models:
         model = load(
             name,
@@ -99,7 +100,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         lengths[name] = model.max_length
         if not words and not request.no_baselines:  # now that the model is known to load
             words = _score_words(sources, request, progress)
-        scores, cut = _score(model, sources, words, request, progress)
+        scores, cut = _score(model, sources, words, request, progress, asking)
         result.models.append(scores)
         cuts += [f"{name}: {cut}"] if cut else []
     check_names([score.name for score in result.models[0].all])
@@ -136,8 +137,27 @@ def _score_words(sources: Sources, request: Request, progress: Progress) -> dict
     }
 
 
+def _asking(request: Request, plugins: Installed) -> Encode | None:
+    """Load another model of queries, if one is named."""
+    if request.queries_model is None:
+        return None
+    model = load(
+        request.queries_model,
+        truncate_dim=request.truncate_dim,
+        device=request.device,
+        precision=request.precision,
+        plugins=plugins,
+    )
+    return TextEncoder(model.loaded, request.batch_tokens)
+
+
 def _score(
-    model: Model, sources: Sources, words: dict[str, Baseline], request: Request, progress: Progress
+    model: Model,
+    sources: Sources,
+    words: dict[str, Baseline],
+    request: Request,
+    progress: Progress,
+    asking: Encode | None,
 ) -> tuple[Scores, str | None]:
     """Return the scores of a model, and what to say of texts that were cut."""
     length = f"at most {model.max_length}" if model.max_length < sys.maxsize else "any number of"
@@ -161,7 +181,10 @@ def _score(
         result = retrieval.score_documents(encode, part, words.get(part.name), progress)
         scores.documents.append(result)
     for judged in sources.collections:
-        result = ranking.score_collection(encoder, judged, words.get(judged.name), progress)
+        by_words = words.get(judged.name)
+        result = ranking.score_collection(
+            encoder, judged, by_words, progress, asking=asking, level=request.level
+        )
         scores.collections.append(result)
     scores.others = [
         list(other.suite.score(encoder, other.read, progress)) for other in sources.others

@@ -67,6 +67,8 @@ class Request:
     pairs_out: Path | None = None
     items_out: Path | None = None
     metric: tuple[str, ...] = ()
+    level: str | None = None
+    queries_model: str | None = None
     no_baselines: bool = False
 
     @classmethod
@@ -188,6 +190,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     notes = (*(task.note for task in tasks), *(part.note for part in sources.collections))
     sources.notes += filter(None, notes)
     check_names([row["name"] for row in sources.rows() if row["size"] is not None])
+    _check_searches(request, sources, plugins)
     _check_outs(request, sources)
     return sources
 
@@ -205,6 +208,20 @@ def _check_options(request: Request, plugins: Installed) -> None:
             raise CseError(f"unknown {noun}", where=flag, value=value, hint=hint)
     for metric in request.metric:
         plugins.registry.find("metric", metric, where="--metric")
+
+
+def _check_searches(request: Request, sources: Sources, plugins: Installed) -> None:
+    """Refuse what only judged queries have where there are none, or both of it."""
+    given = {"--level": request.level, "--queries-model": request.queries_model}
+    for flag, value in given.items():
+        if value is not None and not sources.collections:
+            hint = "name some with --collections FOLDER"
+            raise CseError("there are no judged queries", where=flag, value=value, hint=hint)
+    if None not in given.values():
+        what = "compares vectors of one model, and another one encodes the queries"
+        raise CseError(what, where="--level", value=request.level, hint="leave one of them out")
+    if request.queries_model is not None:
+        check_model(request.queries_model, plugins.registry)
 
 
 def _check_outs(request: Request, sources: Sources) -> None:
