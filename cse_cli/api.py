@@ -15,6 +15,7 @@ from cse_cli.cards.scores import keep_scores
 from cse_cli.machine.json_files import check_shape, read_json
 from cse_cli.machine.out_files import check_out_file, check_out_folder, check_text, out_file
 from cse_cli.machine.processor import processor
+from cse_cli.models.few_texts import PROBE, FewTextsEncoder, few_texts_encoder
 from cse_cli.models.loading import Loading, ModelArgument, check_model, model_flags
 from cse_cli.models.processes import shared
 from cse_cli.options.completion import complete_data, complete_model, complete_suite
@@ -22,10 +23,19 @@ from cse_cli.options.descriptions import describe
 from cse_cli.options.flags import Choice
 from cse_cli.plugins.folders import DATA_VARIABLE, data_folder, known_set
 from cse_cli.plugins.installed import Installed, installed
-from cse_cli.terminal.console import echo, echo_err, fail, plain_table, say_json, say_table, warn
+from cse_cli.terminal.console import (
+    echo,
+    echo_err,
+    fail,
+    plain_table,
+    say_json,
+    say_json_line,
+    say_table,
+    warn,
+)
 from cse_cli.terminal.markdown import code, markdown_table, plain
 from cse_cli.terminal.progress import libraries_quiet
-from cse_cli.texts.given import ColumnsOption, named_columns, read_rows
+from cse_cli.texts.given import ColumnsOption, named_columns, read_rows, stdin_lines
 from cse_cli.training.choosing import SHOWN, choice_flags
 from cse_cli.training.resolving import absolute_path, composition_of, with_absolute_paths
 from cse_cli.training.stored_run import EVALUATION_SHAPE, RESULT_SHAPE
@@ -47,16 +57,16 @@ if TYPE_CHECKING:
     from cse_defaults.texts import Corpus
 
 __all__ = [
-    "CORE_OPTIONS", "DATA_VARIABLE", "EVALUATION_SHAPE", "RESULT_SHAPE", "SHOWN", "Choice",
-    "ColumnsOption", "Installed", "Loading", "ModelArgument", "Models", "PluginInfo",
-    "Registered", "Registry", "absolute_path", "check_can_load", "check_model",
-    "check_out_file", "check_out_folder", "check_read", "check_shape", "check_text",
-    "choice_flags", "code", "complete_data", "complete_model", "complete_suite",
-    "composition_of", "data_folder", "describe", "echo", "echo_err", "fail", "folder_sums",
-    "format_value", "installed", "is_hub_reachable", "keep_scores", "known_set",
-    "libraries_quiet", "load_texts", "markdown_table", "model_flags", "named_columns",
-    "out_file", "plain", "plain_table", "processor", "progress", "read_json", "read_rows",
-    "read_toml", "resolve", "say_json", "say_table", "shared", "source_of", "visible", "warn",
+    "CORE_OPTIONS", "DATA_VARIABLE", "EVALUATION_SHAPE", "PROBE", "RESULT_SHAPE", "SHOWN", "Choice",
+    "ColumnsOption", "FewTextsEncoder", "Installed", "Loading", "ModelArgument", "Models",
+    "PluginInfo", "Registered", "Registry", "absolute_path", "check_can_load", "check_model",
+    "check_out_file", "check_out_folder", "check_read", "check_shape", "check_text", "choice_flags",
+    "code", "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
+    "describe", "echo", "echo_err", "fail", "few_texts_encoder", "folder_sums", "format_value",
+    "installed", "is_hub_reachable", "keep_scores", "known_set", "libraries_quiet", "load_texts",
+    "markdown_table", "model_flags", "named_columns", "out_file", "plain", "plain_table",
+    "processor", "progress", "read_json", "read_rows", "read_toml", "resolve", "say_json",
+    "say_json_line", "say_table", "shared", "source_of", "stdin_lines", "visible", "warn",
     "with_absolute_paths",
 ]  # fmt: skip
 

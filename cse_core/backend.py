@@ -14,6 +14,8 @@ from cse_core.model_card import Declared
 from cse_core.run_info import RunInfo
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
     from cse_core.parts import Head
@@ -52,6 +54,31 @@ class TokenCount(NamedTuple):
     tokens: int
     content: int
     unknown: int
+
+
+class TokenStates(NamedTuple):
+    """Last states ``[T, H]`` of each text, and counts over all of them."""
+
+    states: list[NDArray[np.float32]]
+    cut: int
+    tokens: int
+    unknown: int
+
+
+class FewTexts(Protocol):
+    """Computes states of a few texts without torch, in fp32 on a processor.
+
+    Attributes:
+        max_positions: Tokens of its longest row.
+    """
+
+    max_positions: int
+
+    def __call__(self, texts: Sequence[str], longest: int, prompt: str) -> TokenStates | None:
+        """Return the states of texts behind a prompt, cut to ``longest`` tokens with special ones.
+
+        None where it cannot: then the model is loaded whole.
+        """
 
 
 class Backend(Protocol):
@@ -108,6 +135,13 @@ class Backend(Protocol):
             options: ``model.*``: dropout, frozen layers, attention and the like.
             card: What its folder says of how it encodes.
             seed: Seeds weights that are drawn.
+        """
+
+    def few_texts(self, folder: Path, name: str, card: Declared) -> FewTexts | None:
+        """Open a model for the few texts of a search, None where it has to be loaded.
+
+        A backend may lack this method. What it computes is compared with what the loaded model
+        computed before it is used.
         """
 
     def load_tokenizer(self, folder: Path, card: Declared) -> Tokenizer:

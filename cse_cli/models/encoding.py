@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cse_cli.models.processes import by_all, helpers
 from cse_cli.texts.given import unknown_line
@@ -161,15 +161,29 @@ class TextEncoder:
     @property
     def note(self) -> str | None:
         """Describe the texts that were cut or not understood; None where all were read."""
-        unknown = unknown_line(self.unknown, self.tokens, self._model.name)
-        if not self.cut:
-            return unknown or None
-        encoder = self._model.sentence_encoder
-        more = f"; --max-length N reads up to {encoder.encoder.max_positions:,}"
-        if encoder.max_length >= encoder.encoder.max_positions:
-            more = ", which is all that the model takes"
-        cut = f"{self.cut:,} of {self.texts:,} texts were cut"
-        return "; ".join(filter(None, (f"{cut} at {encoder.max_length:,} tokens{more}", unknown)))
+        positions = self._model.sentence_encoder.encoder.max_positions
+        return note_of(self, self._model.name, self.max_length, positions)
+
+
+class Counts(Protocol):
+    """Texts that were read and cut, and their tokens, of which some are unknown."""
+
+    texts: int
+    cut: int
+    tokens: int
+    unknown: int
+
+
+def note_of(read: Counts, name: str, longest: int, positions: int) -> str | None:
+    """Describe the texts that a model cut at ``longest`` tokens or did not understand."""
+    unknown = unknown_line(read.unknown, read.tokens, name)
+    if not read.cut:
+        return unknown or None
+    more = f"; --max-length N reads up to {positions:,}"
+    if longest >= positions:
+        more = ", which is all that the model takes"
+    cut = f"{read.cut:,} of {read.texts:,} texts were cut"
+    return "; ".join(filter(None, (f"{cut} at {longest:,} tokens{more}", unknown)))
 
 
 def _training_of(level: str) -> list[str]:

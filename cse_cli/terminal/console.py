@@ -132,6 +132,12 @@ def say_json(value: Any) -> None:
     echo(_NUMBERS.sub(lambda match: " ".join(match[0].split()), text))
 
 
+def say_json_line(value: Any) -> None:
+    """Print a value as a line of JSON on stdout, at once."""
+    echo(json.dumps(value, ensure_ascii=False))
+    sys.stdout.flush()
+
+
 def say_table(table: Table) -> None:
     """Print a table on stdout, as wide as the terminal, or wide where there is none."""
     try:

@@ -125,7 +125,7 @@ def _of_file(file: str, registry: Registry, columns: dict[str, str]) -> Iterator
         return iter(texts)
     check_lines(columns)
     if source is None:
-        return _filled(_stdin(), "stdin")
+        return _filled(stdin_lines(), "stdin")
     return _filled(file_lines(file), file)
 
 
@@ -140,7 +140,8 @@ def _filled(lines: Iterator[str], where: str) -> Iterator[str]:
     raise CseError(f"expected one text per line, but {truncate(where, 200)} {state}")
 
 
-def _stdin() -> Iterator[str]:
+def stdin_lines() -> Iterator[str]:
+    """Yield the lines of stdin as they come."""
     from cse_core.files import read_error
     from cse_defaults.texts.files import text_lines
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cse_defaults.transformers.encoder import PackedEncoder
     from cse_defaults.transformers.masked_lm import Head
+    from cse_defaults.transformers.numpy_encoder import NumpyEncoder
     from cse_defaults.transformers.tokenizer import TextTokenizer
 
 _SIZES = (
@@ -153,6 +154,12 @@ class Transformers:
         if options.freeze_embeddings:
             embedding_layer(encoder.model).requires_grad_(False)
         return encoder, tokenizer
+
+    def few_texts(self, folder: Path, name: str, card: Declared) -> NumpyEncoder | None:
+        """Open a BERT or RoBERTa for NumPy."""
+        from cse_defaults.transformers.numpy_encoder import NumpyEncoder
+
+        return NumpyEncoder.open(folder, name, card)
 
     def load_tokenizer(self, folder: Path, card: Declared) -> TextTokenizer:
         """Load a fast tokenizer."""

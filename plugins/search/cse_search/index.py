@@ -20,7 +20,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cse_cli.api import Registry
+    from cse_cli.api import FewTextsEncoder, Registry
     from cse_search.late import Several
 
 INDEX = "index"
@@ -82,7 +82,7 @@ CHANGED = {
 
 
 @dataclass(frozen=True)
-class Index:
+class SavedIndex:
     """An index that is open: an update changes nothing for it.
 
     Attributes:
@@ -90,7 +90,6 @@ class Index:
         about: What ``index.json`` says.
         vectors: Those of its passages.
         files: The files that were read, as they were then (:func:`cse_search.reading.changes`).
-        words: The words of its passages; None where they were not asked for.
         kept: Several vectors of its passages; None without a level.
     """
 
@@ -98,12 +97,27 @@ class Index:
     about: Mapping[str, Any]
     vectors: Vectors
     files: Mapping[str, Any]
-    words: Bm25 | None
+    _words: IO[bytes]
     _lines: mmap.mmap
     kept: Kept | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    @cached_property
+    def words(self) -> Bm25:
+        """The words of its passages, read from the file that was there when it was opened.
+
+        Raises:
+            CseError: If it is damaged.
+        """
+        try:
+            if self.about["sums"][_WORDS] != _file_sum(self._words):
+                raise ValueError(f"{_WORDS} is not what was written")
+            self._words.seek(0)
+            return Bm25.load(self._words)
+        except (OSError, ValueError) as error:
+            raise _damaged(self.path, error) from None
 
     @property
     def outdated(self) -> str:
@@ -126,7 +140,7 @@ class Index:
 
     def nearest(
         self,
-        encode: TextEncoder,
+        encode: TextEncoder | FewTextsEncoder,
         queries: Sequence[str],
         top: int,
         bm25: float = 0,
@@ -156,7 +170,7 @@ class Index:
             kind, asked = "dot", unit(asked).astype(np.float32)
         near = [similarities(kind, asked, rows) for rows in self.vectors.blocks()]
         scores = np.concatenate(near, axis=1)
-        by_words = self.words.of_queries(queries) if bm25 and self.words else None
+        by_words = self.words.of_queries(queries) if bm25 else None
         by_late = None if late is None else (late, partial(self._several, late))
         kind = self.about["similarity"]
         return ranked(kind, queries, scores, by_words, top, bm25, self._about, by_late)
@@ -185,8 +199,8 @@ def is_index(path: str) -> bool:
     return os.path.lexists(Path(path).expanduser() / _ABOUT)
 
 
-def open_index(path: Path, *, words: bool = False) -> Index:
-    """Return the index in a folder, with its ``words`` or without them.
+def open_index(path: Path) -> SavedIndex:
+    """Return the index in a folder.
 
     Raises:
         CseError: If there is none, a file is damaged, or another version of cse wrote it.
@@ -197,7 +211,7 @@ def open_index(path: Path, *, words: bool = False) -> Index:
     about = _read_about(path)
     for _ in range(_TRIES):
         try:
-            return _open(path, about, words)
+            return _open(path, about)
         except (OSError, ValueError) as error:
             before, about = about, _read_about(path)
             if about == before:  # else an update replaced it meanwhile
@@ -234,7 +248,7 @@ def _as_written(about: Mapping[str, Any]) -> bytes:
     return (json.dumps({"checksum": checksum, "index": about}, indent=1) + "\n").encode()
 
 
-def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
+def _open(path: Path, about: Mapping[str, Any]) -> SavedIndex:
     """Open and verify the files of an index.
 
     Raises:
@@ -244,22 +258,19 @@ def _open(path: Path, about: Mapping[str, Any], words: bool) -> Index:
     import numpy as np
 
     content, sums = path / about["content"], about["sums"]
-    for name in sums.keys() - (() if words else {_WORDS}):
+    for name in sums.keys() - {_WORDS}:
         with _open_file(content / name) as file:
             if sums[name] != _file_sum(file):
                 raise ValueError(f"{name} is not what was written")
     with _open_file(content / _PASSAGES) as file:
         lines = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    words = _open_file(content / _WORDS)
     kept = np.load(content / _VECTORS, mmap_mode="r")
     scales = np.load(content / _SCALES) if _SCALES in sums else None
-    counted = None
-    if words:
-        with _open_file(content / _WORDS) as file:
-            counted = Bm25.load(file)
     with _open_file(content / _FILES) as file:
         files = json.load(file)
     several = Kept.open(content, about["settings"]["vectors"]) if SEVERAL in sums else None
-    return Index(path, about, Vectors(kept, scales), files, counted, lines, several)
+    return SavedIndex(path, about, Vectors(kept, scales), files, words, lines, several)
 
 
 def _open_file(path: Path) -> IO[bytes]:
@@ -285,22 +296,17 @@ def model_sum(name: str, registry: Registry) -> str:
     return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
 
-def changed(index: Index, settings: Mapping[str, Any]) -> str | None:
+def changed(index: SavedIndex, settings: Mapping[str, Any]) -> str | None:
     """Name what has changed in the model or its settings since an index was made."""
     was = index.about["settings"]
     return next((CHANGED[key] for key, now in settings.items() if was.get(key) != now), None)
 
 
 def index_of(
-    path: str | Path,
-    model: str,
-    registry: Registry,
-    given: Mapping[str, Any] | None = None,
-    *,
-    words: bool = False,
-) -> Index:
+    path: str | Path, model: str, registry: Registry, given: Mapping[str, Any] | None = None
+) -> SavedIndex:
     """Return an index of a model; refuse one of another model, or of other settings than given."""
-    index = open_index(Path(path).expanduser(), words=words)
+    index = open_index(Path(path).expanduser())
     now = model_sum(model, registry)
     why = changed(index, {"model": now, **(given or {})})
     if why == CHANGED["model"] and now == (index.about.get("queries") or {}).get("sum"):
@@ -315,7 +321,7 @@ def index_of(
     return index
 
 
-def queries_model_of(index: Index, registry: Registry) -> str | None:
+def queries_model_of(index: SavedIndex, registry: Registry) -> str | None:
     """Return the model that encodes queries for an index; None: the model of its texts.
 
     Raises:
@@ -332,7 +338,7 @@ def queries_model_of(index: Index, registry: Registry) -> str | None:
 
 
 @contextmanager
-def updating(path: Path, where: str) -> Iterator[Index | None]:
+def updating(path: Path, where: str) -> Iterator[SavedIndex | None]:
     """Keep other processes from updating an index; give the one that is there.
 
     What killed processes left is removed, what is not finished at the end too, and the folder if
@@ -374,7 +380,7 @@ def write_index(
     encode: TextEncoder,
     passages: Sequence[Passage],
     about: Mapping[str, Any],
-    old: Index | None,
+    old: SavedIndex | None,
     *,
     progress: Callable[[int, int, str], None],
 ) -> dict[str, int]:
@@ -419,7 +425,7 @@ def write_index(
     return {"encoded": len(texts) - kept, "kept": kept, "gone": gone}
 
 
-def _rows_before(texts: Sequence[str], old: Index | None, titles: bool) -> list[int]:
+def _rows_before(texts: Sequence[str], old: SavedIndex | None, titles: bool) -> list[int]:
     """Return the row of each text in an index that encoded it; -1 for new ones."""
     rows, before = {text: row for row, text in enumerate(texts)}, [-1] * len(texts)
     for number, line in enumerate(() if old is None else old.lines()):
@@ -462,7 +468,7 @@ def _write_vectors(
     encode: TextEncoder,
     texts: Sequence[str],
     settings: Mapping[str, Any],
-    old: Index | None,
+    old: SavedIndex | None,
     before: Sequence[int],
     progress: Callable[[int, int, str], None],
 ) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cse import Bm25, TextEncoder, fuse, similarities
+from cse import fuse
 from cse_core.errors import CseError
-from cse_search.reading import Passage, once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,53 +33,6 @@ def check_dimensions(asked: NDArray[np.float32], by: str, dimension: int, texts:
         what = f"gives vectors of {asked.shape[1]} numbers, the model of the texts {dimension}"
         hint = f"name a model that was trained in the space of {texts}, such as by --recipe leaf"
         raise CseError(what, where="--queries-model", value=by, hint=hint)
-
-
-def nearest(
-    encode: TextEncoder,
-    queries: Sequence[str],
-    passages: Sequence[Passage],
-    top: int,
-    bm25: float = 0,
-    *,
-    titles: bool = True,
-    late: Late | None = None,
-    of_queries: TextEncoder | None = None,
-) -> list[dict[str, Any]]:
-    """Return for each query its nearest passages, equal ones once.
-
-    Near is what the model's folder says: by cosine, dot product, or the distances of
-    sentence-transformers, which are negative scores. ``bm25`` is the share of BM25 in the order;
-    ``titles`` is as :meth:`Passage.embedded` takes it. ``late`` orders the first ones;
-    ``of_queries`` encodes the queries, by default the model of the texts.
-
-    Raises:
-        CseError: If vectors of queries and of texts have other dimensions.
-    """
-    import numpy as np
-
-    asked = (of_queries or encode)(queries, role="query")
-    if of_queries is not None:
-        dimension = encode(queries[:1], role="document").shape[1]
-        check_dimensions(asked, of_queries.name, dimension, encode.name)
-    places = once(passages, titles)
-    kind = encode.similarity
-    made = encode.blocks(places, role="document")
-    blocks = (similarities(kind, asked, vectors) for _, vectors in made)
-    scores = np.concatenate(list(blocks), axis=1)
-    by_words = Bm25.of(places, stems=None).of_queries(queries) if bm25 else None
-    first = [same[0] for same in places.values()]
-
-    def about(rows: set[int]) -> dict[int, dict[str, Any]]:
-        return {row: {**first[row].place, "text": first[row].text} for row in rows}
-
-    texts = list(places)
-
-    def several(some: Sequence[int]) -> Several:
-        return late.of_texts([texts[place] for place in some]) if late else []
-
-    by_late = None if late is None else (late, several)
-    return ranked(kind, queries, scores, by_words, top, bm25, about, by_late)
 
 
 def ranked(

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cse import TextEncoder, load
-from cse_search.index import index_of, is_index, queries_model_of
-from cse_search.late import Late
-from cse_search.ranking import check_queries, nearest
+from cse import TextEncoder
+from cse_search.index import is_index
+from cse_search.opened import Index, Texts
+from cse_search.ranking import check_queries
 from cse_search.reading import read_passages
-from cse_search.reranking import Reranker, check_level, check_rerank
+from cse_search.reranking import check_level
 
 if TYPE_CHECKING:
     from cse import Model
@@ -53,25 +53,17 @@ def search(
         CseError: If a query or a file is wrong, or another model made the index.
     """
     check_queries(queries, top, bm25)
-    depth = check_rerank(rerank, rerank_top, top, level)
-    count = top if rerank is None else depth
-    again = None if rerank is None else Reranker(rerank, plugins.registry)
+    encode = TextEncoder(model.loaded, batch_tokens)
+    asking = TextEncoder(queries_model.loaded, batch_tokens) if queries_model else None
+    searched: Index | Texts
     if len(files) == 1 and is_index(files[0]):
-        index = index_of(files[0], model.name, plugins.registry, words=bm25 > 0)
-        if note := index.note:
+        searched = Index(files[0], model.name, plugins=plugins, encode=encode, of_queries=asking)
+        if note := searched.note:
             warnings.warn(note, stacklevel=3)
-        name = None if queries_model else queries_model_of(index, plugins.registry)
-        check_level(level, queries_model.name if queries_model else name)
-        asker = queries_model or (load(name) if name else model)
-        encode = TextEncoder(asker.loaded, batch_tokens)
-        late = None if level is None else Late(encode, level, depth)
-        another = queries_model is not None
-        results = index.nearest(encode, queries, count, bm25, late, by_another=another)
     else:
-        check_level(level, queries_model.name if queries_model else None)
+        check_level(level, None if asking is None else asking.name)
         passages = read_passages(files, plugins.registry)
-        encode = TextEncoder(model.loaded, batch_tokens)
-        asked = TextEncoder(queries_model.loaded, batch_tokens) if queries_model else None
-        late = None if level is None else Late(encode, level, depth)
-        results = nearest(encode, queries, passages, count, bm25, of_queries=asked, late=late)
-    return results if again is None else again.reranked(results, top)
+        searched = Texts(passages, files[0], plugins, encode, asking)
+    return searched.search(
+        queries, top=top, bm25=bm25, level=level, rerank=rerank, rerank_top=rerank_top
+    )

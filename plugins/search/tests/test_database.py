@@ -43,11 +43,10 @@ def written(path: Path, texts: list[str], kind: str = "int8") -> None:
 
 def texts_of(path: Path) -> list[str]:
     """Return the texts of an index whose vectors and words are theirs."""
-    index = open_index(path, words=True)
+    index = open_index(path)
     texts = [json.loads(line)["text"] for line in index.lines()]
     first = np.concatenate(list(index.vectors.blocks()))[:, 0]
     assert first == pytest.approx([len(text) for text in texts], rel=0.01)
-    assert index.words is not None
     for row, text in enumerate(texts):
         assert index.words.scores(text)[row] > 0
     return texts

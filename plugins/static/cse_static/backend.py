@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from cse_core.protocols import Encoder, MaskedHead
     from cse_static.encoder import StaticEncoder
+    from cse_static.few_texts import FewTexts
     from cse_static.folders import Folder
     from cse_static.tokenizer import StaticTokenizer
 
@@ -136,6 +137,19 @@ class Static:
             raise CseError(what, where="model.name", value=str(folder), hint=hint)
         return encoder, tokenizer
 
+    def few_texts(self, folder: Path, name: str, card: Declared) -> FewTexts | None:
+        """Open the table for a few tokens."""
+        from tokenizers import Tokenizer
+
+        from cse_static.few_texts import FewTexts
+
+        source = _folder(folder, name)
+        try:
+            hf = Tokenizer.from_str(_tokenizer_json(source))
+        except Exception:  # loading it whole says what is wrong
+            return None
+        return FewTexts.open(source, hf, _left_out(source, hf))
+
     def load_tokenizer(self, folder: Path, card: Declared) -> StaticTokenizer:
         """Load the tokenizer alone."""
         return _tokenizer(_folder(folder, str(folder)))
@@ -206,8 +220,12 @@ def _tokenizer(folder: Folder, prompt: str = "") -> StaticTokenizer:
     from cse_static.tokenizer import StaticTokenizer
 
     hf = StaticTokenizer.read(folder.path / "tokenizer.json")
+    return StaticTokenizer(hf, prompt, _left_out(folder, hf))
+
+
+def _left_out(folder: Folder, hf: Any) -> int | None:
     token = _unknown_token(hf) if folder.model2vec else None
-    return StaticTokenizer(hf, prompt, None if token is None else hf.token_to_id(token))
+    return None if token is None else int(hf.token_to_id(token))
 
 
 def _unknown_token(hf: Any) -> str | None:

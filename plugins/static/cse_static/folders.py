@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from safetensors.torch import save_file
-from tokenizers import Tokenizer as FastTokenizer
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from cse_core.errors import CseError
 from cse_core.files import read_json
-from cse_core.weights import read_tensors
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as FastTokenizer
+    from torch import Tensor
 
 WEIGHTS, TOKENIZER, CONFIG, MODULES = (
     "model.safetensors", "tokenizer.json", "config.json", "modules.json",
@@ -65,6 +64,8 @@ class Folder:
         Raises:
             CseError: If they are missing or damaged.
         """
+        from cse_core.weights import read_tensors
+
         tensors = read_tensors(self.path / WEIGHTS)
         vectors = tensors.get("embedding.weight", tensors.get("embeddings"))
         if vectors is None or vectors.ndim != 2:
@@ -87,6 +88,8 @@ def write(
     folder: Path, vectors: Tensor, tokenizer: FastTokenizer, *, normalize: bool, model2vec: bool
 ) -> None:
     """Write a folder that sentence-transformers loads; of ``model2vec`` model2vec itself."""
+    from safetensors.torch import save_file
+
     name = "embeddings" if model2vec else "embedding.weight"
     save_file({name: vectors.detach().cpu().contiguous()}, folder / WEIGHTS)
     tokenizer.no_truncation()

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cse_cli.api import (
+    PROBE,
     ColumnsOption,
     Installed,
     Loading,
@@ -126,8 +127,8 @@ def index(
     that it has are not encoded again.
     """
     from cse import TextEncoder, stem_languages
-    from cse_search.cli.search import queries_encoder
     from cse_search.index import OF_MODEL, changed, index_folder, model_sum, updating, write_index
+    from cse_search.opened import queries_encoder
     from cse_search.ranking import check_dimensions
     from cse_search.reading import read_passages
 
@@ -167,20 +168,25 @@ def index(
         if why := old and changed(old, settings):
             warn(f"{why} since the index in {folder} was made: all texts are encoded again")
         loading = replaced(loading, **{name: settings[name] for name in OF_MODEL})
-        encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
+        loaded = loading.load(model, plugins.registry)
+        encode = TextEncoder(loaded, loading.batch_tokens)
         queries = was.get("queries") if queries_model is None else None
+        probe = was.get("probe") if queries is not None else None
         if queries_model not in (None, "none"):
-            asked = queries_encoder(queries_model, loading, plugins)(["a"], role="query")
+            asked = queries_encoder(queries_model, loading, plugins)([PROBE], role="query")
+            probe = asked[0].tolist()
             dimension = encode(["a"], role="document").shape[1]
             check_dimensions(asked, queries_model, dimension, model)
             named_model = Path(queries_model).expanduser()
             if named_model.exists():
                 queries_model = str(named_model.absolute())
             queries = {"model": queries_model, "sum": model_sum(queries_model, plugins.registry)}
+        if probe is None:
+            probe = TextEncoder(loaded)([PROBE], role="query")[0].tolist()
         stems = was.get("stems") if language is None else [n for n in language if n != "none"]
         stems = None if "auto" in (stems or ()) else stems
         about = {"model": model, "settings": settings, "files": named, "columns": columns,
-                 "queries": queries, "stems": stems}  # fmt: skip
+                 "queries": queries, "stems": stems, "probe": probe}  # fmt: skip
         with progress(json=json) as reporter:
             counted = write_index(
                 folder, encode, passages, about, None if why else old, progress=reporter.progress

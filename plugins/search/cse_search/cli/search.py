@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,25 +19,25 @@ from cse_cli.api import (
     Models,
     complete_data,
     complete_model,
+    echo,
     echo_err,
     installed,
     model_flags,
     named_columns,
     plain_table,
     say_json,
+    say_json_line,
     say_table,
     shared,
+    stdin_lines,
     warn,
 )
 from cse_core.errors import CseError, truncate
-from cse_search.index import OF_MODEL, index_folder, index_of, queries_model_of
-from cse_search.late import Late
-from cse_search.ranking import check_queries, nearest
-from cse_search.reading import Passage, read_passages
-from cse_search.reranking import DEPTH, Reranker, check_level, check_rerank
-
-if TYPE_CHECKING:
-    from cse_search.index import Index
+from cse_search.index import index_folder
+from cse_search.opened import Index, Texts, queries_encoder
+from cse_search.ranking import check_queries
+from cse_search.reading import read_passages
+from cse_search.reranking import DEPTH, check_level, check_rerank
 
 
 @shared
@@ -44,7 +45,15 @@ if TYPE_CHECKING:
 def search(
     context: typer.Context,
     model: ModelArgument,
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.")],
+    queries: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUERY",
+            help="What to look for. Without any, lines are read: at a prompt in a terminal, else "
+            "from stdin, and each is answered by a line of JSON.",
+            show_default=False,
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -112,86 +121,102 @@ def search(
 
     By cosine or the similarity that the model declares; --bm25 ranks by words too.
     """
-    check_queries(queries, top, bm25)
-    depth = check_rerank(rerank, rerank_top, top, level)
-    count = top if rerank is None else depth
+    check_queries(queries or ["a"], top, bm25)
+    check_rerank(rerank, rerank_top, top, level)
     plugins = installed(context)
     loading.check(model, plugins.registry)
-    passages: list[Passage] = []
-    saved = None
-    if data is None:
-        given = {name: getattr(loading, name) for name in OF_MODEL}
-        asked = {name: value for name, value in given.items() if value is not None}
-        saved = _index(model, index, plugins, asked, bm25 > 0)
-        loading = replace(loading, **{name: saved.about["settings"][name] for name in given})
-    elif index is not None:
+    if data is not None and index is not None:
         raise CseError("the texts are those of --data", where="--index", value=str(index),
                        hint="leave out one of them")  # fmt: skip
+    searched: Index | Texts
+    if data is None:
+        folder = _index(model, index, plugins)
+        searched = Index(
+            folder, model, queries_model=queries_model, loading=loading, plugins=plugins
+        )
     else:
+        asking = None if queries_model == "none" else queries_model
+        check_level(level, asking)
         passages = read_passages([data], plugins.registry, named_columns(sets))
-    again = None if rerank is None else Reranker(rerank, plugins.registry, loading.device)
-    asked_of = None if queries_model == "none" else queries_model
-    if saved is not None and queries_model is None:
-        asked_of = queries_model_of(saved, plugins.registry)
-    check_level(level, asked_of)
-    of_queries = queries_encoder(asked_of, loading, plugins) if asked_of else None
-    if saved is not None and of_queries is not None:
-        encode = of_queries
-    else:
+        of_queries = queries_encoder(asking, loading, plugins) if asking else None
         encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
-    late = None if level is None else Late(encode, level, depth)
-    if saved is None:
-        results = nearest(encode, queries, passages, count, bm25, of_queries=of_queries, late=late)
-    else:
-        another = of_queries is not None
-        results = saved.nearest(encode, queries, count, bm25, late, by_another=another)
-    if again is not None:
-        results = again.reranked(results, top)
-    notes = ("" if saved is None else saved.note, encode.note)
-    for note in filter(None, notes):
-        warn(note)
-    many, source = (len(passages), data) if saved is None else (len(saved), saved.path)
-    if json:
-        where = {"data": data} if saved is None else {"index": str(source)}
-        by_model = {"model": model, "queries_model": asked_of or model}
-        say_json({**by_model, **where, "texts": many, "queries": results})
+        searched = Texts(passages, data, plugins, encode, of_queries)
+
+    def found(asked: Sequence[str]) -> list[dict[str, Any]]:
+        again: dict[str, Any] = {"rerank": rerank, "rerank_top": rerank_top}
+        return searched.search(asked, top=top, bm25=bm25, level=level, **again)
+
+    many, by = f"{len(searched):,} texts of {searched.path}", searched.queries_model
+    if by is not None:
+        many += f", encoded by {model}; queries by {by}"
+        if data is None:
+            both = "both" if queries_model is None else model
+            many += f" ({both} as when the index was made)"
+    shown = Shown(bm25 > 0, level is not None, rerank is not None)
+    if not queries:
+        _ask_again(found, shown, f"{many}{'' if not searched.note else f'; {searched.note}'}")
         return
-    by = "" if asked_of is None else f", encoded by {model}; queries by {asked_of}"
-    if by and saved is not None:
-        both = "both" if queries_model is None else model
-        by += f" ({both} as when the index was made)"
-    echo_err(f"{many:,} texts of {source}{by}")
+    results = found(queries)
+    for note in filter(None, (searched.note, searched.encoder.note)):
+        warn(note)
+    if json:
+        where = {"data": data} if data is not None else {"index": str(searched.path)}
+        by_model = {"model": model, "queries_model": by or model}
+        say_json({**by_model, **where, "texts": len(searched), "queries": results})
+        return
+    echo_err(many)
     for query in results:
-        numbers = ("score", query["similarity"], "bm25") if bm25 else (query["similarity"],)
-        numbers = numbers if late is None else ("maxsim", *numbers)
-        numbers = numbers if again is None else ("rerank", *numbers)
+        shown.table(query)
+
+
+def _ask_again(
+    found: Callable[[Sequence[str]], list[dict[str, Any]]], shown: Shown, many: str
+) -> None:
+    """Answer lines until they end: tables in a terminal, a JSON object a line in a pipe."""
+    if not sys.stdin.isatty():
+        for line in stdin_lines():
+            if line.strip():
+                (result,) = found([line])
+                say_json_line(result)
+        return
+    echo_err(f"{many}\nType what to look for; Ctrl-D ends.")
+    while True:
+        try:
+            line = input("search> ")
+        except EOFError:
+            echo("")
+            return
+        if line.strip():
+            shown.table(found([line])[0])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which numbers the table of a query has beside the similarity."""
+
+    bm25: bool
+    late: bool
+    rerank: bool
+
+    def table(self, query: Mapping[str, Any]) -> None:
+        """Print the passages of a query."""
+        kind = query["similarity"]
+        numbers = [*["rerank"] * self.rerank, *["maxsim"] * self.late]
+        numbers += ["score", kind, "bm25"] if self.bm25 else [kind]
         table = plain_table(query["query"], (*numbers, "file", "row", "text"))
         for hit in query["results"]:
             above = " > ".join(filter(None, (hit["title"], hit["headings"])))
             text = truncate(hit["text"], 600)
-            shown = (f"{hit[name]:.4f}" for name in numbers)
-            table.add_row(*shown, hit["file"], str(hit["row"]), f"{above}\n{text}".strip())
+            cells = (f"{hit[name]:.4f}" for name in numbers)
+            table.add_row(*cells, hit["file"], str(hit["row"]), f"{above}\n{text}".strip())
         say_table(table)
 
 
-def queries_encoder(name: str, loading: Loading, plugins: Installed) -> TextEncoder:
-    """Load a model of queries: on the same device, cut to the same dimension."""
-    loading = replace(loading, pooling=None, max_length=None, prompt=None)
-    try:
-        return TextEncoder(loading.load(name, plugins.registry), loading.batch_tokens)
-    except CseError as error:
-        where = "--queries-model" if error.where == "MODEL" else error.where
-        raise CseError(error.what, where=where, value=error.value, hint=error.hint) from None
-
-
-def _index(
-    model: str, named: Path | None, plugins: Installed, given: Mapping[str, Any], words: bool
-) -> Index:
-    """Return the index of a model; refuse one that another model or other settings made."""
+def _index(model: str, named: Path | None, plugins: Installed) -> Path:
+    """Return the folder of a model's index."""
     folder = index_folder(model, named)
-    if named is None and (folder is None or not folder.is_dir()):
+    if folder is None or (named is None and not folder.is_dir()):
         Models(plugins.registry).weights(model)  # a model that is not there has none
         hint = "name texts with --data FILE, or build an index first: cse index MODEL FILE..."
         raise CseError("names no texts, and the model has no index", where="--data", hint=hint)
-    assert folder is not None
-    return index_of(folder, model, plugins.registry, given, words=words)
+    return folder
