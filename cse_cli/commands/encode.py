@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from cse_cli.machine.out_files import check_out_file, out_file
-from cse_cli.models.encoding import TextEncoder
+from cse_cli.models.encoding import BLOCK, TextEncoder
 from cse_cli.models.loading import Loading, ModelArgument, model_flags
 from cse_cli.models.processes import shared
 from cse_cli.plugins.installed import installed
 from cse_cli.terminal.console import echo, echo_err, warn
-from cse_cli.texts.given import ColumnsOption, texts_of
+from cse_cli.texts.given import STDIN, ColumnsOption, as_they_come, texts_of
 from cse_core.errors import CseError, did_you_mean
 from cse_core.suites import Role
 
@@ -36,7 +38,8 @@ def encode(
         str | None,
         typer.Argument(
             metavar="FILE|-",
-            help="One text per line (txt), or rows of csv, tsv, jsonl, json, parquet; - is stdin.",
+            help="One text per line (txt), or rows of csv, tsv, jsonl, json, parquet; - is stdin, "
+            "whose lines are answered as they come.",
             show_default=False,
         ),
     ] = None,
@@ -91,11 +94,14 @@ def encode(
     texts = texts_of(file, text or (), plugins.registry, sets)
     loaded = loading.load(model, plugins.registry)
     encoder = TextEncoder(loaded, loading.batch_tokens)
-    blocks: Blocks
-    if level:
-        blocks = encoder.several_blocks(texts, level, as_role)
-    else:
-        blocks = encoder.blocks(texts, role=as_role)
+    come = out is None and file in (None, STDIN)
+    groups: Iterable[Iterable[str]] = as_they_come(texts, BLOCK) if come else [texts]
+    blocks: Blocks = chain.from_iterable(
+        encoder.several_blocks(group, level, as_role)
+        if level
+        else encoder.blocks(group, role=as_role)
+        for group in groups
+    )
     if normalize:
         from cse_cli.models.geometry import unit
 
@@ -105,8 +111,10 @@ def encode(
 
         blocks = ((batch, scaled(made)) for batch, made in blocks)
     if out is None:
-        for line in _lines(blocks):
-            echo(line)
+        for block in blocks:
+            for line in _lines(iter([block])):
+                echo(line)
+            sys.stdout.flush()
     elif out.suffix == ".npy":
         _write_npy(out, blocks)
     else:

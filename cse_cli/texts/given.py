@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _COLUMN = "data.columns."
+_PAUSE = 0.02
+"""Seconds without a line after which those before it are used."""
 
 ColumnsOption = Annotated[
     list[str] | None,
@@ -149,6 +154,35 @@ def stdin_lines() -> Iterator[str]:
         yield from text_lines(sys.stdin.buffer, "stdin")
     except OSError as error:
         raise read_error("stdin", error) from None
+
+
+def as_they_come(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """Yield lines in blocks: those that are there, ``most`` at most, without waiting for more.
+
+    A thread reads them. What it raises is raised here, behind the lines before it.
+    """
+    read: Queue[str | BaseException | None] = Queue(2 * most)
+
+    def fill() -> None:
+        try:
+            for line in lines:
+                read.put(line)
+            read.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the lines are used
+            read.put(error)
+
+    Thread(target=fill, daemon=True).start()
+    last: str | BaseException | None = ""
+    while isinstance(last, str):
+        block: list[str] = []
+        with suppress(Empty):
+            while isinstance(last, str) and len(block) < most:
+                last = read.get(timeout=_PAUSE if block else None)
+                block += [last] if isinstance(last, str) else []
+        if block:
+            yield block
+    if last is not None:
+        raise last
 
 
 def unknown_line(unknown: int, tokens: int, model: str) -> str:

@@ -56,6 +56,7 @@ class Section(NamedTuple):
 
 SECTIONS = (
     Section("startup", "Start-up"),
+    Section("search", "The first answer", ("texts",), "tests.benchmarks.search"),
     Section("training", "Training", ("texts",)),
     Section("encoding", "Encoding", ("texts",)),
     Section("memory", "Memory against the batch", ("texts",)),

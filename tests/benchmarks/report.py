@@ -93,6 +93,11 @@ ROWS = tuple(
         ("startup.help", "`cse --help`", "nothing", "<= 0.5", "s"),
         ("startup.list", "`cse list-plugins`", "nothing", "<= 0.3", "s"),
         ("startup.import", "`cse list-plugins`", "python with `import sentence_transformers`"),
+        ("search.first", "processor seconds of `cse search`, 100,000 passages", "nothing",
+         "<= 1.5", "s"),
+        ("search.words", "processor seconds of `cse search --bm25 0.3`", "nothing", "<= 1.5", "s"),
+        ("search.ratio", "processor seconds of `cse search`",
+         f"{PEER}: load, encode, multiply"),
     )
 )  # fmt: skip
 BY_KEY = {row.key: row for row in ROWS}

@@ -75,7 +75,8 @@ def folder() -> Iterator[Path]:
 
 
 def startup(report: Report, given: Given) -> None:
-    """Seconds of `cse --help` and `cse list-plugins`, and of the import of the peer."""
+    """Seconds of `cse --help`, `cse list-plugins` and `cse COMMAND --help`, and of the peer."""
+    from cse_cli.plugins.installed import OWN_COMMANDS, Installed
     from cse_core.registry.manager import load_plugins
 
     cse, repeats = str(Path(sys.executable).with_name("cse")), 1 if given.quick else 10
@@ -85,6 +86,9 @@ def startup(report: Report, given: Given) -> None:
         "import sentence_transformers": (sys.executable, "-c", "import sentence_transformers"),
         "python without anything": (sys.executable, "-c", "pass"),
     }
+    own = [name for name in OWN_COMMANDS if " " not in name]
+    for name in (*own, *sorted(command.name for command in Installed().commands.all)):
+        commands[f"cse {name} --help"] = (cse, *name.split(), "--help")
 
     def seconds(words: Sequence[str]) -> float:
         began = time.perf_counter()
@@ -98,7 +102,7 @@ def startup(report: Report, given: Given) -> None:
     report.add("list", found["cse list-plugins"])
     peer = found["import sentence_transformers"]
     report.add("import", ratios(found["cse list-plugins"], peer))
-    rest = [name for name in commands if not name.startswith("cse ")]
+    rest = [name for name in commands if name not in ("cse --help", "cse list-plugins")]
     report.table("Start-up", ["", "s"], [[name, spread(found[name], ".3f")] for name in rest])
 
 

@@ -2,7 +2,9 @@
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from torch import Tensor
 from cse_cli.models.encoding import TextEncoder, slice_length
 from cse_cli.models.saved_model import SentenceModel, load
 from cse_cli.plugins.installed import Installed
+from cse_cli.texts.given import as_they_come
 from cse_core.errors import CseError
 from cse_defaults.texts import Corpus
 from cse_defaults.words.bm25 import fuse
@@ -100,6 +103,26 @@ def test_encode_reads_stdin(cse: Cse, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [json.loads(line)["text"] for line in said.out.splitlines()] == ["a dog", "a cat"]
     refused(given(b"\n \n"), "stdin")
     refused(given(b"a\nb\xff"), "stdin, line 2")
+
+
+def test_lines_are_encoded_as_they_come() -> None:
+    """A line is not kept waiting for others; those that are there are encoded together."""
+    held, gone = Event(), ValueError("gone")
+
+    def lines() -> Iterator[str]:
+        yield from "abcde"
+        assert held.wait(10)
+        yield "f"
+        raise gone
+
+    blocks = as_they_come(lines(), 3)
+    assert [next(blocks), next(blocks)] == [["a", "b", "c"], ["d", "e"]]
+    held.set()
+    assert next(blocks) == ["f"]
+    with pytest.raises(ValueError, match="gone") as raised:
+        next(blocks)
+    assert raised.value is gone
+    assert list(as_they_come(iter(()), 3)) == []
 
 
 def test_words_and_vectors_have_their_shares() -> None:
