@@ -65,7 +65,8 @@ class Loading:
         str, typer.Option(metavar="NAME", help="cuda, mps, cpu, or auto for the best available.")
     ] = "auto"
     precision: Annotated[
-        str, typer.Option(metavar="NAME", help="Precision: fp32, bf16, or auto.")
+        str,
+        typer.Option(metavar="NAME", help="Precision: fp32, bf16, int8 (on a processor), or auto."),
     ] = "fp32"
     batch_tokens: Annotated[
         int | None,

@@ -20,6 +20,7 @@ from cse_core.suites import Role
 from cse_engine.compose.compose import model_alone
 from cse_engine.compose.models import Models
 from cse_engine.runtime.device import Precision, resolve_device, resolve_precision
+from cse_engine.runtime.int8 import INT8, to_int8
 from cse_engine.step.part_factory import Making, make_sentence_encoder
 from cse_engine.step.sentence_encoder import SentenceEncoder
 
@@ -69,7 +70,8 @@ def load(
 
     ``name`` is a run's or model's folder, an installed encoder or a model of the hub; ``pooling``
     (without heads), ``max_length``, ``prompt`` (a name of its prompts, or a text) and
-    ``truncate_dim`` replace what the model says; ``device`` and ``precision`` are as in ``train``.
+    ``truncate_dim`` replace what the model says; ``device`` and ``precision`` are as in ``train``,
+    and ``int8`` has linear layers of 8 bits, on a processor.
 
     Raises:
         CseError: If the model is missing or damaged, or has fewer numbers than ``truncate_dim``.
@@ -92,6 +94,9 @@ def load(
         sentence_encoder = replace(sentence_encoder, members=members, join=says.says.join)
     for part in sentence_encoder.modules():
         part.eval()
+    if precision == "int8":
+        for one in (sentence_encoder, *sentence_encoder.members):
+            to_int8(one.encoder.model, where)
     if truncate_dim is not None:
         if truncate_dim > (size := sentence_encoder.dimension):
             raise CseError(f"the model's vectors have {size} numbers",
@@ -112,7 +117,7 @@ def load(
         name,
         ", ".join(words),
         where,
-        resolve_precision(precision, where),
+        INT8 if precision == "int8" else resolve_precision(precision, where),
         by,
         says.says.similarity,
         prompts,

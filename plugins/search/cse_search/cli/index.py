@@ -182,6 +182,8 @@ def index(
                 queries_model = str(named_model.absolute())
             queries = {"model": queries_model, "sum": model_sum(queries_model, plugins.registry)}
         if probe is None:
+            if loading.precision != "fp32":  # a search computes in it
+                loaded = replaced(loading, precision="fp32").load(model, plugins.registry)
             probe = TextEncoder(loaded)([PROBE], role="query")[0].tolist()
         stems = was.get("stems") if language is None else [n for n in language if n != "none"]
         stems = None if "auto" in (stems or ()) else stems
