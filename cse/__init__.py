@@ -16,6 +16,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cse.bootstrap import LEVEL as LEVEL
+    from cse.bootstrap import Comparison as Comparison
+    from cse.bootstrap import Difference as Difference
+    from cse.bootstrap import compared as compared
+    from cse.bootstrap import corrected as corrected
+    from cse.bootstrap import draws_of as draws_of
+    from cse.bootstrap import holm as holm
+    from cse.bootstrap import spearman as spearman
     from cse.models import Model as Model
     from cse.models import evaluate as evaluate
     from cse.models import load as load
@@ -60,6 +68,10 @@ if TYPE_CHECKING:
     from cse_engine.step.views import PreparedView as PreparedView
 
 _NAMES = {
+    "cse.bootstrap": (
+        *("LEVEL", "Comparison", "Difference", "compared", "corrected", "draws_of", "holm"),
+        "spearman",
+    ),
     "cse.models": ("Model", "evaluate", "load"),
     "cse.plans": ("Plan", "plan"),
     "cse.runs": ("Run", "open_run", "resume", "train"),

@@ -17,11 +17,11 @@ from cse_study.planning.composing import Inputs, Wish
 from cse_study.planning.plan import Plan
 from cse_study.results import bootstrap
 from cse_study.results.beside import beside_paper
-from cse_study.results.bootstrap import compared, corrected, draws_of, holm, spearman
 from cse_study.results.rows import at, find_shown, flat_scores, numbers_of, rows_of, write_rows
 from cse_study.results.table import NOT_SHOWN, Results, caption
 from scipy.stats import spearmanr
 
+from cse import compared, corrected, draws_of, holm, spearman
 from tests.fixtures.studies import plan_of
 
 RESULTS: dict[str, Any] = {

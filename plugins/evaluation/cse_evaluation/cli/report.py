@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cse import Difference
 from cse_cli.api import echo_err, say_table, warn
 from cse_core.suites import SuiteScore
+from cse_evaluation.cli.differences import DRAWS, cell
 from cse_evaluation.ranking import MEASURES
 from cse_evaluation.retrieval import CUTS
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 Results = Sequence[Sequence[SuiteScore]]
 """The results of each model, on the same sets."""
+Apart = Sequence[Mapping[str, Difference]]
 Rows = Mapping[str, Mapping[str, str]]
 """By the score that a row shows, the name of the number in each column; that of a model has none.
 ``binary/roc_auc`` stands below ``binary``. Without any rows each score has one."""
@@ -38,6 +41,8 @@ QUERIES = {name: {"": name, "BM25": f"bm25/{name}"} for name in MEASURES} | {
     "ndcg@10 with BM25": {"": "with_bm25/ndcg@10"}
 }
 _HEADS = ("split", "setting")
+_COMPARED = ("Spearman", "accuracy", "recall@5", MEASURES[0])
+"""Scores whose differences are tested."""
 _RECALL = "Recall@k x100: a document's own title among the k most similar of all titles."
 _JUDGED = (
     "x100, means over queries of trec_eval's measures; documents are title and text; BM25: words, "
@@ -54,16 +59,19 @@ def show(found: Evaluation) -> None:
     models = [entry.model for entry in found.models]
     for entry in found.models:
         echo_err(f"{entry.model}: {entry.encoder}")
+    apart = found.differences
     if (pairs := [entry.pairs for entry in found.models])[0]:
-        say_table(table(models, pairs, PAIRS, ("pairs",), pair_lines(pairs)))
+        say_table(table(models, pairs, PAIRS, ("pairs",), pair_lines(pairs), apart=apart))
         say_table(table(models, pairs, GEOMETRY, (), [_GEOMETRY], places=3))
     if (tasks := [entry.tasks for entry in found.models])[0]:
         lines = task_lines(models, tasks)
-        say_table(table(models, tasks, TASKS, ("train", "test"), lines))
+        say_table(table(models, tasks, TASKS, ("train", "test"), lines, apart=apart))
     if (documents := [entry.documents for entry in found.models])[0]:
-        say_table(table(models, documents, DOCUMENTS, ("documents", "titles"), [_RECALL]))
+        sizes = ("documents", "titles")
+        say_table(table(models, documents, DOCUMENTS, sizes, [_RECALL], apart=apart))
     if (judged := [entry.collections for entry in found.models])[0]:
-        say_table(table(models, judged, QUERIES, ("queries", "documents"), [_JUDGED]))
+        sizes = ("queries", "documents")
+        say_table(table(models, judged, QUERIES, sizes, [_JUDGED], apart=apart))
     for place, suite in enumerate(found.sources.others):
         scores = [entry.others[place] for entry in found.models]
         caption = f"{suite.spec.name}: {suite.spec.summary}"
@@ -90,16 +98,19 @@ def table(
     sizes: Sequence[str],
     lines: Sequence[str],
     places: int = 2,
+    apart: Apart = (),
 ) -> Table:
     """Return a table with a row for each score of a set and a column for each model.
 
     A split or setting that all sets share, the name of the only score, and ``lines`` stand below
     it. What does not fit is folded, and no digit is lost. ``sizes`` names the facts that say how
-    large a set is; ``places`` are those of each number behind the point.
+    large a set is; ``places`` are those of each number behind the point. ``apart`` has the
+    differences of each model but the first: of two they stand in a column, of more below the table.
     """
     from rich.table import Table
 
     first = results[0]
+    lines = [*lines, *_apart_lines(models, first, apart)]
     shown = [[_numbers(rows, result) for result in group] for group in zip(*results, strict=True)]
     scores = list(dict.fromkeys(name for group in shown for name in group[0]))
     columns = dict.fromkeys(name for group in shown for part in group[0].values() for name in part)
@@ -130,11 +141,34 @@ def table(
             row = [_cell(value, places) for value in values]
             if len(values) == 2:
                 row.append("" if None in values else f"{values[1] - values[0]:+.{places}f}")
+                if apart and score in _COMPARED and result.name in apart[0]:
+                    row[-1] += f" {cell(apart[0][result.name])}"
             row += [_cell(numbers[0][score].get(name, ""), places) for name in baselines]
             made.add_row(*cells, *([score] if len(scores) > 1 else []), *row,
                          style="bold" if mean else None)  # fmt: skip
             cells = [""] * len(cells)
     return made
+
+
+def _apart_lines(models: Sequence[str], first: Sequence[SuiteScore], apart: Apart) -> list[str]:
+    """Say how differences are tested, and list those of more than two models."""
+    names = [result.name for result in first]
+    count = sum(name in found for found in apart for name in names)
+    if not count:
+        return []
+    family = sum(map(len, apart))
+    lines = [
+        f"Differences: 95% intervals and p of {DRAWS:,} paired draws of the items, corrected by "
+        f"Holm's method for the {family} comparisons of this call."
+    ]
+    if len(apart) > 1:
+        lines += [
+            f"{model} over {models[0]}, {name}: {found[name].value:+.2f} {cell(found[name])}"
+            for model, found in zip(models[1:], apart, strict=True)
+            for name in names
+            if name in found
+        ]
+    return lines
 
 
 def _cell(value: float | str | None, places: int) -> str:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cse import Model, TextEncoder, load
+from cse import Difference, Model, TextEncoder, load
 from cse_cli.api import Installed, echo_err, progress, warn
 from cse_core.suites import Encode, Progress, SuiteScore
 from cse_evaluation import ranking, retrieval, sts, transfer
+from cse_evaluation.cli.differences import differences, to_json
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.sources import Request, Sources, read_sources
 from cse_evaluation.labelled import LongTexts
@@ -55,10 +56,11 @@ class Evaluation:
 
     sources: Sources
     models: list[Scores] = field(default_factory=list)
+    differences: list[dict[str, Difference]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Build the output of ``cse eval --json``: flat for one model."""
-        scored = []
+        scored: list[dict[str, Any]] = []
         for entry in self.models:
             results = {score.name: score.to_json() for score in entry.all}
             for name in self.sources.synthetic:
@@ -67,7 +69,12 @@ class Evaluation:
         rest: dict[str, Any] = {"missing": self.sources.missing}
         if self.sources.folder is not None:
             rest["folder"] = str(self.sources.folder)
-        return {**scored[0], **rest} if len(scored) == 1 else {"models": scored, **rest}
+        if len(scored) == 1:
+            return {**scored[0], **rest}
+        for other, found in zip(scored[1:], self.differences, strict=True):
+            shown = {name: to_json(difference) for name, difference in found.items()}
+            other["differences"] = {"from": scored[0]["model"], "sets": shown}
+        return {"models": scored, **rest}
 
 
 def evaluate(plugins: Installed, models: Sequence[str], **options: Any) -> dict[str, Any]:
@@ -104,6 +111,7 @@ def score_models(request: Request, plugins: Installed, progress: Progress) -> Ev
         result.models.append(scores)
         cuts += [f"{name}: {cut}"] if cut else []
     check_names([score.name for score in result.models[0].all])
+    result.differences = differences(sources, result.models)
     for note in sources.notes:
         echo_err(note)
     for cut in cuts:

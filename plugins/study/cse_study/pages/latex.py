@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from cse import LEVEL
 from cse_core.files import atomic_file, atomic_write, disk_errors
 from cse_study.pages.figures import Picture
-from cse_study.results.bootstrap import LEVEL
 from cse_study.results.rows import write_rows
 from cse_study.results.table import Line, Results, caption, ends_text, number
 

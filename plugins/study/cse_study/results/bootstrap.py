@@ -1,22 +1,14 @@
-"""Paired bootstrap over test items, Student's t over seeds, and Holm's correction.
-
-Points are compared on the same items and the same seeds: a draw takes items of each test set
-(graded pairs, documents, judged queries, labelled texts) with replacement, the same ones for both
-points, and an error of the mean over the seeds from Student's t. Seeds are not drawn with
-replacement: of three there are few samples, and where all three are above the baseline, as they
-are by chance in an eighth of cases, no sample would be below it.
-"""
+"""The draws of a run's test items, kept beside its scores."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cse import draws_of, spearman
 from cse_core.files import atomic_file
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
@@ -25,144 +17,6 @@ from cse_study.results.rows import DEV_SETS, Row, Shown
 
 DRAWS = 10_000
 """How often items are drawn."""
-SEED = 20_261
-"""Seed of the draws: one table has the same draws each time."""
-LEVEL = 0.05
-"""Corrected p below which a difference counts as shown."""
-_POWER = 0.8
-"""Share of comparisons that show a detectable difference."""
-_BATCH = 500
-_EQUAL = 1e-9
-"""Points below which scores are the same number."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How a point differs from another one, before it is known how many comparisons there are.
-
-    Attributes:
-        value: Mean difference over the seeds that both have.
-        p: Two-sided, not corrected.
-        error: Standard error of the difference.
-        seeds: How many seeds both have.
-        items: Test items that were drawn from; 0 where only seeds were.
-        draws: The differences in all draws ``[draws]``, sorted; None where only seeds were drawn.
-    """
-
-    value: float
-    p: float
-    error: float
-    seeds: int
-    items: int = 0
-    draws: NDArray[np.float64] | None = None
-
-    @property
-    def floor(self) -> bool:
-        """Whether no draw has the other sign: ``p`` is the least that the draws can show."""
-        return self.draws is not None and not self.draws[0] <= 0 <= self.draws[-1]
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval that excludes zero where p is below a level."""
-        from scipy.stats import t
-
-        if self.draws is None:
-            half = float(self.error * t.ppf(1 - level / 2, self.seeds - 1)) if self.error else 0.0
-            return self.value - half, self.value + half
-        rank = max(math.ceil(level * (len(self.draws) + 1) / 2 - _EQUAL) - 1, 1)
-        return float(self.draws[rank - 1]), float(self.draws[-rank])
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How a point differs from another one, corrected for the comparisons of its family.
-
-    Attributes:
-        value: Mean difference over the seeds that both have.
-        low: Lower end of the interval that excludes zero where ``p`` is below 0.05.
-        high: Its upper end.
-        p: Two-sided, corrected.
-        seeds: How many seeds both have.
-        items: Test items that were drawn from; 0 where only seeds were.
-        floor: Whether ``p`` is the least that the draws can show.
-        detectable: The true difference that four of five such comparisons would show.
-    """
-
-    value: float
-    low: float
-    high: float
-    p: float
-    seeds: int
-    items: int
-    floor: bool = False
-    detectable: float = 0.0
-
-    @property
-    def turned(self) -> Difference:
-        """The difference of the other point to this one."""
-        return replace(self, value=-self.value, low=-self.high, high=-self.low)
-
-    def within(self, smallest: float) -> bool:
-        """Tell whether the interval excludes a difference of a size, in both directions."""
-        return -smallest < self.low and self.high < smallest
-
-
-def corrected(comparisons: Sequence[Comparison], family: int) -> list[Difference]:
-    """Return comparisons corrected by Holm's method for those of their family, in their order.
-
-    Comparisons of the family that were not made count as if their p were 1. Each interval is at
-    the level at which Holm's method tests its comparison, and of those that are not shown at the
-    level of the first such: it excludes zero exactly where the corrected p is below ``LEVEL``.
-    """
-    from scipy.stats import t
-
-    family = max(family, len(comparisons))
-    p = holm([c.p for c in comparisons], family)
-    ranks = np.argsort(np.argsort([c.p for c in comparisons], kind="stable"), kind="stable")
-    shown = sum(each < LEVEL for each in p)
-    differences = []
-    for comparison, each, rank in zip(comparisons, p, ranks, strict=True):
-        low, high = comparison.interval(LEVEL / (family - min(int(rank), shown)))
-        above = t.ppf(_POWER, comparison.seeds - 1 if comparison.seeds > 1 else np.inf)
-        differences.append(Difference(
-            comparison.value, low, high, each, comparison.seeds, comparison.items,
-            comparison.floor, (high - low) / 2 + float(above) * comparison.error,
-        ))  # fmt: skip
-    return differences
-
-
-def draws_of(
-    sets: Sequence[tuple[NDArray[np.float64], ...]], statistic: Callable[..., Any], draws: int
-) -> NDArray[np.float64]:
-    """Return a statistic x100, the mean over sets, of each draw of items ``[draws]``.
-
-    The draws are the same for every model that is scored on the same sets. Of each set there are
-    the columns ``[N]`` of its items, gold scores and cosines or hits; the statistic takes drawn
-    columns and an axis.
-    """
-    from scipy.stats import bootstrap
-
-    drawn = [
-        bootstrap(
-            columns, statistic, paired=True, n_resamples=draws, batch=_BATCH, method="percentile",
-            rng=np.random.default_rng((SEED, number, len(columns[0]))),
-        ).bootstrap_distribution
-        for number, columns in enumerate(sets)
-    ]  # fmt: skip
-    return np.asarray(100 * np.mean(drawn, axis=0))
-
-
-def spearman(
-    gold: NDArray[np.float64], cosine: NDArray[np.float64], axis: int = -1
-) -> NDArray[np.float64]:
-    """Return Spearman along an axis, with mean ranks of ties; 0 where a side does not vary."""
-    from scipy.stats import rankdata
-
-    left, right = (rankdata(values, axis=axis) for values in (gold, cosine))
-    left -= left.mean(axis=axis, keepdims=True)
-    right -= right.mean(axis=axis, keepdims=True)
-    product = np.asarray((left * right).sum(axis=axis))
-    scale = np.sqrt((left**2).sum(axis=axis) * (right**2).sum(axis=axis))
-    return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
 
 
 def draws_of_run(
@@ -209,51 +63,3 @@ def hits_of(items: Mapping[str, NDArray[np.float64]], number: str) -> NDArray[np
     if name == "recall" and cut.isdigit() and "rank" in items:
         return np.asarray(items["rank"] <= int(cut), dtype=float)
     return items["right"] if name == "accuracy" and "right" in items else None
-
-
-def compared(
-    differences: Sequence[float], drawn: Sequence[NDArray[np.float64]], items: int
-) -> Comparison | None:
-    """Compare a point with another one, by the difference with each seed of both.
-
-    ``drawn`` has the differences in each draw of so many ``items`` ``[draws]``, of each seed; where
-    it lacks one, whose items are not known, only seeds tell.
-
-    Returns:
-        None where nothing can be drawn: no seed that both have, or only one and no items, or no
-        items and seeds that all differ by the same number, which says nothing of its error.
-    """
-    from scipy.stats import sem, ttest_1samp
-
-    seeds = len(differences)
-    if not seeds or (seeds < 2 and not drawn):
-        return None
-    value = float(np.mean(differences))
-    if len(drawn) < seeds:
-        # Counts of a small set are often the same for all seeds: their error is unknown, not zero.
-        if np.ptp(differences) < _EQUAL:
-            return Comparison(0.0, 1.0, 0.0, seeds) if abs(value) < _EQUAL else None
-        p = float(ttest_1samp(differences, 0.0).pvalue)
-        return Comparison(value, p, float(sem(differences)), seeds)
-    means = np.mean(drawn, axis=0)
-    if seeds > 1:
-        rng = np.random.default_rng((SEED, seeds))
-        means = means + sem(differences) * rng.standard_t(seeds - 1, len(means))
-    tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p = min(1.0, 2 * (tail + 1) / (len(means) + 1))
-    error = np.hypot(np.std(np.mean(drawn, axis=0)), sem(differences) if seeds > 1 else 0.0)
-    return Comparison(value, p, float(error), seeds, items, np.sort(means))
-
-
-def holm(values: Sequence[float], family: int = 0) -> list[float]:
-    """Return p-values corrected by Holm's method, in their order.
-
-    ``family`` is how many comparisons there are with those that were not made; at least as many.
-    Written here: statsmodels, which has it, takes 2.5 s to import and brings pandas and patsy.
-    """
-    p = np.asarray(values, dtype=float)
-    order = p.argsort(kind="stable")
-    larger = np.minimum(1.0, p[order] * (max(family, len(p)) - np.arange(len(p))))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.maximum.accumulate(larger) if len(p) else larger
-    return list(map(float, adjusted))

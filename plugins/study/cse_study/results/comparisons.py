@@ -6,18 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cse import LEVEL, Comparison, Difference, compared, corrected
 from cse_study.definition.reading import Definition, Point
 from cse_study.definition.schema import Claim
 from cse_study.execution.folder import StudyFolder
 from cse_study.execution.jobs import Scoring
-from cse_study.results.bootstrap import (
-    LEVEL,
-    Comparison,
-    Difference,
-    compared,
-    corrected,
-    draws_of_run,
-)
+from cse_study.results.bootstrap import draws_of_run
 from cse_study.results.rows import ANY_TEST, Row, Shown, first_score
 
 Scored = Mapping[int, tuple[Row, Shown]]

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from cse import LEVEL, Difference, compared, corrected
 from cse_cli.api import markdown_table, plain
 from cse_study.definition.reading import Definition, Point, labels_of
 from cse_study.definition.schema import Claim
 from cse_study.execution.folder import ITEMS
-from cse_study.results.bootstrap import DRAWS, LEVEL, Difference, compared, corrected, draws_of_run
+from cse_study.results.bootstrap import DRAWS, draws_of_run
 from cse_study.results.comparisons import Comparisons, Pair, Scored, baseline_of, other_format
 from cse_study.results.rows import ANY_TEST, Row, Shown, scores_of_words
 
