@@ -20,11 +20,12 @@ from cse_cli.models.processes import is_first
 from cse_cli.plugins.installed import Installed
 from cse_cli.plugins.reporters import Reporters, reporters_of
 from cse_cli.terminal.console import echo, echo_err, warn
-from cse_cli.texts.corpus_facts import lengths
+from cse_cli.texts.corpus_facts import Lengths, lengths
 from cse_cli.training.resolving import with_absolute_paths
 from cse_cli.training.train_checks import check_out, check_resumed, default_folder
 from cse_core.files import RUN_FILE, file_text
 from cse_core.reporter import Reporter
+from cse_engine.runtime.memory import map_large_tensors
 
 if TYPE_CHECKING:
     from cse_cli.terminal.progress import SilentReporter
@@ -61,11 +62,13 @@ def run(
     elif folder is not None and first:
         check_out(folder, force=force)
 
+    seen = None if composition is None else lengths(composition, plugins)
+
     def opening() -> None:
         plugins.warn_of_failed()
         if composition is not None:
             show_in_short(composition)
-            show_lengths(composition, plugins)
+            show_lengths(seen)
 
     with ExitStack() as stack:
         stack.enter_context(exits_as_errors())
@@ -77,6 +80,8 @@ def run(
         shown = reporter_for(quiet=quiet or not first, opening=opening)
         reporter = stack.enter_context(shown)
         reporter.loading()
+        if composition is not None:
+            map_large_tensors(_states(composition, seen))
         from cse_cli.texts.table_cache import token_table
         from cse_cli.training.collapse import CollapseDetector
         from cse_engine.run.prepare import prepare
@@ -146,6 +151,13 @@ def _point_to(folder: Path) -> None:
         os.replace(beside, link)
 
 
+def _states(run: Composition, seen: Lengths | None) -> int:
+    """Return how many bytes the states of a pass take in fp32, 0 where that is not known."""
+    chunk = run.train.chunk_size
+    rows = chunk if isinstance(chunk, int) else run.train.batch_size
+    return int(4 * rows * (0 if seen is None else seen.tokens) * (run.facts.hidden or 0))
+
+
 @contextmanager
 def _new_folder(composition: Composition) -> Iterator[Path]:
     """Make ``runs/<recipe or losses>-<time>``, new; it is removed if it stays empty."""
@@ -187,9 +199,8 @@ def show_in_short(composition: Composition) -> None:
         warn(warning)
 
 
-def show_lengths(composition: Composition, plugins: Installed) -> None:
+def show_lengths(cut: Lengths | None) -> None:
     """Print on stderr what is cut of the texts, and that the vocabulary lacks words of theirs."""
-    cut = lengths(composition, plugins)
     if cut is not None and cut.longer:
         echo_err(cut.line())
     if cut is not None and cut.unknown:

@@ -65,7 +65,6 @@ class NumpyEncoder:
             config.get("model_type") in FAMILIES
             and config.get("hidden_act") in ACTIVATIONS
             and config.get("position_embedding_type", "absolute") == "absolute"
-            and not config.get("is_decoder")
             and not card.do_lower_case
             and not settings.get("split_special_tokens")
             and settings.get("truncation_side", "right") == "right"

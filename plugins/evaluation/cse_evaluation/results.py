@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -45,6 +46,28 @@ class Result(SuiteScore):
         scores = {key: value for key, value in known.items() if isinstance(value, float)}
         facts = {**{key: known[key] for key in known if key not in scores}, **facts}
         return cls(name=name, scores=scores, facts=facts, **rest)
+
+
+@dataclass
+class Scores:
+    """What one model scored, ``others`` on each suite of another distribution.
+
+    ``encoder`` is its pooling, prompt and length in words.
+    """
+
+    model: str
+    encoder: str
+    pairs: list[Result] = field(default_factory=list)
+    tasks: list[Result] = field(default_factory=list)
+    documents: list[Result] = field(default_factory=list)
+    collections: list[Result] = field(default_factory=list)
+    others: list[Sequence[SuiteScore]] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[SuiteScore]:
+        """Return them all."""
+        lists = (self.pairs, self.tasks, self.documents, self.collections)
+        return [*chain.from_iterable(lists), *chain.from_iterable(self.others)]
 
 
 def mean_of(

@@ -98,7 +98,7 @@ class Index(Searched):
         of_queries: That of the queries, loaded.
 
     Raises:
-        CseError: If it is no index, damaged, or another model or other settings made it.
+        CseError: If there is none, it is damaged, or another model or other settings made it.
     """
 
     def __init__(

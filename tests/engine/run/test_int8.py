@@ -27,6 +27,20 @@ def capable(monkeypatch: pytest.MonkeyPatch) -> Capable:
     return pretend
 
 
+def test_layers_share_their_input_only_while_it_is_the_same() -> None:
+    torch.manual_seed(0)
+    layers, rows, last = [nn.Linear(4, 2) for _ in range(2)], torch.randn(3, 4), [None]
+    shared = [Int8Linear(layer, last) for layer in layers]
+    for _ in range(2):
+        alone = [Int8Linear(layer) for layer in layers]
+        with torch.no_grad():
+            for one, other in zip(shared, alone, strict=True):
+                torch.testing.assert_close(one(rows), other(rows), rtol=0, atol=0)
+            rows += 1
+    del rows
+    torch.testing.assert_close(shared[0](torch.ones(3, 4)), alone[0](torch.ones(3, 4)))
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_layer_equals_a_slow_loop(bias: bool) -> None:
     torch.manual_seed(0)
@@ -36,12 +50,16 @@ def test_a_layer_equals_a_slow_loop(bias: bool) -> None:
     assert made.shape == (2, 4, 3)
     for place in np.ndindex(2, 4):
         row = rows[place].detach().double()
-        step = max(float(row.abs().max()), 1e-12) / 127
+        step = max(float(row.max() - row.min()), 255e-12) / 255
+        middle = float(row.min()) + 128 * step
         for out in range(3):
             weights = layer.weight[out].detach().double()
             size = float(weights.abs().max()) / 127
             pairs = zip(row.tolist(), weights.tolist(), strict=True)
-            total = sum(round(x / step) * round(w / size) for x, w in pairs) * step * size
+            total = sum(
+                (round((x - middle) / step) * step + middle) * round(w / size) * size
+                for x, w in pairs
+            )
             total += float(layer.bias[out].detach()) if bias else 0
             assert float(made[place][out].detach()) == pytest.approx(total, abs=1e-5)
 
@@ -59,7 +77,7 @@ def test_vectors_are_near_those_of_fp32_and_their_own_alone() -> None:
 
 def test_it_is_refused_without_a_processor_for_it(capable: Capable, cse: Cse) -> None:
     model = nn.Sequential(nn.Linear(2, 2))
-    with pytest.raises(CseError, match="is for processors"):
+    with pytest.raises(CseError, match="runs on processors only"):
         to_int8(model, torch.device("meta"))
     assert to_int8(model, torch.device("cpu")) == 1
     words = ("encode", "starter", "--text", "a", "--precision")

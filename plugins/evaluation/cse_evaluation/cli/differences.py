@@ -13,8 +13,8 @@ from cse_core.suites import SuiteScore
 from cse_evaluation.ranking import MEASURES
 
 if TYPE_CHECKING:
-    from cse_evaluation.cli.scoring import Scores
     from cse_evaluation.cli.sources import Sources
+    from cse_evaluation.results import Scores
 
 DRAWS = 2_000
 """How often the items of a set are drawn."""

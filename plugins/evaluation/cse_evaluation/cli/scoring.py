@@ -13,41 +13,19 @@ from numpy.typing import NDArray
 
 from cse import Difference, Model, TextEncoder, load
 from cse_cli.api import Installed, echo_err, progress, warn
-from cse_core.suites import Encode, Progress, SuiteScore
+from cse_core.suites import Encode, Progress
 from cse_evaluation import ranking, retrieval, sts, transfer
 from cse_evaluation.cli.differences import differences, to_json
 from cse_evaluation.cli.outputs import keep, write_items_out, write_pairs_out
 from cse_evaluation.cli.sources import Request, Sources, read_sources
 from cse_evaluation.labelled import LongTexts
-from cse_evaluation.results import Baseline, Result, check_names
+from cse_evaluation.results import Baseline, Scores, check_names
 from cse_evaluation.vectors import EncodedTexts
 
 CUT_AT = 512
 """Tokens that texts which are cut may have, where the encoder takes so many and none is named."""
 _BLOCK = 256
 """Texts between two looks at the clock."""
-
-
-@dataclass
-class Scores:
-    """What one model scored, ``others`` on each suite of another distribution.
-
-    ``encoder`` is its pooling, prompt and length in words.
-    """
-
-    model: str
-    encoder: str
-    pairs: list[Result] = field(default_factory=list)
-    tasks: list[Result] = field(default_factory=list)
-    documents: list[Result] = field(default_factory=list)
-    collections: list[Result] = field(default_factory=list)
-    others: list[Sequence[SuiteScore]] = field(default_factory=list)
-
-    @property
-    def all(self) -> list[SuiteScore]:
-        """Return them all."""
-        lists = (self.pairs, self.tasks, self.documents, self.collections)
-        return [*chain.from_iterable(lists), *chain.from_iterable(self.others)]
 
 
 @dataclass
