@@ -224,19 +224,15 @@ def _count(plan: Composition, problems: list[Problem]) -> RunInfo:
             v.name: {"branch": v.branch, "column": v.column, "role": v.role, "lists": v.lists}
             for v in views
         },
-        branches=_given(plan, "branch"),
-        stores=_given(plan, "negatives"),
-        losses=_given(plan, "loss"),
+        branches={part.name: part.options.model_dump() for part in plan.of("branch")},
+        stores={part.name: part.options.model_dump() for part in plan.of("negatives")},
+        losses={part.name: part.options.model_dump(mode="json") for part in plan.of("loss")},
         widths={
             part.name: _width(plan.named.get(name))
             for part in plan.of("branch")
             for name in models_named(part.options).values()
         },
     )
-
-
-def _given(plan: Composition, kind: Kind) -> dict[str, dict[str, Any]]:
-    return {part.name: part.options.model_dump() for part in plan.of(kind)}
 
 
 def _width(model: Composition | None) -> int | None:

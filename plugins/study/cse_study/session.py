@@ -154,7 +154,7 @@ class Session:
             if run.composition is not None:
                 check_can_load(run.composition, self.plugins)
         writable_folder(self.folder.runs, "--out")
-        self._write_dev_sets()
+        self.write_dev_sets(self.folder)
         if shown:
             notes = [f"note: {note}" for note in self._notes]
             for line in [self.plan.lines()[0], state.line, *notes]:
@@ -179,13 +179,13 @@ class Session:
             self.write()
         return {key: done for key, done in states.items() if done.status != "done"}
 
-    def _write_dev_sets(self) -> None:
+    def write_dev_sets(self, folder: StudyFolder) -> None:
         """Write the pairs of data sets that choose checkpoints, where tables show their score."""
         shown = self.scoring is not None and self.scoring.dev
         names = {name for job in self.jobs.values() for name in job.dev if shown}
         for name in sorted(names & self.plugins.datasets.keys()):
             factory = self.plugins.datasets[name].factory
-            write_rows(load_factory(factory, where=name)().pairs("dev"), self.folder.dev(name))
+            write_rows(load_factory(factory, where=name)().pairs("dev"), folder.dev(name))
 
     def rows(self) -> list[Row]:
         """Return a row for each point and seed of the plan."""

@@ -1,5 +1,6 @@
 """Whole studies with a tiny encoder: run, repeated, added to, killed, and finished elsewhere."""
 
+import gzip
 import io
 import json
 import os
@@ -212,6 +213,50 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
     rows = json.loads(again.out)["rows"]
     assert [row["status"] for row in rows] == ["done"]
     assert {"pairs.spearman", "pairs.dev.spearman"} <= rows[0]["scores"].keys() or rows[0]["scores"]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_rows_of_a_pack_are_made_again_and_compared(cse: Cse, place: Place) -> None:
+    """Equal bit for bit here; near, another or failed where the pack says otherwise."""
+    more = ("--steps", "2", "--points", "1")
+    words, packed = place.words(*more), place.folder / "packed.gz"
+    assert cse(*words, "--pack", str(packed)).code == 0
+    line = json.loads(gzip.decompress(packed.read_bytes()))
+    assert [entry[1] for entry in line["facts"]["evaluations"]] == [2]
+
+    def verified(**changes: Callable[[dict[str, Any]], object]) -> tuple[int, dict[str, Any]]:
+        said = json.loads(json.dumps(line))
+        for change in changes.values():
+            change(said)
+        file = place.folder / "changed.gz"
+        file.write_bytes(gzip.compress(json.dumps(said).encode()))
+        printed = cse(*words, "--verify", str(file), "--json")
+        (row,) = json.loads(printed.out)["rows"]
+        return printed.code, row
+
+    before = sorted(place.folder.rglob("*.safetensors"))
+    code, row = verified()
+    assert (code, row["verdict"], row["largest"], row["parted"]) == (0, "equal", 0, "")
+    assert sorted(place.folder.rglob("*.safetensors")) == before, "nothing is kept"
+
+    def other(points: float) -> Callable[[dict[str, Any]], object]:
+        def change(said: dict[str, Any]) -> None:
+            for scoring in said["scores"].values():
+                for results in scoring["results"].values():
+                    results["spearman"] += points
+            said["facts"]["evaluations"][-1][2] += points
+            said["facts"]["versions"]["torch"] = "1.0"
+
+        return change
+
+    for points, verdict in ((0.05, "near"), (5.0, "other")):
+        code, row = verified(change=other(points))
+        assert (code, row["verdict"]) == (int(verdict == "other"), verdict)
+        assert row["largest"] == pytest.approx(points, abs=1e-6)
+        assert "round 0, step 2: dev" in row["parted"] and "torch: 1.0 then" in row["parted"]
+    shown = cse(*words, "--verify", str(packed))
+    assert shown.code == 0 and "1 equal" in shown.out and "1 rows of" in shown.err
+    refused(cse(*place.words("--steps", "3"), "--verify", str(packed)), "--verify", "has no row")
 
 
 @pytest.mark.slow

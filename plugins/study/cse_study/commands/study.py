@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cse_cli.api import Installed, echo, echo_err, installed, plain_table, say_json, say_table
 from cse_core.errors import CseError
+
+if TYPE_CHECKING:
+    from cse_study.definition.reading import Definition
+    from cse_study.planning.composing import Wish
+    from cse_study.results.rows import Row
 
 _choose = partial(typer.Option, rich_help_panel="What is run")
 _run = partial(typer.Option, rich_help_panel="How it is run")
@@ -81,6 +88,14 @@ def study(
             help="Take finished runs from a file that --pack wrote; may be repeated.",
         ),
     ] = None,
+    verify: Annotated[
+        Path | None,
+        _run(
+            metavar="FILE",
+            help="Make rows of a file that --pack wrote again, and compare their scores; nothing "
+            "is kept.",
+        ),
+    ] = None,
     suite: Annotated[
         list[str] | None,
         _score(
@@ -145,6 +160,9 @@ def study(
     definition = showing(find_study(name, plugins), inputs)
     wanted = None if seeds is None else seeds_of(seeds)
     wish = Wish(wanted, points or (), steps, rows, inputs, suite or (), pairs or (), data_dir)
+    if verify is not None:
+        _verify(definition, wish, plugins, verify, workers, json=json)
+        return
     session = Session(definition, wish, plugins, out, workers)
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
@@ -187,6 +205,39 @@ def study(
             write_latex(results, made.pictures, latex, command, spread)
             echo_err(f"latex: {latex}")
     if failed:
+        raise typer.Exit(1)
+
+
+def _verify(
+    definition: Definition, wish: Wish, plugins: Installed, file: Path, workers: int, *, json: bool
+) -> None:
+    """Make rows of a pack again and say what came of each; exit with 1 where one is another."""
+    from cse_study.verifying import verify
+
+    def begin(rows: list[Row], seconds: float) -> None:
+        took = f", which took {seconds / 60:.1f} minutes of training there" if seconds else ""
+        echo_err(f"{len(rows)} rows of {file} are made again{took}")
+
+    found = verify(
+        definition,
+        wish,
+        plugins,
+        file,
+        workers,
+        begin=begin,
+        hear=lambda row, done: echo_err(f"{row.point.name}, seed {row.seed}: {done.status}"),
+    )
+    if json:
+        say_json({"study": definition.name, "pack": str(file), "rows": list(map(asdict, found))})
+    else:
+        table = plain_table("", ("point", "seed", "verdict", "largest difference", "first parts"))
+        for one in found:
+            apart = f"{one.largest:.4f} ({one.score})" if one.largest else ""
+            table.add_row(one.point, str(one.seed), one.verdict, apart, one.parted)
+        say_table(table)
+        counts = Counter(one.verdict for one in found)
+        echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    if any(one.verdict in ("other", "failed") for one in found):
         raise typer.Exit(1)
 
 

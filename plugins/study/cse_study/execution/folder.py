@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, StringConstraints
 
 from cse_cli.api import EVALUATION_SHAPE, RESULT_SHAPE, check_shape, read_json
 from cse_core.errors import CseError
-from cse_core.files import RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
+from cse_core.files import METRICS, RESULT, RUN_FILE, atomic_file, atomic_write, disk_errors
 
 _WAIT = 0.5
 """Seconds between two looks at a lock that another process holds."""
@@ -201,14 +201,26 @@ def _packed(folder: StudyFolder, key: str) -> dict[str, Any] | None:
     scores = {file.stem: read_table(file) for file in files if _KEY.fullmatch(file.stem)}
     if not (result or scores):
         return None
-    facts = read_table(folder.beside(key, "facts.json"))
-    record: dict[str, Any] = {}
-    if (folder.run(key) / RUN_FILE).is_file():
-        record = tomllib.loads((folder.run(key) / RUN_FILE).read_text(encoding="utf-8"))
-    facts |= {name: record[name] for name in ("run", "versions") if name in record}
-    said = {"result": result, "facts": facts, "scores": scores}
+    said = {"result": result, "facts": facts_of(folder, key), "scores": scores}
     items = {name: found for name in scores if (found := _items(folder, key, name))}
     return {"key": key, **_without_places(said), **({"items": items} if items else {})}
+
+
+def facts_of(folder: StudyFolder, key: str) -> dict[str, Any]:
+    """Return what a run ran on, with which versions, and the dev scores that chose.
+
+    ``evaluations`` has round, step and score of each.
+    """
+    facts = read_table(folder.beside(key, "facts.json"))
+    if (folder.run(key) / RUN_FILE).is_file():
+        record = tomllib.loads((folder.run(key) / RUN_FILE).read_text(encoding="utf-8"))
+        facts |= {name: record[name] for name in ("run", "versions") if name in record}
+    chosen = read_table(folder.run(key) / RESULT).get("chosen_by")
+    with suppress(OSError):
+        lines = map(parsed, (folder.run(key) / METRICS).read_text("utf-8").splitlines())
+        scored = [[line["round"], line["step"], line[chosen]] for line in lines if chosen in line]
+        facts |= {"evaluations": scored} if scored else {}
+    return facts
 
 
 def _items(folder: StudyFolder, key: str, scoring: str) -> dict[str, str]:
