@@ -58,7 +58,7 @@ def verify(
     """Make the rows of a pack again that belong to the study's points and seeds.
 
     The rates that trials chose are those of the pack; the trials are not made again. Nothing is
-    kept. ``begin`` is told the rows, and the seconds that they took where the pack was made.
+    kept. ``begin`` hears of the rows, and of the seconds that they took where the pack was made.
 
     Raises:
         CseError: If the pack has no such row: its model, texts and dev sets have to be named, too.
