@@ -12,6 +12,9 @@ from cse_core.parts import NegativeStore
 from cse_core.types import SENTENCE, Batch, Negatives, StepContext
 from cse_lists.options import DecayOptions
 
+EQUAL = 1e-4
+"""Logits this near are one number: of a model beside its own start, rounding would decide."""
+
 
 class GaussianDecay(NegativeStore):
     """Adds ``-s exp(-(s - b)^2 / (2 w^2))`` to a text's logit s with its hard negative, if s <= b.
@@ -51,4 +54,4 @@ def decay(logits: Tensor, base: Tensor, width: float) -> Tensor:
     """Return ``[A, N]`` what is added to logits, by those of the frozen model."""
     apart = logits - base
     bell = (-apart.square() / (2 * width**2)).exp()
-    return torch.where(apart > 0, 0.0, -logits * bell)
+    return torch.where(apart > EQUAL, 0.0, -logits * bell)
