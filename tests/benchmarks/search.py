@@ -46,11 +46,14 @@ def processor_seconds(words: Sequence[str]) -> float:
 def search(report: Report, given: Given) -> None:
     """Seconds of the processor from the start of `cse search` to its answer, beside the peer."""
     shape, repeats = given.shape(6, 384), 2 if given.quick else REPEATS
-    texts = read(given.texts, FOR_VOCABULARY)
+    texts = read(given.texts, PASSAGES)
     count = min(len(texts), 500 if given.quick else PASSAGES)
     cse = str(Path(sys.executable).with_name("cse"))
     with folder() as place:
-        model, file = make_model(place / "model", texts, shape), place / "texts.txt"
+        model, file = (
+            make_model(place / "model", texts[:FOR_VOCABULARY], shape),
+            place / "texts.txt",
+        )
         write(file, texts[:count])
         index = (cse, "index", model, str(file), "--out", str(place / "index"))
         subprocess.run(
