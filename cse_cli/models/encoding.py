@@ -110,12 +110,14 @@ class TextEncoder:
         Raises:
             CseError: If the model has no such level.
         """
-        return self.with_several(texts, level, role)[1]
+        return self.with_several(texts, level, role, count=False)[1]
 
     def with_several(
-        self, texts: Sequence[str], level: str, role: Role | None = None
+        self, texts: Sequence[str], level: str, role: Role | None = None, *, count: bool = True
     ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
         """Return the vectors ``[N, D]`` of texts, and those ``[m, D']`` of each at a level.
+
+        Texts that are cut are counted, unless they were before.
 
         Raises:
             CseError: If the model has no such level.
@@ -131,7 +133,8 @@ class TextEncoder:
                            value=level, hint=hint)  # fmt: skip
         longest, room = _room(encoder)
         table = encoder.table(texts, longest, False)
-        self._count(room, *_counts(encoder, table))
+        if count:
+            self._count(room, *_counts(encoder, table))
         rows: list[Any] = [None] * len(texts)
         several = [*rows]
         with model.precision.autocast():
@@ -148,7 +151,7 @@ class TextEncoder:
         """Yield texts, some at a time, with their vectors ``[m, D]`` of each at a level."""
         rest = iter(texts)
         while block := list(islice(rest, BLOCK)):
-            yield block, self.several(block, level, role)
+            yield block, self.with_several(block, level, role)[1]
 
     def blocks(
         self, texts: Iterable[str], size: int | None = None, role: Role | None = None

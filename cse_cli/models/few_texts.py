@@ -101,14 +101,13 @@ def few_texts_encoder(
         )
         folder = models.weights(name)
         backend, card = models.backend(folder), models.card(folder, name)
+        opened = backend.few_texts(folder, name, card) if hasattr(backend, "few_texts") else None
     except CseError:  # loading it says what is wrong
         return None
     row, _, heads, slicer = says.inference_parts
     plain = row.distribution == TOOLKIT and row.use in _POOLERS
     plain = plain and getattr(row.options, "include_prompt", True)
-    if not plain or heads or slicer or says.says.ensemble or not hasattr(backend, "few_texts"):
-        return None
-    if (opened := backend.few_texts(folder, name, card)) is None:
+    if opened is None or not plain or heads or slicer or says.says.ensemble:
         return None
     longest = loading.max_length or says.inference.max_length or opened.max_positions
     encoder = FewTextsEncoder(

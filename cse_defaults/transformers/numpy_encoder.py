@@ -85,7 +85,7 @@ class NumpyEncoder:
         return NumpyEncoder(config, tokenizer, positions, tensors, prefix)
 
     def __call__(self, texts: Sequence[str], longest: int, prompt: str) -> TokenStates | None:
-        """Return the states of texts, each cut to ``longest`` tokens; None where a weight lacks."""
+        """Return the states of texts cut to ``longest`` tokens; None where something lacks."""
         whole, plain = (self.tokenizer.encode("a", add_special_tokens=add) for add in (True, False))
         start = whole.ids.index(plain.ids[0]) if plain.ids else 0
         before, after = whole.ids[:start], whole.ids[start + len(plain.ids) :]
@@ -97,7 +97,7 @@ class NumpyEncoder:
         unknown = {token for token in ("[UNK]", "<unk>") if self.tokenizer.token_to_id(token)}
         try:
             states = [self._states([*before, *row.ids[:room], *after]) for row in rows]
-        except (SafetensorError, TypeError, ValueError):
+        except (SafetensorError, KeyError, TypeError, ValueError):
             return None
         return TokenStates(
             states,

@@ -1,8 +1,10 @@
 """Texts encoded once and kept in an index; those nearest to a query, by vectors and by words.
 
-from cse_search import Index
+    from cse_search import Index
 
-Index("runs/mine/index").search("what to look for", top=3, bm25=0.3)
+    Index("runs/mine/index").search("what to look for", top=3, bm25=0.3)
+
+The first search opens the model.
 """
 
 from __future__ import annotations

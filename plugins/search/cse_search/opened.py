@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from cse_search.late import Several
 
 
-class Searched:
+class Searched(ABC):
     """Passages that are searched again and again.
 
     Attributes:
@@ -43,9 +44,9 @@ class Searched:
         self._rerankers: dict[str, Reranker] = {}
 
     @property
-    def encoder(self) -> TextEncoder | FewTextsEncoder:
-        """The encoder of queries."""
-        raise NotImplementedError
+    @abstractmethod
+    def note_of_texts(self) -> str | None:
+        """Describe what encoders cut or did not understand; None where all was read."""
 
     def search(
         self,
@@ -70,10 +71,10 @@ class Searched:
         results = self._nearest(queries, top if again is None else depth, bm25, level, depth)
         return results if again is None else again.reranked(results, top)
 
+    @abstractmethod
     def _nearest(
         self, queries: Sequence[str], count: int, bm25: float, level: str | None, depth: int
-    ) -> list[dict[str, Any]]:
-        raise NotImplementedError
+    ) -> list[dict[str, Any]]: ...
 
     def _reranker(self, name: str) -> Reranker:
         if name not in self._rerankers:
@@ -128,10 +129,16 @@ class Index(Searched):
         elif queries_model is None:
             self.queries_model = queries_model_of(self._saved, plugins.registry)
         self.note = self._saved.note
+        self._last: TextEncoder | FewTextsEncoder | None = None
 
     def __len__(self) -> int:
         """Return how many passages it has."""
         return len(self._saved)
+
+    @property
+    def note_of_texts(self) -> str | None:
+        """Describe what the encoder of the last search cut or did not understand."""
+        return None if self._last is None else self._last.note
 
     @cached_property
     def encoder(self) -> TextEncoder | FewTextsEncoder:
@@ -147,18 +154,16 @@ class Index(Searched):
     @cached_property
     def _loaded(self) -> TextEncoder:
         if self.queries_model:
-            named = self.queries_model, self._loading, self._plugins
-            return self._of_queries or queries_encoder(*named)
-        if self._encode is not None:
-            return self._encode
-        loaded = self._loading.load(self.model, self._plugins.registry)
-        return TextEncoder(loaded, self._loading.batch_tokens)
+            name = self.queries_model
+            return self._of_queries or queries_encoder(name, self._loading, self._plugins)
+        load, tokens = self._loading.load, self._loading.batch_tokens
+        return self._encode or TextEncoder(load(self.model, self._plugins.registry), tokens)
 
     def _nearest(
         self, queries: Sequence[str], count: int, bm25: float, level: str | None, depth: int
     ) -> list[dict[str, Any]]:
         late = None if level is None else Late(self._loaded, level, depth)
-        encode = self.encoder if late is None else self._loaded
+        self._last = encode = self.encoder if late is None else self._loaded
         another = self.queries_model is not None
         return self._saved.nearest(encode, queries, count, bm25, late, by_another=another)
 
@@ -174,6 +179,7 @@ class Texts(Searched):
         plugins: The installed plugins.
         encode: Encodes them.
         of_queries: Encodes the queries, by default the same model.
+        device: Where a reranker runs.
     """
 
     def __init__(
@@ -183,8 +189,9 @@ class Texts(Searched):
         plugins: Installed,
         encode: TextEncoder,
         of_queries: TextEncoder | None = None,
+        device: str = "auto",
     ) -> None:
-        super().__init__(plugins)
+        super().__init__(plugins, device)
         self.path, self._encode, self._of_queries = path, encode, of_queries
         self.queries_model = None if of_queries is None else of_queries.name
         self._count, self._places = len(passages), once(passages, titles=True)
@@ -194,9 +201,9 @@ class Texts(Searched):
         return self._count
 
     @property
-    def encoder(self) -> TextEncoder:
-        """The encoder of the texts."""
-        return self._encode
+    def note_of_texts(self) -> str | None:
+        """Describe what the encoder of the texts cut or did not understand."""
+        return self._encode.note
 
     @cached_property
     def _vectors(self) -> NDArray[np.float32]:

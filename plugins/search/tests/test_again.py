@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,10 @@ def test_lines_are_asked_for_at_a_terminal(
     assert said.code == 0 and "4 texts of" in said.err and "Ctrl-D ends" in said.err
     assert all(query in said.out for query in QUERIES)
     assert sum(text in said.out for text in TEXTS) in (1, 2)
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(QUERIES[0].encode())))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    by_json = cse("search", MODEL, "--index", str(index), "--json").out
+    assert json.loads(by_json)["query"] == QUERIES[0], "lines of JSON, also at a terminal"
 
 
 def test_other_weights_are_seen(index: Path) -> None:

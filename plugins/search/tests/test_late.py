@@ -71,6 +71,8 @@ def test_an_index_keeps_them_and_the_order_is_that_by_hand(
         (vectors,) = index.glob("content-*/several.bin")
         sizes.append(vectors.stat().st_size)
     assert sizes[0] == 2 * sizes[1]
+    long = cse("search", model, "the old sea " * 400, "--index", folder, "--level", "token")
+    assert long.code == 0 and "1 of 1 texts were cut" in long.err
     plain = cse("search", model, QUERY, "--index", folder, "--json").out
     assert "maxsim" not in plain
     first = json.loads(cse(*ask[:-2], "1", "--rerank-top", "1", "--json", "--index", folder).out)

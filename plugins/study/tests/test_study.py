@@ -255,7 +255,7 @@ def test_rows_of_a_pack_are_made_again_and_compared(cse: Cse, place: Place) -> N
         assert row["largest"] == pytest.approx(points, abs=1e-6)
         assert "round 0, step 2: dev" in row["parted"] and "torch: 1.0 then" in row["parted"]
     shown = cse(*words, "--verify", str(packed))
-    assert shown.code == 0 and "1 equal" in shown.out and "1 rows of" in shown.err
+    assert shown.code == 0 and "1 equal" in shown.out and "to make again: 1" in shown.err
     refused(cse(*place.words("--steps", "3"), "--verify", str(packed)), "--verify", "has no row")
 
 

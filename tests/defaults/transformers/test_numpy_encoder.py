@@ -84,6 +84,13 @@ def test_what_it_does_not_understand_is_loaded(tmp_path: Path, changes: dict[str
     assert few is None
 
 
+def test_a_configuration_that_lacks_a_number_is_loaded(tmp_path: Path) -> None:
+    """The library fills it in; here it is not guessed."""
+    file = Path(saved(tmp_path / "model", "bert"), "config.json")
+    file.write_text(file.read_text().replace('"layer_norm_eps"', '"other"'))
+    assert both(str(file.parent))[1] is None
+
+
 def test_another_vector_of_the_probe_is_not_trusted(tmp_path: Path) -> None:
     name, registry = saved(tmp_path / "model", "bert"), Installed().registry
     probe = cse.TextEncoder(cse.load(name, device="cpu").loaded)([PROBE], role="query")[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cse import Difference
 from cse_cli.api import echo_err, say_table, warn
 from cse_core.suites import SuiteScore
-from cse_evaluation.cli.differences import DRAWS, cell
+from cse_evaluation.cli.differences import DRAWS, RECALL, cell
 from cse_evaluation.ranking import MEASURES
 from cse_evaluation.retrieval import CUTS
 
@@ -41,7 +41,7 @@ QUERIES = {name: {"": name, "BM25": f"bm25/{name}"} for name in MEASURES} | {
     "ndcg@10 with BM25": {"": "with_bm25/ndcg@10"}
 }
 _HEADS = ("split", "setting")
-_COMPARED = ("Spearman", "accuracy", "recall@5", MEASURES[0])
+_COMPARED = ("Spearman", "accuracy", RECALL, MEASURES[0])
 """Scores whose differences are tested."""
 _RECALL = "Recall@k x100: a document's own title among the k most similar of all titles."
 _JUDGED = (

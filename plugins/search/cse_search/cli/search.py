@@ -140,7 +140,7 @@ def search(
         passages = read_passages([data], plugins.registry, named_columns(sets))
         of_queries = queries_encoder(asking, loading, plugins) if asking else None
         encode = TextEncoder(loading.load(model, plugins.registry), loading.batch_tokens)
-        searched = Texts(passages, data, plugins, encode, of_queries)
+        searched = Texts(passages, data, plugins, encode, of_queries, loading.device)
 
     def found(asked: Sequence[str]) -> list[dict[str, Any]]:
         again: dict[str, Any] = {"rerank": rerank, "rerank_top": rerank_top}
@@ -154,10 +154,12 @@ def search(
             many += f" ({both} as when the index was made)"
     shown = Shown(bm25 > 0, level is not None, rerank is not None)
     if not queries:
-        _ask_again(found, shown, f"{many}{'' if not searched.note else f'; {searched.note}'}")
+        if searched.note:
+            warn(searched.note)
+        _ask_again(found, shown, many, json=json or not sys.stdin.isatty())
         return
     results = found(queries)
-    for note in filter(None, (searched.note, searched.encoder.note)):
+    for note in filter(None, (searched.note, searched.note_of_texts)):
         warn(note)
     if json:
         where = {"data": data} if data is not None else {"index": str(searched.path)}
@@ -170,10 +172,10 @@ def search(
 
 
 def _ask_again(
-    found: Callable[[Sequence[str]], list[dict[str, Any]]], shown: Shown, many: str
+    found: Callable[[Sequence[str]], list[dict[str, Any]]], shown: Shown, many: str, *, json: bool
 ) -> None:
-    """Answer lines until they end: tables in a terminal, a JSON object a line in a pipe."""
-    if not sys.stdin.isatty():
+    """Answer lines until they end: by tables at a prompt, or each by a line of JSON."""
+    if json:
         for line in stdin_lines():
             if line.strip():
                 (result,) = found([line])

@@ -216,7 +216,7 @@ def _verify(
 
     def begin(rows: list[Row], seconds: float) -> None:
         took = f", which took {seconds / 60:.1f} minutes of training there" if seconds else ""
-        echo_err(f"{len(rows)} rows of {file} are made again{took}")
+        echo_err(f"rows of {file} to make again: {len(rows)}{took}")
 
     found = verify(
         definition,
