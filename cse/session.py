@@ -24,7 +24,7 @@ from cse_core.reporter import Reporter
 from cse_engine.compose.composition import Composition
 from cse_engine.compose.models import Models
 from cse_engine.run.checkpoint import Checkpoint, begin
-from cse_engine.run.export import save_model
+from cse_engine.run.export import inference_encoder, save_model
 from cse_engine.run.loop import TrainingLoop
 from cse_engine.run.prepare import Prepared, prepare
 from cse_engine.run.run import run_file
@@ -33,15 +33,17 @@ from cse_engine.run.trainer import Trainer
 from cse_engine.runtime.device import resolve_precision
 from cse_engine.runtime.distributed import rank_and_size
 from cse_engine.runtime.sharing import all_gather_objects
-from cse_engine.step.step import Engine, StepResult
+from cse_engine.step.step import BeforeBackward, Engine, StepResult
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
+    from torch.optim import AdamW
 
     from cse_core.parts import Part
     from cse_core.protocols import Encoder, Tokenizer
+    from cse_core.suites import Role
 
 
 _UNSCORED: dict[str, Any] = {"dev": (), "select": None, "report": ()}
@@ -175,8 +177,12 @@ class Session:
 
     @property
     def done(self) -> int:
-        """Steps of the round that were made."""
+        """Steps of the round that were made; the next one has this number, which may be set."""
         return self._loop.done
+
+    @done.setter
+    def done(self, number: int) -> None:
+        self._loop.done = number
 
     @property
     def total(self) -> int:
@@ -208,6 +214,26 @@ class Session:
         """Call a function in each step when its gradients are there and no weight has moved."""
         self._loop.before_update = look
 
+    def before_backward(self, look: BeforeBackward | None) -> None:
+        """Let ``look(value, vectors, again, value_of)`` see each step before its backward pass.
+
+        ``value`` is the sum of the losses, ``vectors[view][level]`` what it is made of, with
+        gradient, and ``again()`` these vectors by the weights as they are when it is called, with
+        the same draws and dropout masks. ``value_of(vectors)`` is the sum of the losses of other
+        vectors, such as those of some rows of the batch, found by their ``owner``; None where these
+        have no loss. In a step without a loss it is not called.
+        """
+        self._loop.engine.before_backward = look
+
+    @property
+    def adamw(self) -> AdamW:
+        """The optimiser; ``peak`` of its groups is their learning rate at the schedule's top."""
+        return self._loop.optimizer.adamw
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate at a step of the round, as a share of its peak."""
+        return self._loop.optimizer.rate(self._loop.scheduled + step)
+
     def with_precision(self, name: str) -> Session:
         """Return a session over the same weights and moments in ``fp32`` or ``bf16``.
 
@@ -228,6 +254,14 @@ class Session:
         """Return ``[N, D]`` vectors of texts, as the saved model would encode them."""
         vectors: NDArray[np.float32] = self.prepare()._trainer.encode(texts).numpy()
         return vectors
+
+    def embed(self, texts: Sequence[str], role: Role | None = None) -> Tensor:
+        """Return ``[N, D]`` vectors of texts as :meth:`encode`, in fp32 and with gradient.
+
+        With a role, they have the prompt of queries or documents where the saved model has some.
+        """
+        encoder = inference_encoder(self.prepare()._loop.assembly, role)
+        return encoder.embed_table(encoder.table(texts, encoder.max_length, False), self.device)
 
     def encoder(self, branch: str = "online") -> Encoder:
         """Return the encoder of a branch."""

@@ -50,7 +50,7 @@ from cse_engine.compose.models import Models
 from cse_engine.compose.reading import read_toml
 from cse_engine.compose.settings import CORE_OPTIONS
 from cse_engine.compose.values import format_value
-from cse_engine.run.fingerprints import folder_sums
+from cse_engine.run.fingerprints import fingerprints, folder_sums
 
 if TYPE_CHECKING:
     from cse_core.reporter import Reporter
@@ -62,12 +62,12 @@ __all__ = [
     "PluginInfo", "Registered", "Registry", "absolute_path", "check_can_load", "check_model",
     "check_out_file", "check_out_folder", "check_read", "check_shape", "check_text", "choice_flags",
     "code", "complete_data", "complete_model", "complete_suite", "composition_of", "data_folder",
-    "describe", "echo", "echo_err", "fail", "few_texts_encoder", "folder_sums", "format_value",
-    "installed", "is_hub_reachable", "keep_scores", "known_set", "libraries_quiet", "load_texts",
-    "markdown_table", "model_flags", "named_columns", "out_file", "plain", "plain_table",
-    "processor", "progress", "read_json", "read_rows", "read_toml", "resolve", "say_json",
-    "say_json_line", "say_table", "shared", "source_of", "stdin_lines", "visible", "warn",
-    "with_absolute_paths",
+    "describe", "echo", "echo_err", "fail", "few_texts_encoder", "fingerprints", "folder_sums",
+    "format_value", "installed", "is_hub_reachable", "keep_scores", "known_set", "libraries_quiet",
+    "load_texts", "markdown_table", "model_flags", "named_columns", "out_file", "plain",
+    "plain_table", "processor", "progress", "read_json", "read_rows", "read_toml", "resolve",
+    "say_json", "say_json_line", "say_table", "shared", "source_of", "stdin_lines", "visible",
+    "warn", "with_absolute_paths",
 ]  # fmt: skip
 
 

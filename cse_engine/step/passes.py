@@ -230,7 +230,7 @@ class Passes:
         encoded.vectors = {name: whole[name, ""] for name in encoded.local}
         encoded.extra |= {key: whole[key] for key in also}
         encoded.terms = {name: Term.of(parts) for name, parts in sums.items()}
-        encoded.levels = self._transformed(encoded)
+        encoded.levels = self.transformed(encoded)
         return encoded
 
     def _chunks(
@@ -244,7 +244,8 @@ class Passes:
             ]
         return {name: join_chunks([call[name] for call in calls], keys[name]) for name in pieces}
 
-    def _transformed(self, encoded: Encoded) -> Levels:
+    def transformed(self, encoded: Encoded) -> Levels:
+        """Return the vectors of a pass by view and level as transforms leave them."""
         vectors = dict(encoded.vectors)
         with torch.autocast(self.device.type, enabled=False):
             for planned in self.assembly.composition.of("transform"):

@@ -262,8 +262,7 @@ class SentenceEncoder:
         """Return texts as content tokens, at most ``longest`` of each, for :meth:`encode_table`."""
         return (shared_table if shared else token_table)(self.tokenizer, texts, longest)
 
-    @torch.no_grad()
-    def encode_table(
+    def embed_table(
         self,
         table: TokenTable,
         device: torch.device,
@@ -272,9 +271,10 @@ class SentenceEncoder:
         block: int | list[int] | None = None,
         shared: bool = False,
     ) -> Tensor:
-        """Return ``[N, D]`` vectors of N texts that are tokenised already, as :meth:`encode`.
+        """Return ``[N, D]`` vectors of N texts that are tokenised already, with gradient.
 
-        An encoder call has about ``batch_tokens`` tokens: None takes :func:`tokens_at_once`.
+        They are those of :meth:`encode`; ``encode_table`` is the same without gradient. An encoder
+        call has about ``batch_tokens`` tokens: None takes :func:`tokens_at_once`.
         ``block`` texts at a time are put in order of length, by default all; a list has the number
         of each block.
 
@@ -283,7 +283,7 @@ class SentenceEncoder:
         """
         if self.members:
             parts = [
-                replace(part, members=(), truncate_dim=None).encode_table(
+                replace(part, members=(), truncate_dim=None).embed_table(
                     table, device, batch_tokens, block=block, shared=shared
                 )
                 for part in (self, *self.members)
@@ -309,6 +309,8 @@ class SentenceEncoder:
             return vectors
         order = torch.cat([rows for first in range(size) for rows in calls[first::size]])
         return vectors[torch.argsort(order)]
+
+    encode_table = torch.no_grad()(embed_table)
 
     def _at_the_end(self, levels: Mapping[str, Embeddings]) -> Tensor:
         """Return ``[N, D]`` finished float32 vectors of texts on the CPU."""

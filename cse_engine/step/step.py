@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -28,12 +29,20 @@ from cse_engine.runtime.device import Precision
 from cse_engine.runtime.distributed import sum_gradients
 from cse_engine.runtime.seeds import StepPosition
 from cse_engine.step.assembly import Assembly
+from cse_engine.step.encoding import Levels
 from cse_engine.step.input_gradients import Fields, GradientCapture
 from cse_engine.step.objective import Objective, Objectives
 from cse_engine.step.passes import Encoded, Passes
 from cse_engine.step.tiles import batch_with_vectors
 from cse_engine.step.training_rows import TrainingRows
 from cse_engine.step.views import PreparedView, ViewBuilder
+
+BeforeBackward = Callable[
+    [Tensor, Levels, Callable[[], Levels], Callable[[Levels], Tensor | None]], None
+]
+"""Given the sum of the losses; the vectors of a step by view and level, before transforms; what
+encodes them once more by the weights as they are then, with the same draws and dropout masks; and
+what computes the sum of the losses of other vectors, None without a loss."""
 
 
 @dataclass
@@ -62,7 +71,8 @@ class StepResult:
 class Engine:
     """Runs the steps of a round, with its losses by name (None is all) and its settings.
 
-    ``scaler`` scales the loss, as in fp16; None leaves it as it is.
+    ``scaler`` scales the loss, as in fp16; None leaves it as it is. ``before_backward`` is given
+    the objective of each step that has one.
     """
 
     def __init__(
@@ -85,6 +95,7 @@ class Engine:
         scale = None if scaler is None else scaler.scale
         self.passes = Passes(self.builder, train, precision, input_level, token_losses, scale)
         self.previous: Fields = {}
+        self.before_backward: BeforeBackward | None = None
         self.off = frozenset(path for run in assembly.composition.passes for path in run.off)
         self.input_sizes = {
             "word_embeddings": assembly.online.encoder.embedding_size,
@@ -126,6 +137,10 @@ class Engine:
             )
         probe = None  # so that its graph ends
         objective = self._objective(encoded, count_negatives=count_negatives)
+        if self.before_backward is not None and objective.value is not None:
+            again = partial(self.passes.encode, batch, gradients=gradients)
+            given = encoded.vectors, lambda: again().vectors, partial(self._value, encoded)
+            self.before_backward(objective.value, *given)
         with record_function("cse.backward"):
             if objective.value is not None:
                 self.passes.backward(encoded, objective)
@@ -164,6 +179,11 @@ class Engine:
                 encoded.batch.lists,
                 count_negatives=count_negatives,
             )
+
+    def _value(self, encoded: Encoded, vectors: Levels) -> Tensor | None:
+        changed = replace(encoded, vectors=vectors)
+        changed.levels = self.passes.transformed(changed)
+        return self._objective(changed).value
 
     def _commit(self, objective: Objective, encoded: Encoded) -> None:
         ctx, parts = encoded.ctx, self.assembly.parts
