@@ -21,6 +21,7 @@ FIRST = {
         "mteb",
         "studies",
         "pages",
+        "blame",
         "authors",
         "scale",
         "speed",

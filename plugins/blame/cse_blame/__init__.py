@@ -1,0 +1,1 @@
+"""Which training rows moved the similarity of two texts, by gradient products at checkpoints."""

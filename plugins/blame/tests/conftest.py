@@ -1,0 +1,3 @@
+from tests.conftest import encoder
+
+__all__ = ["encoder"]
