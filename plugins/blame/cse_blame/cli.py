@@ -87,17 +87,18 @@ def _show(value: Blame) -> None:
         first, last = at.steps
         where = "the start" if not (at.round or at.step) else f"step {at.step}"
         where = f"round {at.round}, {where}" if at.round else where
-        echo(
-            f"  steps {first:,}-{last:,} by the weights of {where}, where it is {at.similarity:.4f}"
-        )
-    echo(f"{value.rows:,} rows in {value.steps:,} batches")
+        steps = f"step {last:,}" if first == last else f"steps {first:,}-{last:,}"
+        echo(f"  {steps} by the weights of {where}, where it is {at.similarity:.4f}")
+    rows = f"{value.rows:,} rows in {value.steps:,} batches"
+    echo(f"{rows}, which moved it by {value.moved:+.4f} to first order")
     if abs(value.rest) > 0.02:
         echo(
             f"{value.rest:+.1%} of what the batches moved is of none of their rows: "
             "a loss reads more than their vectors"
         )
     for rows, word in ((value.raised, "raised"), (value.lowered, "lowered")):
-        echo(f"{word} it most:" if rows else f"no row {word} it")
+        most = f"{word} it most, as shares of what all rows moved it up or down:"
+        echo(most if rows else f"no row {word} it")
         for row in rows:
             _show_row(row)
     if value.proof is not None:

@@ -129,7 +129,7 @@ class Products:
         self.peaks = {name: peaks[weights[name]] for name in self.gradient}
         self.direction: dict[str, Tensor] = {}
         self.parts = self.without = torch.zeros(0)
-        self.whole = 0.0
+        self.whole, self.clipped = 0.0, 1.0
         self.states: dict[Any, Mapping[str, TokenStates]] = {}
         self.session.watch(self._see)
         self.session.before_backward(self._split)
@@ -146,9 +146,10 @@ class Products:
         self.session.done = number
         rows = self.session.batch(number)
         self.parts, self.without = torch.zeros(2, len(rows), dtype=torch.float64)
-        self.whole = 0.0
+        self.whole, self.clipped = 0.0, 1.0
         self.session.step()
-        return Moved(rows, -self.without, -self.parts, -self.whole)
+        sign = -self.clipped
+        return Moved(rows, sign * self.without, sign * self.parts, sign * self.whole)
 
     def _see(self, part: Part, method: str, given: tuple[Any, ...], _: Any) -> None:
         if isinstance(part, TokenLoss) and method == "sums":
@@ -258,7 +259,14 @@ class Products:
         return made
 
     def _forget(self) -> None:
-        """Take the whole batch's product from its gradient, and leave no gradient to a step."""
+        """Take the whole batch's product from its gradient, and leave no gradient to a step.
+
+        A gradient that the run clips moves the weights by so much less.
+        """
+        most = self.session.composition.train.clip
+        norms = [w.grad.norm() for w in self.session.trained.values() if w.grad is not None]
+        if most and norms:
+            self.clipped = min(1.0, most / (float(torch.stack(norms).norm()) + 1e-6))
         for name, weight in self.session.trained.items():
             if weight.grad is not None and name in self.direction:
                 self.whole += float((weight.grad * self.direction[name]).sum(dtype=torch.float64))

@@ -103,6 +103,7 @@ def test_a_planted_row_is_first_and_training_without_it_confirms_it(cse: Cse, ru
     assert len(proof["controls"]) == len(proof["changes"]) == 3
     assert max(map(abs, proof["changes"])) < -proof["raised"]["change"]
     assert value["start"] < value["end"]
+    assert value["moved"] == pytest.approx(value["end"] - value["start"], rel=0.6)
 
 
 def test_what_is_shown(cse: Cse, run: Path) -> None:
@@ -112,8 +113,12 @@ def test_what_is_shown(cse: Cse, run: Path) -> None:
     lines = printed.out.splitlines()
     assert re.fullmatch(r"cosine: 0\.\d{4} at the start, 0\.\d{4} in the run", lines[0])
     assert re.fullmatch(r"  steps 1-2 by the weights of the start, where it is 0\.\d{4}", lines[1])
-    assert "12 rows in 6 batches" in lines
-    place = lines.index("raised it most:")
+    assert re.fullmatch(r"  step 6 by the weights of step 6, where it is 0\.\d{4}", lines[3])
+    assert re.fullmatch(
+        r"12 rows in 6 batches, which moved it by \+0\.\d{4} to first order", lines[4]
+    )
+    assert lines[5].startswith("raised it most, as shares of what all rows moved it")
+    place = 5
     assert re.fullmatch(rf"  \+\d+\.\d\d%  row {PLANTED}, steps \d, \d", lines[place + 1])
     assert lines[place + 2] == f"    text: {QUERY}"
     assert lines[place + 4] == f"    title: title {PLANTED}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from cse_blame.products import Pair, Products, second_moments
+from cse_blame.products import Moved, Pair, Products, second_moments
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 import cse
@@ -26,7 +26,7 @@ def double(encoder: str, data: Path, recipe: str, **options: Any) -> Iterator[cs
     """A session over the tiny encoder in fp64."""
     settings = {"train.batch_size": 6, "train.device": "cpu", "train.precision": "fp32",
                 "train.lr": RATE, "train.schedule": "constant", "train.threads": 1,
-                "model.max_length": 32}  # fmt: skip
+                "model.max_length": 32, "train.clip": 0.0}  # fmt: skip
     settings |= {name.replace("__", "."): value for name, value in options.items()}
     chosen: dict[str, Any] = {"model": encoder, "data": str(data), "dev": "none"}
     with cse.Session(recipe, **chosen, options=settings) as session:
@@ -141,9 +141,8 @@ def test_a_step_is_divided_by_the_moments_of_adamw(encoder: str, pairs: Path) ->
         words = next(name for name in moments if name.endswith("word_embeddings.weight"))
         unseen = grads[words] == 0
         assert unseen.any() and not unseen.all()
-        # After a step the corrected moments are the gradient, which is clipped to norm 1.
-        scale = min(1.0, 1 / float(torch.stack([g.norm() for g in grads.values()]).norm()))
-        assert torch.allclose(moments[words], grads[words].abs() * scale, rtol=1e-4)
+        # After a step the corrected moments are the gradient.
+        assert torch.allclose(moments[words], grads[words].abs(), rtol=1e-4)
         products = Products(session, PAIR, moments, size=SMALL)
         mean = moments[words][~unseen].square().mean().sqrt()
         divided = torch.where(unseen, mean, moments[words])
@@ -158,3 +157,24 @@ def test_a_pair_is_compared_as_the_saved_model_compares(kind: Any) -> None:
     one, two = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(0))
     wanted = cse.similarities(kind, one.numpy(), two.numpy())
     assert float(Pair("a", "b", kind).of(one, two)) == pytest.approx(float(wanted[0, 0]), rel=1e-5)
+
+
+def test_a_gradient_that_is_clipped_moves_less(encoder: str, pairs: Path) -> None:
+    def moved(clip: float) -> tuple[Moved, float]:
+        with double(encoder, pairs, "pairs", model__dropout=0.0, train__clip=clip) as session:
+            products = Products(session, PAIR, size=SMALL)
+            norms: list[torch.Tensor] = []
+
+            def keep() -> None:
+                gradients = (w.grad for w in session.trained.values() if w.grad is not None)
+                norms.append(torch.cat([g.flatten() for g in gradients]).norm())
+                products._forget()
+
+            session.before_update(keep)
+            return products.step(1), float(norms[0])
+
+    free, norm = moved(0.0)
+    clipped, _ = moved(0.5)
+    assert norm > 0.5
+    assert torch.allclose(clipped.by, free.by * 0.5 / norm, rtol=1e-4)
+    assert clipped.whole == pytest.approx(free.whole * 0.5 / norm, rel=1e-4)
