@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from itertools import count
@@ -47,11 +47,22 @@ class State(NamedTuple):
         return f"runs: {len(self.done)} there, {len(self.begun)} begun, {len(self.new)} new"
 
 
+class Added(NamedTuple):
+    """Points that the study's file lacks, with their finished runs as a plan.
+
+    ``lines`` say where each is from, what it sets, and who repeated it.
+    """
+
+    plan: Plan
+    lines: tuple[str, ...]
+
+
 @dataclass
 class Session:
     """A study with what was asked for beside its file.
 
-    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time.
+    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time. ``added``
+    are rows of others, which its file does not have.
     """
 
     definition: Definition
@@ -59,6 +70,7 @@ class Session:
     plugins: Installed
     out: Path
     workers: int = 1
+    added: list[Added] = field(default_factory=list)
 
     @cached_property
     def folder(self) -> StudyFolder:
@@ -188,8 +200,17 @@ class Session:
             write_rows(load_factory(factory, where=name)().pairs("dev"), folder.dev(name))
 
     def rows(self) -> list[Row]:
-        """Return a row for each point and seed of the plan."""
-        return rows_of(self.plan, self.folder, self.scoring)
+        """Return a row for each point and seed of the plan, behind them those that were added."""
+        rows = rows_of(self.plan, self.folder, self.scoring)
+        return rows + [row for added in self.added
+                       for row in rows_of(added.plan, self.folder, self.scoring)]  # fmt: skip
+
+    @property
+    def shown_rows(self) -> list[Row]:
+        """Return the rows of the plan with its seeds and of the points that its tables show."""
+        shown = {point.number for point in self.plan.shown}
+        rows = rows_of(self.plan, self.folder, self.scoring)
+        return [row for row in rows if row.seed in self.plan.seeds and row.point.number in shown]
 
     def write(self) -> None:
         """Write the table of runs, of which one row at least has been made."""
@@ -209,11 +230,14 @@ class Session:
     @property
     def results(self) -> Results:
         """The results of the runs with the seeds and points of this plan."""
-        plan = self.plan
-        shown = {point.number for point in plan.shown}
-        rows = [row for row in self.rows() if row.seed in plan.seeds and row.point.number in shown]
+        plans = [self.plan, *(added.plan for added in self.added)]
+        points = [point for plan in plans for point in plan.shown]
+        shown = {point.number for point in points}
+        rows = [row for row in self.rows()
+                if row.seed in self.plan.seeds and row.point.number in shown]  # fmt: skip
         model = Path(self.wish.inputs.models.get("", "")).name
-        return Results(self.definition, plan.shown, rows, self.folder, self.scoring, model)
+        about = tuple(line for added in self.added for line in added.lines)
+        return Results(self.definition, points, rows, self.folder, self.scoring, model, about)
 
     def show(self, *, json: bool) -> None:
         """Print the table of points, and what it says of the claims."""

@@ -1,109 +1,278 @@
-"""Rows of a pack made again on this machine, and compared with what the pack says."""
+"""Rows of a pack repeated on this machine, and compared with what the pack says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from cse_cli.api import Installed
 from cse_core.errors import CseError
-from cse_study.definition.reading import Definition
-from cse_study.execution.folder import StudyFolder, facts_of, unpack
-from cse_study.execution.jobs import Done, carry_out, check_scoring, jobs_of
+from cse_study.definition.reading import Definition, chosen_points
+from cse_study.execution.folder import StudyFolder
+from cse_study.execution.jobs import Done, Job, carry_out, check_scoring, jobs_of, machine
+from cse_study.execution.packs import Mark, Pack, PackedPoint, facts_of, take
 from cse_study.planning.composing import Wish
+from cse_study.provenance import inputs_of
 from cse_study.results.rows import Row, scores_of
 from cse_study.session import Session
 
 TOLERANCE = {"fp32": 0.1}
 """Points by which scores may differ on another machine, by number format; else ``_COARSE``."""
 _COARSE = 0.5
-_MACHINE = ("processor", "system")
+_MACHINE = ("commit", "processor", "system")
 _RUN = ("device", "precision", "threads", "processes")
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A row that was made again.
+    """A row that is repeated.
 
     Attributes:
-        verdict: ``equal`` bit for bit, ``near`` within the format's tolerance, ``other``, or
-            ``failed``.
+        verdict: ``planned``, and then ``equal`` bit for bit, ``near`` within the format's
+            tolerance, ``other``, or ``failed``.
         largest: The largest difference of a score, in points.
         score: The score that it is of.
         parted: Where both first part, and what was not the same; empty where nothing parts.
+        seconds: What it took where the pack was made.
     """
 
     point: str
     seed: int
     key: str
-    verdict: Literal["equal", "near", "other", "failed"]
+    verdict: Literal["planned", "equal", "near", "other", "failed"] = "planned"
     largest: float = 0.0
     score: str = ""
     parted: str = ""
+    seconds: float = 0.0
 
 
-def verify(
-    definition: Definition,
-    wish: Wish,
-    plugins: Installed,
-    packed: Path,
-    workers: int,
-    *,
-    begin: Callable[[list[Row], float], object],
-    hear: Callable[[Row, Done], object],
-) -> list[Verified]:
-    """Make the rows of a pack again that belong to the study's points and seeds.
+@dataclass(frozen=True)
+class Choice:
+    """Rows of a pack that were chosen, by ``--points``, ``--seeds``, and how many at most."""
 
-    The rates that trials chose are those of the pack; the trials are not made again. Nothing is
-    kept. ``begin`` hears of the rows, and of the seconds that they took where the pack was made.
+    points: Sequence[str] = ()
+    seeds: Sequence[int] | None = None
+    rows: int | None = None
+
+
+def listed(pack: Pack, definition: Definition, choice: Choice) -> list[Verified]:
+    """Return the rows of a pack with a head that were chosen; nothing has to be there for it.
 
     Raises:
-        CseError: If the pack has no such row: its model, texts and dev sets have to be named, too.
+        CseError: There are none.
     """
-    with TemporaryDirectory(prefix="cse-verify-") as name:
-        known = Session(definition, wish, plugins, Path(name, "known"), workers)
-        unpack(known.folder, packed)
-        rows = {row.key: row for row in known.results.rows if row.status == "done"}
-        if not rows:
-            hint = (
-                "name the model, texts, dev sets and suites with which it was made, and its seeds"
-            )
-            what = "has no row of these points and seeds"
-            raise CseError(what, where="--verify", value=str(packed), hint=hint)
-        place = StudyFolder(Path(name, "again"))
-        place.runs.mkdir(parents=True)
-        jobs = jobs_of(known.plan, place, known.scoring, workers)
-        wanted, todo = dict.fromkeys(rows), [*rows]
+    assert pack.head is not None
+    scoring = pack.head.scoring
+    return [_planned(pack, row.name, row.seed, row.key, scoring)
+            for row in _chosen(pack, definition, choice)]  # fmt: skip
+
+
+def _planned(pack: Pack, point: str, seed: int, key: str, scoring: str) -> Verified:
+    seconds = (run.seconds(scoring) for run in pack.runs if run.key == key)
+    return Verified(point, seed, key, seconds=next(seconds, 0.0))
+
+
+def _chosen(pack: Pack, definition: Definition, choice: Choice) -> list[PackedPoint]:
+    assert pack.head is not None
+    names = {point.name for point in chosen_points(definition.points, choice.points)}
+    seeds = choice.seeds
+    rows: dict[str, PackedPoint] = {}  # an untrained model is one run, the same with every seed
+    for row in pack.head.rows:
+        if row.name in names and (seeds is None or row.seed in seeds):
+            rows.setdefault(row.key, row)
+    if not rows:
+        raise _no_rows(pack, "its rows are listed by --dry-run without --points and --seeds")
+    return [*rows.values()][: choice.rows]
+
+
+def _no_rows(pack: Pack, hint: str) -> CseError:
+    what = "has no row of these points and seeds"
+    return CseError(what, where="cse verify", value=str(pack.file), hint=hint)
+
+
+class Repeat:
+    """Rows of a pack with all that repeats them; a context whose end removes what it made.
+
+    ``there`` has the files of a pack with a head by their checksum; of a pack without one the
+    wish names everything.
+
+    Raises:
+        CseError: The pack has no such row, or it is another run here.
+    """
+
+    def __init__(
+        self,
+        pack: Pack,
+        definition: Definition,
+        plugins: Installed,
+        choice: Choice,
+        wish: Wish,
+        there: Mapping[str, Path],
+        workers: int = 1,
+    ) -> None:
+        self.pack, self.choice, self.workers = pack, choice, workers
+        self._temporary = TemporaryDirectory(prefix="cse-verify-")
+        place = Path(self._temporary.name)
+        try:
+            wish = self._wish(definition, wish, there, place / "inputs")
+            self.known = Session(definition, wish, plugins, place / "known", workers)
+            take(self.known.folder, pack)
+            self.again = StudyFolder(place / "again")
+            self.rows = self._rows()
+        except BaseException:
+            self._temporary.cleanup()
+            raise
+
+    def __enter__(self) -> Repeat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._temporary.cleanup()
+
+    def _wish(
+        self, definition: Definition, wish: Wish, there: Mapping[str, Path], place: Path
+    ) -> Wish:
+        """Return what plans the chosen rows, and of a study with trials these too."""
+        study, head, seeds = definition.study, self.pack.head, self.choice.seeds
+        if head is None:
+            first = study.seeds[:1] if study.tune is not None and seeds is not None else ()
+            planned = None if seeds is None else tuple(dict.fromkeys([*first, *seeds]))
+            return replace(wish, seeds=planned, points=self.choice.points)
+        rows = _chosen(self.pack, definition, self.choice)
+        names = {row.name for row in rows}
+        groups = {p.label_without(study.tuned) for p in definition.points if p.name in names}
+        points = [str(p.number) for p in definition.points
+                  if p.label_without(study.tuned) in groups]  # fmt: skip
+        trials = () if study.tune is None else study.trial_seeds(head.seeds)
+        inputs, pairs, sets = inputs_of(head, there, place)
+        return Wish(
+            tuple(dict.fromkeys([*trials, *(row.seed for row in rows)])), [",".join(points)],
+            head.steps, head.limit, inputs, head.suites, pairs, sets,
+        )  # fmt: skip
+
+    def _rows(self) -> dict[str, Row]:
+        rows: dict[str, Row] = {}
+        for row in self.known.shown_rows:
+            if row.status == "done":
+                rows.setdefault(row.key, row)
+        if self.pack.head is None:
+            kept = self.choice.seeds
+            rows = {key: row for key, row in rows.items() if kept is None or row.seed in kept}
+            rows = dict([*rows.items()][: self.choice.rows])
+            if not rows:
+                raise self._lacking()
+            return rows
+        chosen = {row.key: row for row in _chosen(self.pack, self.known.definition, self.choice)}
+        if lost := [point for key, point in chosen.items() if key not in rows]:
+            what = f"{lost[0].name}, seed {lost[0].seed}, is another run here"
+            what += f", and so are {len(lost) - 1} more rows" if len(lost) > 1 else ""
+            hint = "the study, a plugin or a default has changed: use the commit of the pack"
+            raise CseError(what, where="cse verify", value=str(self.pack.file), hint=hint)
+        return {key: rows[key] for key in chosen}
+
+    def _lacking(self) -> CseError:
+        """Say why a pack that lists no rows has none of those that were named."""
+        scored, scoring = self.known.plan.scored, self.known.scoring
+        runs = [run for run in self.pack.runs if run.key in scored]
+        sets = dict.fromkeys(name for run in runs for table in run.scores.values()
+                             for name in table.get("results", ()))  # fmt: skip
+        if sets and scoring is not None:
+            what = f"was scored on other texts than were named: {', '.join(sets)}"
+            hint = f"--data-dir names their folder; here it is cse eval {' '.join(scoring.words)}"
+            return CseError(what, where="cse verify", value=str(self.pack.file), hint=hint)
+        hint = "name the model, texts, dev sets and suites that it was made with, and its seeds"
+        return _no_rows(self.pack, hint)
+
+    @property
+    def scoring(self) -> str:
+        """The key of the scoring."""
+        return "" if self.known.scoring is None else self.known.scoring.key
+
+    @property
+    def planned(self) -> list[Verified]:
+        """The rows, and what each took where the pack was made."""
+        return [_planned(self.pack, row.point.name, row.seed, key, self.scoring)
+                for key, row in self.rows.items()]  # fmt: skip
+
+    def carry_out(self, hear: Callable[[Row, Done], object]) -> list[Verified]:
+        """Make the rows, and say of each what came of it.
+
+        The rates that trials chose are those of the pack; the trials are not made again.
+        """
+        known, rows = self.known, self.rows
+        self.again.runs.mkdir(parents=True)
+        jobs = self._jobs()
+        check_scoring(known.scoring, jobs.values())
+        known.write_dev_sets(self.again)
+        ended = carry_out(
+            jobs, self.workers, lambda done: done.key in rows and hear(rows[done.key], done)
+        )
+        made = []
+        for row, about in zip(rows.values(), self.planned, strict=True):
+            done = ended[row.key]
+            if done.status != "done":
+                about = replace(about, verdict="failed", parted=done.line)
+            else:
+                again = scores_of(self.again, row.key, self.scoring or None)
+                facts = [facts_of(folder, row.key) for folder in (known.folder, self.again)]
+                about = _compared(about, row.scores, again, facts[0], facts[1])
+            made.append(about)
+        return made
+
+    def _jobs(self) -> dict[str, Job]:
+        """Return the jobs of the rows and of those that they start from.
+
+        They have as many threads as those of the pack, on which the last bits depend.
+        """
+        known = self.known
+        jobs = jobs_of(known.plan, self.again, known.scoring, self.workers)
+        wanted, todo = dict.fromkeys(self.rows), [*self.rows]
         while todo:
             needs = [key for key in jobs[todo.pop()].run.needs if key not in wanted]
             wanted |= dict.fromkeys(needs)
             todo += needs
-        jobs = {key: jobs[key] for key in wanted}
-        check_scoring(known.scoring, jobs.values())
-        known.write_dev_sets(place)
-        begin([*rows.values()], sum(row.facts.get("seconds") or 0.0 for row in rows.values()))
-        ended = carry_out(
-            jobs, workers, lambda done: done.key in rows and hear(rows[done.key], done)
-        )
-        scoring = None if known.scoring is None else known.scoring.key
-        made = []
-        for row in rows.values():
-            done = ended[row.key]
-            about = row.point.name, row.seed, row.key
-            if done.status != "done":
-                made.append(Verified(*about, "failed", parted=done.line))
-                continue
-            again = scores_of(place, row.key, scoring)
-            facts = [facts_of(folder, row.key) for folder in (known.folder, place)]
-            made.append(_compared(about, row.scores, again, facts[0], facts[1]))
-        return made
+        counts = {row.facts.get("threads") for row in self.rows.values()} - {None}
+        threads = counts.pop() if len(counts) == 1 else None
+        return {key: replace(jobs[key], threads=threads or jobs[key].threads) for key in wanted}
+
+
+def differing(pack: Pack, keys: Iterable[str]) -> list[str]:
+    """Say what of the machine and of the packages is another than of some rows of a pack."""
+    keys = {*keys}
+    here: dict[str, Any] = machine()
+    lines: dict[str, None] = {}
+    for run in pack.runs:
+        if run.key in keys:
+            now = {name: _version(name) for name in run.facts.get("versions", {})}
+            lines |= dict.fromkeys(_changes({**run.facts, "run": {}}, {**here, "versions": now}))
+    return [*lines]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError):
+        return "not installed"
+
+
+def marked(pack: Pack, made: Iterable[Verified]) -> list[dict[str, Any]]:
+    """Return the lines of a pack, those of repeated rows with a mark of what came of them."""
+    here = machine()
+    about = {name: str(here[name]) for name in ("date", "processor", "commit")}
+    marks = {
+        row.key: Mark(verdict=row.verdict, largest=row.largest, **about).model_dump()
+        for row in made if row.verdict in ("equal", "near", "other")
+    }  # fmt: skip
+    return [{**line, "verified": marks[line["key"]]} if line["key"] in marks else line
+            for line in pack.raw]  # fmt: skip
 
 
 def _compared(
-    about: tuple[str, int, str],
+    about: Verified,
     before: Mapping[str, float],
     now: Mapping[str, float],
     facts: Mapping[str, Any],
@@ -121,17 +290,19 @@ def _compared(
     same_step = before.get("chosen_step") == now.get("chosen_step")
     points = max((v for name, v in apart.items() if name != "chosen_step"), default=0.0)
     if not lost and not largest:
-        return Verified(*about, "equal")
+        return replace(about, verdict="equal")
     near = not lost and same_step and points <= most
-    return Verified(*about, "near" if near else "other", largest, score, "; ".join(parts))
+    return replace(about, verdict="near" if near else "other", largest=largest, score=score,
+                   parted="; ".join(parts))  # fmt: skip
 
 
 def _first_step(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Name the first dev score that differs, where the pack keeps them."""
     pairs = zip(before.get("evaluations", ()), now.get("evaluations", ()), strict=False)
-    for (number, step, value), (*_, other) in pairs:
-        if value != other:
-            return [f"round {number}, step {step}: dev {value:.4f} then, {other:.4f} now"]
+    for one, other in pairs:
+        if len(one) == 3 and one[2] != other[2]:
+            number, step, value = one
+            return [f"round {number}, step {step}: dev {value:.4f} then, {other[2]:.4f} now"]
     return []
 
 

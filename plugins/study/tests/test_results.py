@@ -199,6 +199,25 @@ def test_the_table_says_what_is_shown_and_what_is_not(plan: Plan, folder: StudyF
     assert page.count("froze") == 1 and "\n\nWarning (0.2): MiniLM froze\n\n" in page
 
 
+def test_points_of_others_change_no_number_of_the_study(plan: Plan, folder: StudyFolder) -> None:
+    results = results_of(plan, folder)
+    two = replace(results.definition, points=plan.points[:2])
+    alone = replace(results, definition=two, points=plan.points[:2])
+    beside = replace(results, definition=two, added=("0.2 (from b.gz; x = 1; not repeated)",))
+    assert (len(beside.family), len(beside.outside)) == (2, 2) and not alone.outside
+    for name, lines in beside.tables.items():
+        assert lines[:2] == alone.tables[name]
+        assert lines[2].label == "0.2 (added)"
+    added, whole = beside.tables["a.test"][2], results.tables["a.test"][2]
+    assert added.difference == whole.difference, "corrected for all four"
+    page = page_of(beside, folder)
+    assert "for the 2 comparisons of the study's file;" in page
+    assert (
+        "chosen by others: 0.2 (from b.gz; x = 1; not repeated). Their p and intervals are "
+        "corrected for the comparisons of the study's file (2) and their own (2); " in page
+    )
+
+
 def test_dev_scores_are_compared_as_test_scores_are(plan: Plan, folder: StudyFolder) -> None:
     for cell in plan.cells:
         test = folder.scores(cell.run.key, "s.tsv").read_text()

@@ -18,11 +18,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from cse_study.execution import child, jobs
+from cse_study.execution import child, jobs, packs
 from cse_study.execution import folder as runs
-from cse_study.execution.folder import ITEMS, StudyFolder, pack, read_table, unpack, write_json
+from cse_study.execution.folder import ITEMS, StudyFolder, read_table, write_json
 from cse_study.execution.forks import Server
 from cse_study.execution.jobs import Done, Job, Scoring, carry_out, jobs_of
+from cse_study.execution.packs import pack, unpack
 from cse_study.measures import read_cosines
 from cse_study.planning.composing import PlannedRun
 from cse_study.planning.plan import Plan
@@ -336,7 +337,7 @@ def test_what_stands_beside_a_page_names_no_folder() -> None:
     for file in PAGES.glob("*.gz"):
         text = gzip.decompress(file.read_bytes()).decode()
         assert text.count("\n") > 5
-        assert not re.search(r'"(folder|file|machine|model)":|"[^"]*\S/\S+/\S+"', text), file
+        assert not re.search(r'"(folder|file|machine|model)": (?!"@)|"[^"]*\S/\S+/\S+"', text), file
 
 
 NO_NUMBERS: list[dict[str, Any]] = [
@@ -376,8 +377,8 @@ def test_a_file_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def packed(line: object) -> bytes:
         return gzip.compress(json.dumps(line).encode() + b"\n")
 
-    assert runs._MAX_BYTES == 2**28
-    monkeypatch.setattr(runs, "_MAX_BYTES", 2**16)  # as many bytes take seconds
+    assert packs._MAX_BYTES == 2**28
+    monkeypatch.setattr(packs, "_MAX_BYTES", 2**16)  # as many bytes take seconds
     empty = {"result": {}, "facts": {}, "scores": {}}
     files = [
         (packed({"key": "../../x", **empty}), "line 1 is not a run"),

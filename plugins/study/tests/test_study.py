@@ -216,21 +216,23 @@ def test_a_failed_run_is_named_the_others_go_on_and_nothing_is_made_twice(
 
 
 @pytest.mark.usefixtures("in_process")
-def test_rows_of_a_pack_are_made_again_and_compared(cse: Cse, place: Place) -> None:
+def test_rows_of_a_pack_are_repeated_and_compared(cse: Cse, place: Place) -> None:
     """Equal bit for bit here; near, another or failed where the pack says otherwise."""
-    more = ("--steps", "2", "--points", "1")
-    words, packed = place.words(*more), place.folder / "packed.gz"
-    assert cse(*words, "--pack", str(packed)).code == 0
-    line = json.loads(gzip.decompress(packed.read_bytes()))
+    packed, files = place.folder / "packed.gz", ("--files", str(place.folder))
+    study = ("--study", str(place.folder / "mine.toml"))
+    assert cse(*place.words("--steps", "2", "--points", "1", "--pack", str(packed))).code == 0
+    head, line = map(json.loads, gzip.decompress(packed.read_bytes()).splitlines())
     assert [entry[1] for entry in line["facts"]["evaluations"]] == [2]
+    text = json.dumps(head)
+    assert str(place.folder) not in text and "encoder/model.safetensors" in text
 
     def verified(**changes: Callable[[dict[str, Any]], object]) -> tuple[int, dict[str, Any]]:
         said = json.loads(json.dumps(line))
         for change in changes.values():
             change(said)
         file = place.folder / "changed.gz"
-        file.write_bytes(gzip.compress(json.dumps(said).encode()))
-        printed = cse(*words, "--verify", str(file), "--json")
+        file.write_bytes(gzip.compress("\n".join(map(json.dumps, (head, said))).encode()))
+        printed = cse("verify", str(file), *study, *files, "--json")
         (row,) = json.loads(printed.out)["rows"]
         return printed.code, row
 
@@ -254,9 +256,14 @@ def test_rows_of_a_pack_are_made_again_and_compared(cse: Cse, place: Place) -> N
         assert (code, row["verdict"]) == (int(verdict == "other"), verdict)
         assert row["largest"] == pytest.approx(points, abs=1e-6)
         assert "round 0, step 2: dev" in row["parted"] and "torch: 1.0 then" in row["parted"]
-    shown = cse(*words, "--verify", str(packed))
-    assert shown.code == 0 and "1 equal" in shown.out and "to make again: 1" in shown.err
-    refused(cse(*place.words("--steps", "3"), "--verify", str(packed)), "--verify", "has no row")
+    old = place.folder / "old.gz"
+    old.write_bytes(gzip.compress(json.dumps(line).encode()))
+    named = [*place.words()[2:-2], "--steps", "2"]
+    shown = cse("verify", str(old), *study, *named, "--points", "1")
+    assert shown.code == 0 and "1 equal" in shown.out and "to repeat: 1" in shown.err
+    refused(cse("verify", str(old), *study, *named[:-2]), "has no row of these points and seeds")
+    refused(cse("verify", str(old)), "written before packs named their study", "add --study NAME")
+    refused(cse("verify", str(old), *study, *files), "--files: belongs to packs that list")
 
 
 @pytest.mark.slow

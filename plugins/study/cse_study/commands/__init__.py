@@ -16,6 +16,13 @@ NEW = CommandSpec(
     example="cse study new --methods simcse,esimcse --axis lr=1e-5,3e-5,1e-4 --seeds 3",
 )
 
+VERIFY = CommandSpec(
+    name="verify",
+    summary="repeat rows of a published study, and compare them",
+    factory="cse_study.commands.verify:verify",
+    example="cse verify ROWS.gz --dry-run; cse study --pack writes such a file",
+)
+
 RUNS = CommandSpec(
     name="runs",
     summary="list what was run, with its scores",

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from cse_cli.api import Installed, echo, echo_err, installed, plain_table, say_json, say_table
 from cse_core.errors import CseError
-
-if TYPE_CHECKING:
-    from cse_study.definition.reading import Definition
-    from cse_study.planning.composing import Wish
-    from cse_study.results.rows import Row
 
 _choose = partial(typer.Option, rich_help_panel="What is run")
 _run = partial(typer.Option, rich_help_panel="How it is run")
@@ -88,12 +81,12 @@ def study(
             help="Take finished runs from a file that --pack wrote; may be repeated.",
         ),
     ] = None,
-    verify: Annotated[
-        Path | None,
+    add: Annotated[
+        list[Path] | None,
         _run(
             metavar="FILE",
-            help="Make rows of a file that --pack wrote again, and compare their scores; nothing "
-            "is kept.",
+            help="Show rows of others, whose points the study lacks, from a file that --pack "
+            "wrote; may be repeated.",
         ),
     ] = None,
     suite: Annotated[
@@ -149,28 +142,30 @@ def study(
     if name is None:
         raise CseError("names no study", where="cse study", hint="see cse study --list")
     from cse_core.files import writable_folder
+    from cse_study.adding import add_rows
     from cse_study.definition.reading import find_study
-    from cse_study.execution import folder
+    from cse_study.execution import packs
     from cse_study.pages.page import check_file, check_page
     from cse_study.planning.composing import Inputs, Wish
     from cse_study.planning.scoring import showing
+    from cse_study.provenance import head_of
     from cse_study.session import Session
 
     inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins)
     definition = showing(find_study(name, plugins), inputs)
     wanted = None if seeds is None else seeds_of(seeds)
     wish = Wish(wanted, points or (), steps, rows, inputs, suite or (), pairs or (), data_dir)
-    if verify is not None:
-        _verify(definition, wish, plugins, verify, workers, json=json)
-        return
     session = Session(definition, wish, plugins, out, workers)
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
-        taken, total = folder.unpack(session.folder, packed)
+        taken, total = packs.unpack(session.folder, packed)
         echo_err(f"{taken} of {total} runs of {packed} are new here")
-    if pack is not None and definition.study.kind != "train":
-        what = "is for runs, and this study calls commands or functions"
-        raise CseError(what, where="--pack", value=str(pack), hint="share its results.csv")
+    for flag, file in [("--pack", pack), *(("--add", file) for file in add or ())]:
+        if file is not None and definition.study.kind != "train":
+            what = "is for runs, and this study calls commands or functions"
+            raise CseError(what, where=flag, value=str(file), hint="share its results.csv")
+    for packed in add or ():
+        add_rows(session, packs.read_pack(packed, "--add"))
     if dry_run:
         session.show_plan(json=json)
         return
@@ -190,8 +185,9 @@ def study(
         session.write()
     session.show(json=json)
     if pack is not None:
-        count, runs = folder.pack(session.folder, session.plan.runs, pack), len(session.plan.runs)
-        echo_err(f"{count} of {runs} runs are in {pack}, without their models")
+        runs = session.plan.runs
+        count = packs.pack(session.folder, runs, pack, head_of(session))
+        echo_err(f"{count} of {len(runs)} runs are in {pack}, without their models")
     if page is not None or latex is not None:
         from cse_study.pages.latex import write_latex
         from cse_study.pages.study_page import study_page
@@ -205,39 +201,6 @@ def study(
             write_latex(results, made.pictures, latex, command, spread)
             echo_err(f"latex: {latex}")
     if failed:
-        raise typer.Exit(1)
-
-
-def _verify(
-    definition: Definition, wish: Wish, plugins: Installed, file: Path, workers: int, *, json: bool
-) -> None:
-    """Make rows of a pack again and say what came of each; exit with 1 where one is another."""
-    from cse_study.verifying import verify
-
-    def begin(rows: list[Row], seconds: float) -> None:
-        took = f", which took {seconds / 60:.1f} minutes of training there" if seconds else ""
-        echo_err(f"rows of {file} to make again: {len(rows)}{took}")
-
-    found = verify(
-        definition,
-        wish,
-        plugins,
-        file,
-        workers,
-        begin=begin,
-        hear=lambda row, done: echo_err(f"{row.point.name}, seed {row.seed}: {done.status}"),
-    )
-    if json:
-        say_json({"study": definition.name, "pack": str(file), "rows": list(map(asdict, found))})
-    else:
-        table = plain_table("", ("point", "seed", "verdict", "largest difference", "first parts"))
-        for one in found:
-            apart = f"{one.largest:.4f} ({one.score})" if one.largest else ""
-            table.add_row(one.point, str(one.seed), one.verdict, apart, one.parted)
-        say_table(table)
-        counts = Counter(one.verdict for one in found)
-        echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    if any(one.verdict in ("other", "failed") for one in found):
         raise typer.Exit(1)
 
 

@@ -111,8 +111,8 @@ class Definition:
 
     def row(self, label: str) -> str:
         """Return the row of the paper that has the numbers of a point."""
-        rows = self.study.paper.rows
-        return rows[self.labels.index(label)] if rows else label
+        rows, labels = self.study.paper.rows, self.labels
+        return rows[labels.index(label)] if rows and label in labels else label
 
     def block(self, variant: str = "") -> Printed | None:
         """Return the printed table of an encoder, by default of the one that the study names."""
@@ -132,24 +132,29 @@ def find_study(name: str, plugins: Installed) -> Definition:
     if name in known:
         spec, _ = known[name]
         file = package_path(spec.path, where=f"study {name}")
-        return read_study(file, name=name, paper=spec.paper)
+        return read_study(file, plugins, name=name, paper=spec.paper)
     path = Path(name).expanduser()
     if path.is_dir():
         raise CseError("is a folder", where="study", value=name, hint="name a TOML file")
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise CseError("no such file", where="study", value=name)
-        return read_study(path)
+        return read_study(path, plugins)
     hint = did_you_mean(name, known)
     if not hint.startswith("did"):
         hint = "see cse study --list, or name a TOML file" if known else "name a TOML file"
     raise CseError("no study of this name is installed", where="study", value=name, hint=hint)
 
 
-def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
-    """Read a study file; its mistakes are reported all at once."""
+def read_study(
+    file: Path, plugins: Installed | None = None, *, name: str = "", paper: str = ""
+) -> Definition:
+    """Read a study file; its mistakes are reported all at once.
+
+    One that extends a study takes its name from the installed plugins.
+    """
     label = name and f"study {name}" or str(file)
-    table = _with_files(read_toml(file, label, Typed), file, label)
+    table = _table_of(file, label, plugins)
     try:
         study = Study.model_validate(table)
     except ValidationError as error:
@@ -163,6 +168,40 @@ def read_study(file: Path, *, name: str = "", paper: str = "") -> Definition:
     scale = study.paper.scale
     printed = [table.scaled(scale) for table in tables if table.place == study.source]
     return replace(made, printed=(*_listed(made), *printed))
+
+
+def _table_of(file: Path, label: str, plugins: Installed | None) -> dict[str, Any]:
+    """Read the table of a file; of one with ``extends``, that of the named study with its places.
+
+    What a paper prints, claims and figures are of the other study's own points: they are left out.
+    """
+    table: dict[str, Any] = _with_files(read_toml(file, label, Typed), file, label)
+    if "extends" not in table:
+        return table
+    name, places = str(table["extends"]), table.get("places")
+    studies = {} if plugins is None else plugins.studies
+    path = file.parent / name
+    if name in studies:
+        path = package_path(studies[name][0].path, where=f"study {name}")
+    if not path.is_file():
+        hint = did_you_mean(name, studies) if studies else None
+        what = "no study of this name is installed, and no file beside this one has it"
+        raise CseError(what, where=f"{label}: extends", value=name, hint=hint)
+    if wrong := table.keys() - {"extends", "summary", "places"}:
+        hint = "beside extends stand summary, and a table [[places]] for each new place"
+        raise CseError("is that of the other study", where=label, value=min(wrong), hint=hint)
+    base: dict[str, Any] = _with_files(read_toml(path, f"study {name}", Typed), path, name)
+    axes = base.get("axes")
+    axes = [axis for axis in axes if isinstance(axis, dict)] if isinstance(axes, list) else []
+    axis = next((axis for axis in axes if isinstance(axis.get("places"), list)), None)
+    if axis is None:
+        what = "the study has no axis of [[axes.places]] to add to"
+        raise CseError(what, where=f"{label}: extends", value=name, hint="copy its file instead")
+    if not (isinstance(places, list) and places):
+        raise CseError("adds no place", where=label, hint="write a table [[places]] for each")
+    axis["places"] = [*axis["places"], *places]
+    kept = {key: value for key, value in base.items() if key not in ("paper", "claims", "figures")}
+    return {**kept, "summary": table.get("summary", f"Places added to {name}"), "source": ""}
 
 
 def _listed(definition: Definition) -> Iterator[Printed]:

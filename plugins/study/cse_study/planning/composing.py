@@ -403,6 +403,11 @@ def model_digest(name: str, plugins: Installed) -> str:
     return name if folder is None else _folder(str(folder))
 
 
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, which is read once as long as it does not change."""
+    return _file(str(path), *_state(path))
+
+
 def _by_content(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _by_content(item) for name, item in value.items()}

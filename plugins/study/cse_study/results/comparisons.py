@@ -25,7 +25,8 @@ class Comparisons:
     """What finished runs of a study say of differences.
 
     ``rows`` has one for each chosen point and seed; ``variant`` names the paper's numbers, where it
-    has several: those of an encoder.
+    has several: those of an encoder. ``added`` says of each point that the file lacks, whose
+    numbers follow those of its points, where it is from.
     """
 
     definition: Definition
@@ -34,6 +35,7 @@ class Comparisons:
     folder: StudyFolder
     scoring: Scoring | None
     variant: str = ""
+    added: tuple[str, ...] = ()
 
     @cached_property
     def done(self) -> list[Row]:
@@ -65,15 +67,32 @@ class Comparisons:
         They are those of every point with its baseline, and those of claims; which of them were run
         changes nothing.
         """
-        study, points = self.definition.study, self.definition.points
-        pairs = {
+        points = self.definition.points
+        pairs = self._with_baselines(points, points)
+        pairs |= {(name, frozenset(labels)) for name, *labels in self._claimed}
+        return frozenset(pair for pair in pairs if len(pair[1]) > 1)
+
+    @cached_property
+    def outside(self) -> frozenset[tuple[str, frozenset[str]]]:
+        """The comparisons of added points with their baselines, which no file has fixed before."""
+        added = [point for point in self.points if self.is_added(point.number)]
+        pairs = self._with_baselines(added, [*self.definition.points, *added])
+        return frozenset(pair for pair in pairs if len(pair[1]) > 1)
+
+    def is_added(self, number: int) -> bool:
+        """Tell whether a point is one that the study's file lacks, by its number."""
+        return number > len(self.definition.points)
+
+    def _with_baselines(
+        self, points: Sequence[Point], among: Sequence[Point]
+    ) -> set[tuple[str, frozenset[str]]]:
+        study = self.definition.study
+        return {
             (name, frozenset({point.label_without(study.tuned), base.label_without(study.tuned)}))
             for name in study.scores.shown or [ANY_TEST]
             for point in points
-            for base in [baseline_of(self.definition, points, point)]
+            for base in [baseline_of(self.definition, among, point)]
         }
-        pairs |= {(name, frozenset(labels)) for name, *labels in self._claimed}
-        return frozenset(pair for pair in pairs if len(pair[1]) > 1)
 
     @cached_property
     def _claimed(self) -> list[tuple[str, str, str]]:
@@ -93,7 +112,11 @@ class Comparisons:
 
     @cached_property
     def differences(self) -> Mapping[Pair, Difference]:
-        """The differences that the runs show, corrected for those of the study's whole file."""
+        """The differences that the runs show, corrected for those of the study's whole file.
+
+        Those of added points are corrected for all of these and their own: points of others change
+        no number of the study's own.
+        """
         if self.definition.study.kind != "train":
             return {}
         of_label = self.of_label
@@ -114,8 +137,11 @@ class Comparisons:
                 continue
             if found := self._comparison(runs, base):
                 made[name, one, other] = found
-        values = corrected(list(made.values()), len(self.family))
+        own = {pair: one for pair, one in made.items() if not any(map(self.is_added, pair[1:]))}
+        values = corrected(list(made.values()), len(self.family | self.outside))
         differences = dict(zip(made, values, strict=True))
+        values = corrected(list(own.values()), len(self.family))
+        differences |= dict(zip(own, values, strict=True))
         return differences | {(name, other, one): delta.turned
                          for (name, one, other), delta in differences.items()}  # fmt: skip
 

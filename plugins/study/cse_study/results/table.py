@@ -169,6 +169,8 @@ class Results(Comparisons):
                 paper_deviation=printed.deviation if printed else None,
                 interval=(around.low, around.high) if around else None,
             )
+            if self.is_added(point.number):
+                line = replace(line, label=f"{line.label} (added)")
             if point is base:
                 line = replace(line, words="baseline" if len(self.points) > 1 else "")
             elif values and others and study.kind == "train":
@@ -369,6 +371,13 @@ class Results(Comparisons):
     def notes(self) -> list[str]:
         """What limits the tables, a line each: items, ends of grids, a part without an effect."""
         study, lines = self.definition.study, list[str]()
+        if self.added:
+            lines.append(
+                "Added are rows that the study's file lacks, chosen by others: "
+                f"{'; '.join(self.added)}. Their p and intervals are corrected for the comparisons "
+                f"of the study's file ({len(self.family)}) and their own ({len(self.outside)}); "
+                "those of the study's own points are the same without them."
+            )
         scored = {row.key for row in self.done if self.scoring is not None and row.results}
         bare = [key for key in scored if not any(
             self.folder.scores(key, f"{self.scoring.key}{ending}").is_file()
@@ -446,10 +455,12 @@ def caption(lines: Sequence[Line], definition: Definition, wanted: str, family: 
         if not any(delta.items for delta in deltas):
             how = "a paired t-test over seeds alone, so other test texts would change it"
         said.append(f"difference: to the baseline, by {how}")
-        said.append(
-            f"p and the 95% intervals are corrected by Holm for the {family} comparisons of the "
-            "study's file"
-        )
+        count = len(definition.points)
+        if any(line.difference and line.point.number <= count for line in lines):
+            said.append(
+                f"p and the 95% intervals are corrected by Holm for the {family} comparisons of "
+                "the study's file"
+            )
         sizes, smallest = (
             [d.detectable for d in deltas],
             definition.study.scores.smallest_of(wanted),
