@@ -106,7 +106,7 @@ def verify(
 
     packed = read_pack(pack, "cse verify")
     head = packed.head
-    if out is not None:
+    if out is not None and not dry_run:
         check_file(out, "--out")
     definition = find_study(_name(packed, study, plugins.studies), plugins)
     wanted = None if seeds is None else seeds_of(seeds)
