@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cse import questions as questions
     from cse.bootstrap import LEVEL as LEVEL
     from cse.bootstrap import Comparison as Comparison
     from cse.bootstrap import Difference as Difference
@@ -96,10 +97,14 @@ _NAMES = {
     "cse_engine.run.recipe_file": ("as_recipe",),
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_PLACES)
+_MODULES = ("questions",)
+"""Modules whose names are public in them."""
+__all__ = sorted((*_PLACES, *_MODULES))
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

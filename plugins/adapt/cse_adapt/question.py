@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from cse import questions
 from cse_adapt.options import QuestionOptions
-from cse_adapt.texts import asking, by_sentence, by_title, by_words
 from cse_core.functional import derive_seed
 from cse_core.parts import Augmenter, RoundContext, Setup
 from cse_core.protocols import Rows
@@ -40,19 +40,22 @@ class Question(Augmenter):
         """Return the question or the answer of each text."""
         titles = ctx.texts("title") if "title" in self.columns else [""] * len(x)
         if "document" in self.columns:
-            titles = asking(titles, ctx.texts("document"))
+            titles = questions.asking(titles, ctx.texts("document"))
         place, texts, counts = (QUESTION, ANSWER).index(view.name), [], [0, 0]
         for title, text in zip(titles, x, strict=True):
             seed = derive_seed(self.seed, self.name, ctx.round, ctx.step, text)
             which, stays, *draws = torch.rand(
                 4, generator=torch.Generator().manual_seed(seed)
             ).tolist()
-            titled, keep = by_title(title, text), stays < self.options.keep
-            asked = by_sentence(title, text, draws[0], keep=keep)
+            titled, keep = questions.by_title(title, text), stays < self.options.keep
+            asked = questions.by_sentence(title, text, draws[0], keep=keep)
             if titled and (asked is None or which < self.options.titles):
                 pair, kind = titled, 0
             else:
-                pair, kind = asked or by_words(text, (draws[0], draws[1])), 1 if asked else 2
+                pair, kind = (
+                    asked or questions.by_words(text, (draws[0], draws[1])),
+                    1 if asked else 2,
+                )
             if kind < 2:
                 counts[kind] += 1
             texts.append(pair[place])

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet, Questions
-from cse_adapt.texts import (
+from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet
+from cse_testkit import make_context, make_part
+from safetensors.torch import load_file
+
+from cse import Bm25, train
+from cse.questions import (
+    Questions,
     asking,
     by_half,
     by_sentence,
@@ -23,10 +28,6 @@ from cse_adapt.texts import (
     sentences,
     without_title,
 )
-from cse_testkit import make_context, make_part
-from safetensors.torch import load_file
-
-from cse import Bm25, train
 from cse_core.errors import CseError
 from cse_core.types import View
 from cse_defaults.texts import Corpus
@@ -36,6 +37,7 @@ from tests.fixtures.command_line import Cse
 from tests.fixtures.evaluation import HashEncoder
 from tests.fixtures.methods import round_context
 from tests.fixtures.tiny import WORDS, make_encoder
+from tests.fixtures.titled import notes, nothing_to_learn, pieces
 
 VIEWS: Any = {name: View(name, name, "online") for name in ("anchor", "positive")}
 TEXT = "One two three four. Five! Six seven eight nine? Ten eleven twelve thirteen."
@@ -135,13 +137,6 @@ def test_rows_without_titles_or_sentences() -> None:
     assert all(len(span.split()) == 3 for span in found[1])
     assert found == [asked([text])[0] for text in texts], "each by itself"
     assert asked(["One only."], ["Head"], 3) == [("Head", "One only.")]
-
-
-def pieces(count: int, seed: int = 0) -> list[str]:
-    draws = np.random.default_rng(seed)
-    return [
-        " ".join(f"{' '.join(draws.choice(WORDS, 5))}." for _ in range(3)) for _ in range(count)
-    ]
 
 
 def cosine(one: str, two: str) -> float:
@@ -285,15 +280,6 @@ def test_words_in_random_order_are_noticed() -> None:
     assert in_order(texts(0)[:50]), "too few to say"
 
 
-def notes(folder: Path, count: int = 90) -> Path:
-    """Write a folder of Markdown files with titles."""
-    folder.mkdir()
-    for number, text in enumerate(pieces(count, 3)):
-        title = f"{WORDS[number % 60]} {WORDS[(7 * number + number // 60) % 60]}"
-        (folder / f"{number}.md").write_text(f"# {title}\n\n{text}\n")
-    return folder
-
-
 STEPS = ("--train.max_steps", "6", "--train.eval_steps", "3", "--model.max_length", "24",
          "--data.held_out", "18", "--train.batch_size", "16")  # fmt: skip
 
@@ -419,22 +405,6 @@ def test_the_order_of_rows_changes_nothing_held_out() -> None:
     one, two = (hold_out(corpus_of(each), 5).held_out for each in (texts, texts[::-1]))
     assert one is not None and two is not None
     assert {*one.column("text")} == {*two.column("text")}
-
-
-def nothing_to_learn(seed: int) -> list[dict[str, str]]:
-    """Make 120 documents whose titles say nothing of them: drawn, of unknown words, or copied."""
-    draws = np.random.default_rng(seed)
-    letters = [*"qwxyz"]
-    unknown = ["".join(draws.choice(letters, 5)) for _ in range(60)]
-    words = unknown if seed % 3 == 1 else WORDS[:60]
-    texts = [" ".join(f"{' '.join(draws.choice(words, 6))}." for _ in range(3)) for _ in range(120)]
-    if seed % 3 == 2:
-        texts[60:] = texts[:60]
-    titles = [" ".join(draws.choice(words, 3)) for _ in texts]
-    rows = zip(titles, texts, strict=True)
-    return [
-        {"title": title, "text": text, "document": f"{n}"} for n, (title, text) in enumerate(rows)
-    ]
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -61,8 +61,9 @@ class Added(NamedTuple):
 class Session:
     """A study with what was asked for beside its file.
 
-    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time. ``added``
-    are rows of others, which its file does not have.
+    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time;
+    ``leave_out`` leaves out points that cannot be composed, instead of refusing all. ``added`` are
+    rows of others, which its file does not have.
     """
 
     definition: Definition
@@ -70,6 +71,7 @@ class Session:
     plugins: Installed
     out: Path
     workers: int = 1
+    leave_out: bool = False
     added: list[Added] = field(default_factory=list)
 
     @cached_property
@@ -85,7 +87,7 @@ class Session:
     @cached_property
     def plan(self) -> Plan:
         """Return the plan; points that cannot be composed are refused all at once."""
-        return plan_study(self.definition, self._composer, self.folder)
+        return plan_study(self.definition, self._composer, self.folder, leave_out=self.leave_out)
 
     @cached_property
     def scoring(self) -> Scoring | None:
@@ -131,10 +133,13 @@ class Session:
         for note in self._notes:
             echo(f"note: {note}")
 
-    def run(self, *, shown: bool = True) -> Mapping[str, Done]:
+    def run(
+        self, *, shown: bool = True, hear: Callable[[Done], object] | None = None
+    ) -> Mapping[str, Done]:
         """Make what is not there, and return what failed, by key.
 
-        Where trials choose, the runs with the other seeds follow when they have ended.
+        Where trials choose, the runs with the other seeds follow when they have ended. ``hear`` is
+        called with what became of each run when it ends.
 
         Raises:
             KeyboardInterrupt: If it was interrupted; what was made is kept.
@@ -146,20 +151,22 @@ class Session:
             for file in failed_before:
                 file.unlink(missing_ok=True)
             self._plan_again()
-        failed = self._run(shown, {})
+        failed = self._run(shown, {}, hear)
         while self.plan.undecided:
             kept = self.plan.kept
             self._plan_again()
             if self.plan.kept == kept:
                 warn("of some trials none was chosen: see those that failed, and the dev scores")
                 break
-            failed = self._run(shown, failed)
+            failed = self._run(shown, failed, hear)
         return failed
 
     def _plan_again(self) -> None:
         del self.plan, self.jobs
 
-    def _run(self, shown: bool, failed: Mapping[str, Done]) -> Mapping[str, Done]:
+    def _run(
+        self, shown: bool, failed: Mapping[str, Done], hear: Callable[[Done], object] | None
+    ) -> Mapping[str, Done]:
         state = self.state
         check_scoring(self.scoring, self.jobs.values())
         for run in self.plan.runs.values():
@@ -180,6 +187,8 @@ class Session:
 
         def ended(done: Done) -> None:
             self.write()
+            if hear is not None:
+                hear(done)
             if shown:
                 took = f"in {timedelta(seconds=round(done.seconds))}"
                 what = took if done.status == "done" else f"{done.status}: {done.line}"

@@ -6,6 +6,7 @@ STUDY = CommandSpec(
     name="study",
     summary="run the study behind a table of a paper, or your own",
     factory="cse_study.commands.study:study",
+    function="cse_study.calling:study",
     example="cse study mine.toml --data texts.txt; cse study new writes such a file",
 )
 

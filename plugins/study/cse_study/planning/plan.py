@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cse_cli.api import format_value
@@ -52,6 +52,7 @@ class Plan:
         starts: Runs that others start from, before those that need them.
         kept: Numbers of the points that trials have chosen; empty in a study without trials.
         undecided: Groups of points of which the trials have not ended.
+        left_out: Points that cannot be composed, each with its mistakes.
     """
 
     definition: Definition
@@ -61,6 +62,7 @@ class Plan:
     starts: tuple[PlannedRun, ...] = ()
     kept: frozenset[int] = frozenset()
     undecided: int = 0
+    left_out: Mapping[int, Sequence[CseError]] = field(default_factory=dict)
 
     @property
     def shown(self) -> tuple[Point, ...]:
@@ -153,12 +155,14 @@ class Plan:
         return lines
 
 
-def plan_study(definition: Definition, composer: Composer, folder: StudyFolder) -> Plan:
+def plan_study(
+    definition: Definition, composer: Composer, folder: StudyFolder, *, leave_out: bool = False
+) -> Plan:
     """Compose every point with every seed; of trials, those with the trials' seeds.
 
     What trials have chosen, by the dev scores of their runs in the folder, is composed with the
-    other seeds too. Points that cannot be composed are refused all at once. One composer for many
-    studies reads texts once for all of them.
+    other seeds too. Points that cannot be composed are refused all at once; with ``leave_out`` only
+    where there are no others. One composer for many studies reads texts once for all of them.
     """
     study, wish = definition.study, composer.wish
     points = chosen_points(definition.points, wish.points)
@@ -200,7 +204,11 @@ def plan_study(definition: Definition, composer: Composer, folder: StudyFolder) 
         hint = f"run only those: --points {numbers}"
         what = f"{len(others)} of {len(points)} points can be composed"
         errors.append(CseError(what, where=definition.name, hint=hint))
-    raise_all(errors)
+    if not (leave_out and others):
+        raise_all(errors)
+    left_out: dict[int, list[CseError]] = {}
+    for point, fault in faults:
+        left_out.setdefault(point.number, []).append(fault)
     kept: frozenset[int] = frozenset()
     undecided = 0
     if study.tune is not None:
@@ -213,8 +221,8 @@ def plan_study(definition: Definition, composer: Composer, folder: StudyFolder) 
             for seed in seeds if point.number in kept else ():
                 if seed not in first:
                     add(point, seed)
-    return Plan(definition, points, seeds, tuple(cells), tuple(starts.values()), kept,
-                undecided)  # fmt: skip
+    return Plan(definition, points, seeds, tuple(cells), tuple(starts.values()), kept, undecided,
+                left_out)  # fmt: skip
 
 
 def _kept_points(

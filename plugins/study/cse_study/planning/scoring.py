@@ -66,14 +66,16 @@ class _Words:
     def add_option(self, name: str, value: Any) -> None:
         """Add an option with whole paths of files, as far as they are here."""
         kept: list[Any] = []
+        content: list[Any] = []
         for item in value if isinstance(value, list) else [value]:
             path = self._file(name, item) if isinstance(item, str) else item
             kept += [] if path is None else [path]
+            content += [] if path is None else [_content(path)]
             if path is None:
                 what = f"no {item} here, so it is left out; see --data-dir, --data"
                 self.notes.append(f"{name}: {what}")
         if kept:
-            self.add(name, kept, of=name if name in _TEXTS else "")
+            self.add(name, kept, of=name if name in _TEXTS else "", content=content)
 
     def _file(self, name: str, value: str) -> str | None:
         """Return a value of an option: a file by its whole path, None where it is not here."""
@@ -88,6 +90,14 @@ class _Words:
             if value in files:
                 return str(files[value].resolve())
         return None
+
+
+def _content(value: Any) -> Any:
+    """Return a value of an option with the files of a folder, whose contents are in keys."""
+    if isinstance(value, str) and os.path.isdir(value):
+        files = filter(Path.is_file, Path(value).rglob("*"))
+        return {str(file.relative_to(value)): str(file) for file in sorted(files)}
+    return value
 
 
 def plan_scoring(

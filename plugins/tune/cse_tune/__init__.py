@@ -1,0 +1,1 @@
+"""Which composition, and which encoder, is best for one's own texts, and how sure that is."""

@@ -1,0 +1,68 @@
+"""The space of a race: the points of a study, each a composition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from cse_core.errors import CseError, did_you_mean
+from cse_core.files import atomic_write
+from cse_core.loading import package_path
+
+DEFAULT, STATIC = "encoder", "static"
+BESIDE = "beside"
+"""The start, and what the winner is judged beside."""
+_KEYS = ("settings", "axes", "runs")
+_FIXED: dict[str, Any] = {
+    "model": "@model", "data": "@texts", "dev": "none", "data.held_out": 0,
+    "train.keep_checkpoints": False,
+}  # fmt: skip
+"""Settings of every run: documents are held out for all of them at once."""
+_SET_BY = {"model": "--model", "data": "FILE", "dev": "FILE", "train.max_steps": "--minutes"}
+
+
+def write_space(file: Path, given: Path | None, name: str = DEFAULT, *, length: int) -> None:
+    """Write the study whose points race.
+
+    Args:
+        file: Where it is written.
+        given: A file of the user's, else that of a ``name`` here.
+        name: Compositions of this distribution.
+        length: Tokens of the longest text, in training if the file does not say it, and in scoring.
+
+    Raises:
+        CseError: If the file cannot be read, or holds something else.
+    """
+    source = given or package_path(f"cse_tune:spaces/{name}.toml", where="cse tune")
+    try:
+        table = tomlkit.parse(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        what = error.strerror or "cannot be read"
+        raise CseError(what, where="--space", value=str(source)) from None
+    except (UnicodeDecodeError, TOMLKitError) as error:
+        raise CseError(f"not TOML: {error}", where="--space", value=str(source)) from None
+    for key in table:
+        if key not in _KEYS:
+            hint = did_you_mean(key, _KEYS)
+            what = f"a space has no key {key!r}; it has {', '.join(_KEYS)}"
+            raise CseError(what, where="--space", value=str(source), hint=hint)
+    settings = table.get("settings", {})
+    for path, by in _SET_BY.items():
+        if path in settings:
+            what = f"settings.{path} is set by cse tune"
+            raise CseError(what, where="--space", value=str(source), hint=f"name it by {by}")
+    study = tomlkit.document()
+    study["summary"] = f"The race of cse tune: {name if given is None else given.stem}"
+    study["seeds"] = [1]
+    study["settings"] = {**_FIXED, "model.max_length": length, **settings}
+    for key in ("runs", "axes"):
+        if key in table:
+            study[key] = table[key]
+    study["scores"] = {
+        "shown": ["@questions"],
+        "options": {"collections": "@questions", "max-length": length, "precision": "auto"},
+    }
+    atomic_write(file, tomlkit.dumps(study))

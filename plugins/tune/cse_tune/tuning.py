@@ -1,0 +1,341 @@
+"""A race of compositions on one's own texts: what ``cse tune`` does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cse_cli.api import Choice, Installed, composition_of, read_json
+from cse_core.errors import CseError
+from cse_core.files import atomic_write
+from cse_tune.budget import Budget, Costs, lay_out
+from cse_tune.picture import draw_race
+from cse_tune.race import Gains, Left, as_json, look
+from cse_tune.space import BESIDE, DEFAULT, STATIC, write_space
+from cse_tune.texts import Split, split_texts, write_collection, write_rows
+from cse_tune.verdict import ADAPT, SIMCSE, START, Judged, agreement, judge
+
+STATE = "tune.json"
+STEPS, EPOCHS = 300, 5
+"""Steps and passes over the rows at most, by default."""
+LENGTH = 128
+"""Tokens of the longest text."""
+PROBE = 8
+"""Steps of the run that is timed."""
+_BATCH = 32
+_LEAST_REST = 1.0
+"""Seconds that a run takes beside its steps, at least."""
+_FIRST = 1
+"""The seed of the race."""
+_BESIDE = {START: 1, SIMCSE: 2, ADAPT: 3}
+"""Points of the study beside the race."""
+Say = Callable[[str], object]
+
+
+@dataclass
+class Race:
+    """A race in its folder; whatever it has made is there when it is begun again."""
+
+    plugins: Installed
+    files: Sequence[str]
+    model: str
+    minutes: float
+    out: Path
+    space: Path | None = None
+    seeds: int = 3
+    steps: int | None = None
+    workers: int = 1
+    say: Say = lambda _: None
+    began: float = field(default_factory=time.monotonic)
+
+    def prepare(self) -> Split:
+        """Write the texts, questions and studies.
+
+        Raises:
+            CseError: If something that was given is wrong, or the folder has another race.
+        """
+        split = split_texts(self.files, self.plugins)
+        state = self._state
+        choice = Choice(model=self.model, data=[*self.files], dev=["none"])
+        facts = composition_of(choice, self.plugins).facts
+        space, length = (
+            STATIC if facts.layers == 0 else DEFAULT,
+            min(LENGTH, facts.positions or LENGTH),
+        )
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_space(self._file("space.toml"), self.space, space, length=length)
+        write_space(self._file("beside.toml"), None, BESIDE, length=length)
+        given = {
+            "texts": split.trained.fingerprint, "model": self.model, "minutes": self.minutes,
+            "seeds": self.seeds, "steps": self.steps,
+            "space": hashlib.sha256(self._file("space.toml").read_bytes()).hexdigest(),
+        }  # fmt: skip
+        if state and (
+            changed := [name for name in given if state["given"].get(name) != given[name]]
+        ):
+            what = f"has a race with another {' and '.join(changed)}"
+            raise CseError(what, where="--out", value=str(self.out), hint="name another folder")
+        self._write(given=given)
+        if not self._file("texts.parquet").is_file():
+            write_rows(split.trained, self._file("texts.parquet"))
+        for name, asked in (("race", split.race), ("judge", split.judge)):
+            if not self._file(f"{name}/qrels/test.tsv").is_file():
+                write_collection(asked, self._file(name))
+        return split
+
+    def plan(self) -> dict[str, Any]:
+        """Compose every point of the space, and what the winner is judged beside."""
+        self._study("beside", run=False)
+        return self._study("space", run=False, leave_out=True)
+
+    def run(self) -> dict[str, Any]:
+        """Race, judge the winner, and return what ``cse tune --json`` prints."""
+        split = self.prepare()
+        if done := self._state.get("result"):
+            return dict(done)
+        planned = self.plan()
+        labels = {p["number"]: p["label"] for p in planned["points"]
+                  if p["number"] not in planned["left_out"]}  # fmt: skip
+        start = self._gains(self._study("beside", points=[_BESIDE[START]]))[_BESIDE[START], _FIRST]
+        budget, points = self._laid_out(split, [*labels])
+        self.say(f"{budget.points} of {len(labels)} compositions race for "
+                 f"{', '.join(str(steps) for steps, _ in budget.rungs)} steps")  # fmt: skip
+        winner, left, lines = self._race(budget, points, labels)
+        judged, rows = self._judged(split, winner, labels[winner], budget)
+        draw_race(lines, float(100 * start.mean()), labels[winner], self._file("race.svg"))
+        return self._ended(judged, winner, labels, left, lines, planned, budget, rows)
+
+    def _race(
+        self, budget: Budget, points: list[int], labels: Mapping[int, str]
+    ) -> tuple[int, dict[int, tuple[int, Left]], dict[str, list[tuple[int, float]]]]:
+        """Return the winner, when and why others left, and the score of each by steps."""
+        left: dict[int, tuple[int, Left]] = {}
+        lines: dict[str, list[tuple[int, float]]] = {}
+        looks = (len(points) - 1) * len(budget.rungs)
+        for rung, (steps, _) in enumerate(budget.rungs):
+            if rung:  # before it, nothing says which points are better
+                fit = self._fitting(budget, rung, steps)
+                left |= {number: (rung - 1, Left(number, "room")) for number in points[fit:]}
+                points = points[:fit]
+            made = self._study("space", points=points, steps=steps, leave_out=True)
+            gains = {number: value for (number, _), value in self._gains(made).items()}
+            lost = {
+                row["number"]: row["line"] for row in made["rows"] if row["number"] not in gains
+            }
+            left |= {number: (rung, Left(number, "failed", line=line))
+                     for number, line in lost.items()}  # fmt: skip
+            if not gains:
+                line = next(iter(lost.values()))
+                raise CseError(f"every composition failed: {line}", where="cse tune")
+            for number, value in gains.items():
+                lines.setdefault(labels[number], []).append((steps, float(100 * value.mean())))
+            room = budget.rungs[rung + 1][1] if rung + 1 < len(budget.rungs) else 1
+            points, gone = look(gains, family=looks, room=room)
+            left |= {one.number: (rung, one) for one in gone}
+            self.say(f"after {steps} steps {len(points)} of {len(gains)} go on, first "
+                     f"{labels[points[0]]}")  # fmt: skip
+        return points[0], left, lines
+
+    def _laid_out(self, split: Split, points: list[int]) -> tuple[Budget, list[int]]:
+        """Return the race's layout and its points, measured once."""
+        state = self._state
+        if "layout" not in state:
+            ends: list[float] = []
+            timed = self._study(
+                "beside", points=[_BESIDE[SIMCSE]], steps=PROBE, seeds=[_FIRST, _FIRST + 1],
+                workers=1, ended=lambda: ends.append(time.monotonic()),
+            )["rows"]  # fmt: skip
+            if lost := [row["line"] for row in timed if row["status"] != "done"]:
+                raise CseError(f"SimCSE could not be trained: {lost[0]}", where="cse tune")
+            # The first of them also starts the process that both are forks of.
+            trained = float(timed[-1]["seconds"])
+            rest = max(ends[-1] - ends[0] - trained, _LEAST_REST) if len(ends) > 1 else _LEAST_REST
+            judging = rest * len(split.judge.texts) / max(1, len(split.race.texts))
+            costs = Costs(trained / PROBE, rest, judging)
+            most = self.steps or min(STEPS, max(1, EPOCHS * len(split.trained) // _BATCH))
+            time_left = self.workers * (60 * self.minutes - self._elapsed())
+            budget = lay_out(len(points), self.seeds, most, costs, time_left)
+            chosen = sorted(random.Random(0).sample(points, budget.points))
+            self._write(layout=asdict(budget), costs=asdict(costs), points=chosen)
+            state = self._state
+        return Budget(**state["layout"]), state["points"]
+
+    def _fitting(self, budget: Budget, rung: int, steps: int) -> int:
+        """Return how many points a rung has time for, at least one, decided once."""
+        known = self._state.get("fitting", {})
+        if str(rung) not in known:
+            costs = Costs(**self._state["costs"])
+            rest = self.workers * (60 * self.minutes - self._elapsed()) - budget.judging(costs)
+            fit = max(1, int(rest / (costs.run + costs.step * steps)))
+            known = {**known, str(rung): fit}
+            self._write(fitting=known)
+        return int(known[str(rung)])
+
+    def _judged(
+        self, split: Split, winner: int, label: str, budget: Budget
+    ) -> tuple[Judged, list[dict[str, Any]]]:
+        seeds = [*range(_FIRST, _FIRST + budget.seeds)]
+        given: dict[str, Any] = {"steps": budget.steps, "seeds": seeds, "questions": "judge"}
+        made = self._study("space", points=[winner], leave_out=True, **given)
+        beside = self._gains(self._study("beside", **given))
+        ours = self._gains(made)
+        lost = [row["line"] for row in made["rows"] if row["status"] != "done"]
+        if lost:
+            raise CseError(f"the winner, {label}, failed: {lost[0]}", where="cse tune")
+        others: dict[str, list[Gains]] = {START: [beside[_BESIDE[START], seeds[0]]]}
+        for name in (SIMCSE, ADAPT):
+            values = [beside[_BESIDE[name], seed] for seed in seeds
+                      if (_BESIDE[name], seed) in beside]  # fmt: skip
+            if len(values) == len(seeds):
+                others[name] = values
+        run = made["rows"][0]["run"]
+        agreements = tuple(agreement(one, split.judge, self.plugins) for one in (self.model, run))
+        judged = judge(
+            label, [ours[winner, seed] for seed in seeds], others, (agreements[0], agreements[1]),
+            ordered=split.ordered, texts=len(split.judge.texts),
+        )  # fmt: skip
+        return judged, made["rows"]
+
+    def _ended(
+        self, judged: Judged, winner: int, labels: Mapping[int, str],
+        left: Mapping[int, tuple[int, Left]], lines: Mapping[str, Sequence[tuple[int, float]]],
+        planned: Mapping[str, Any], budget: Budget, rows: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:  # fmt: skip
+        run = Path(rows[0]["run"])
+        recipe = self._file("recipe.toml")
+        atomic_write(recipe, run.with_suffix(".toml").read_text(encoding="utf-8"))
+        model = self._file("model")
+        shutil.rmtree(model, ignore_errors=True)
+        if judged.better:
+            shutil.copytree(run / "model", model)
+        race: list[dict[str, Any]] = []
+        for number, label in labels.items():
+            entry: dict[str, Any] = {"number": number, "label": label}
+            entry |= {"scores": lines.get(label, []), "left": "not drawn"}
+            if number == winner:
+                entry["left"] = None
+            if number in left:
+                rung, why = left[number]
+                entry |= {"left": why.why, "rung": rung + 1, "line": why.line}
+                entry |= {"difference": as_json(why.difference)} if why.difference else {}
+            race.append(entry)
+        names = {point["number"]: point["label"] for point in planned["points"]}
+        refused = {names[number]: faults for number, faults in planned["left_out"].items()}
+        result = {
+            "verdict": judged.text, "better": judged.better, "winner": labels[winner],
+            "steps": budget.steps, "seeds": budget.seeds, "means": dict(judged.means),
+            "differences": {name: as_json(one) for name, one in judged.differences.items()},
+            "bm25_agreement": judged.agreement, "race": race, "refused": refused,
+            "recipe": str(recipe), "model": str(model) if judged.better else None,
+            "runs": [row["run"] for row in rows], "picture": str(self._file("race.svg")),
+            "seconds": round(self._elapsed(), 1),
+        }  # fmt: skip
+        self._write(result=result)
+        return result
+
+    def _study(
+        self, name: str, *, questions: str = "race", workers: int | None = None,
+        ended: Callable[[], object] = lambda: None, **given: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Run a study of the folder; the time that it takes is kept.
+
+        ``ended`` is called when a run ends.
+        """
+        began, before = time.monotonic(), self._elapsed()
+
+        def hear(point: str, seed: int, status: str, line: str) -> None:
+            what = "done" if status == "done" else f"{status}: {line}"
+            self.say(f"{point}, seed {seed}: {what}")
+            ended()
+
+        study = self.plugins.commands.function("study")
+        data = {"texts": self._file("texts.parquet"), "questions": self._file(questions)}
+        try:
+            result: dict[str, Any] = study(
+                self.plugins, str(self._file(f"{name}.toml")), out=self._file("studies"),
+                model=self.model, data={role: str(path) for role, path in data.items()},
+                workers=workers or self.workers, hear=hear, **given,
+            )  # fmt: skip
+        finally:
+            if self._state:
+                self._write(seconds=before + time.monotonic() - began)
+        return result
+
+    def _gains(self, made: Mapping[str, Any]) -> dict[tuple[int, int], Gains]:
+        """Return nDCG@10 of each question, by point and seed."""
+        return {
+            (row["number"], row["seed"]): next(iter(row["items"].values()))["ndcg@10"]
+            for row in made["rows"]
+            if row["status"] == "done" and row["items"]
+        }
+
+    def _elapsed(self) -> float:
+        return float(self._state.get("seconds", 0.0))
+
+    def _file(self, name: str) -> Path:
+        return self.out / name
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        hint = "name another --out"
+        state: dict[str, Any] | None = read_json(self._file(STATE), {}, hint)
+        return state or {}
+
+    def _write(self, **changes: Any) -> None:
+        state = {**self._state, **changes}
+        atomic_write(self._file(STATE), json.dumps(state, indent=1, ensure_ascii=False) + "\n")
+
+
+def workers_of(given: int | None) -> int:
+    """Return how many runs are made at a time: one on a GPU, else one for each of four cores."""
+    if given is not None:
+        return given
+    return 1 if Path("/dev/nvidiactl").exists() else max(1, min(4, os.cpu_count() or 1))
+
+
+def tune(
+    plugins: Installed,
+    files: Sequence[str],
+    *,
+    model: str,
+    minutes: float = 30.0,
+    out: str | Path = "tuned",
+    space: str | Path | None = None,
+    seeds: int = 3,
+    steps: int | None = None,
+    workers: int | None = None,
+    say: Say = lambda _: None,
+) -> dict[str, Any]:
+    """Race compositions on texts, and judge the winner by documents that chose nothing.
+
+    Args:
+        plugins: The installed plugins.
+        files: Texts with titles: folders of documents, or tables.
+        model: The encoder to start from.
+        minutes: What the whole takes, about.
+        out: The folder; a race that lies in it goes on.
+        space: A file with compositions, by default one of this distribution.
+        seeds: Seeds with which the winner and what it is judged beside are trained.
+        steps: Steps of the winner, at most.
+        workers: Runs at a time.
+        say: Hears of each run.
+
+    Returns:
+        ``verdict`` in a sentence, ``better``, ``winner``, ``means`` and ``differences`` of judged
+        titles, ``race`` with who left when and why, ``refused`` points, ``recipe``, ``model``.
+
+    Raises:
+        CseError: If something that was given is wrong.
+        KeyboardInterrupt: If it was interrupted; the same call goes on.
+    """
+    race = Race(plugins, files, model, minutes, Path(out), None if space is None else Path(space),
+                seeds, steps, workers_of(workers), say)  # fmt: skip
+    return race.run()

@@ -1,0 +1,133 @@
+"""Who goes on, for how long, and what is said of the winner: beside obvious loops."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomlkit
+from cse_tune.budget import Budget, Costs, lay_out
+from cse_tune.picture import HEIGHT, LINE, draw_race
+from cse_tune.race import difference_of, look
+from cse_tune.space import write_space
+from cse_tune.verdict import ADAPT, SIMCSE, START, Judged, judge
+from numpy.typing import NDArray
+
+from cse_core.errors import CseError
+
+COSTS = Costs(step=1.0, run=10.0, judging=20.0)
+
+
+def gains(mean: float, count: int = 200, seed: int = 0) -> NDArray[np.float64]:
+    return np.clip(np.random.default_rng(seed).normal(mean, 0.1, count), 0, 1)
+
+
+def test_a_point_that_is_worse_leaves_and_others_by_their_means() -> None:
+    points = {1: gains(0.5), 2: gains(0.5) - 0.01, 3: gains(0.495, seed=2), 4: gains(0.2, seed=1)}
+    stay, left = look(points, family=9, room=2)
+    assert stay == [1, 3]
+    why = {one.number: one for one in left}
+    assert {number: one.why for number, one in why.items()} == {2: "worse", 4: "worse"}
+    assert why[4].score == pytest.approx(100 * points[4].mean())
+    noisy = {n: gains(0.5, 40, seed=n) for n in range(5)}
+    stay, left = look(noisy, family=12, room=2)
+    order = sorted(noisy, key=lambda n: -noisy[n].mean())
+    assert stay == order[:2] and {one.why for one in left} == {"room"}
+    assert look({7: gains(0.1)}, family=0, room=1) == ([7], [])
+
+
+def test_a_family_of_more_looks_drops_fewer() -> None:
+    close = {1: gains(0.50, 60, 1), 2: gains(0.50, 60, 1) - 0.05 * gains(0.5, 60, 3) + 0.01}
+    assert look(close, family=1, room=2)[1], "shown by itself"
+    assert not look(close, family=5_000, room=2)[1], "not among so many"
+
+
+def test_a_difference_is_the_mean_of_those_of_all_seeds() -> None:
+    ours, theirs = [gains(0.5, seed=n) for n in (1, 2)], [gains(0.4, seed=n) for n in (3, 4)]
+    found = difference_of(ours, theirs)
+    loop = [100 * (a - b).mean() for a, b in zip(ours, theirs, strict=True)]
+    assert found.value == pytest.approx(sum(loop) / 2) and found.seeds == 2
+
+
+@pytest.mark.parametrize(("points", "seconds"), [*product((4, 27), (700, 2_000, 9_000))])
+def test_a_race_takes_the_time_that_there_is(points: int, seconds: float) -> None:
+    budget = lay_out(points, 3, 1_000, COSTS, seconds)
+    assert budget.seconds(COSTS) <= seconds and budget.points <= points
+    more = Budget(budget.points, budget.steps + 1, 3)
+    assert more.seconds(COSTS) > seconds or budget.steps == 1_000
+    if budget.points < points:
+        assert Budget(budget.points + 1, 27, 3).seconds(COSTS) > seconds
+    runs = 0.0
+    for steps, count in budget.rungs:
+        for _ in range(count):
+            runs += COSTS.run + 1.25 * steps * COSTS.step
+    for _ in range(3 * 3 - 1):  # the first of the winner ran in the last rung
+        runs += COSTS.run + 1.25 * budget.steps * COSTS.step
+    assert budget.seconds(COSTS) == pytest.approx(runs + 10 * COSTS.judging)
+    assert budget.rungs[-1][0] == budget.steps and budget.rungs[0][1] == budget.points
+
+
+def test_too_little_time_is_refused_with_how_much_is_needed() -> None:
+    with pytest.raises(CseError, match="takes 6.* times as long") as caught:
+        lay_out(27, 3, 300, COSTS, 100)
+    assert "minutes" in str(caught.value)
+
+
+def judged(change: float, ordered: bool = True, now: float = 50.0, noise: float = 0.05) -> Judged:
+    start = gains(0.4)
+    rng = np.random.default_rng(5)
+    ours = [start + change + rng.normal(0, noise, len(start)) for _ in range(3)]
+    beside = {START: [start], SIMCSE: [start + 0.01] * 3, ADAPT: [one - 0.02 for one in ours]}
+    return judge("titles", ours, beside, (50.0, now), ordered=ordered, texts=900)
+
+
+def test_the_winner_is_better_only_beyond_chance_and_with_words_in_order() -> None:
+    better = judged(0.05)
+    assert better.better and better.text.startswith("better than the start: nDCG@10 of 200 titles")
+    assert better.means["titles"] - better.means[START] == pytest.approx(
+        better.differences[START].value
+    )
+    assert better.differences[ADAPT].value == pytest.approx(2.0)
+    assert not judged(0.0).better and judged(0.0).text.startswith("no better")
+    assert judged(-0.1).text.startswith("worse")
+    assert not judged(0.05, ordered=False).better and "random order" in judged(0.05, False).text
+    fell = judged(0.05, now=44.9)
+    assert not fell.better and "fell from 50 % to 45 %" in fell.text
+    assert judged(0.05, now=45.1).better
+
+
+def test_a_space_is_a_study_whose_texts_the_race_names(tmp_path: Path) -> None:
+    given, file = tmp_path / "space.toml", tmp_path / "made.toml"
+    given.write_text(
+        '[settings]\nrecipe = "simcse"\n"model.max_length" = 16\n\n'
+        '[[axes]]\nvalues = { "train.lr" = [1e-5, 3e-5] }\n'
+    )
+    write_space(file, given, length=40)
+    made = tomlkit.parse(file.read_text()).unwrap()
+    assert made["settings"]["data"] == "@texts" and made["settings"]["model.max_length"] == 16
+    assert made["scores"]["options"]["max-length"] == 40
+    assert "[1e-5, 3e-5]" in file.read_text(), "labels are as typed"
+    for text, what in (
+        ("[setings]\n", "no key 'setings'"),
+        ('[settings]\ndata = "a.txt"\n', "settings.data is set"),
+        ("[settings\n", "not TOML"),
+    ):
+        given.write_text(text)
+        with pytest.raises(CseError, match=what):
+            write_space(file, given, length=40)
+    with pytest.raises(CseError, match="No such file"):
+        write_space(file, tmp_path / "none.toml", length=40)
+
+
+def test_names_in_the_picture_stand_apart_within_it(tmp_path: Path) -> None:
+    lines = {f"point <{n}>": [(3, 20.0 + n / 100), (9, 20.0 + n / 50)] for n in range(8)}
+    draw_race(lines, 20.0, "point <7>", tmp_path / "race.svg")
+    text = (tmp_path / "race.svg").read_text()
+    assert text.count("<polyline") == 8 and "point &lt;7&gt;: 20.1" in text
+    places = sorted(
+        float(part.split('y="')[1].split('"')[0])
+        for part in text.split("<text")[1:]
+        if "point &lt;" in part
+    )
+    assert len(places) == 8 and places[-1] < HEIGHT
+    assert min(b - a for a, b in zip(places, places[1:], strict=False)) >= LINE - 0.11
