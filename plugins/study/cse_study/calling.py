@@ -49,10 +49,10 @@ def study(
 
     Returns:
         ``left_out``: the lines of what is wrong, by the number of a point; ``points``: ``number``,
-        ``label`` and ``settings``; ``rows``: ``number``, ``seed``, ``key``, ``status``, ``line``,
-        ``steps``, ``seconds`` of training, ``run``, ``scores``, ``results`` as ``cse eval --json``
-        has them, and ``items``, the measures ``[N]`` behind the scores of titles, labels and judged
-        queries by set.
+        ``label``, ``labels`` by axis and ``settings``; ``rows``: ``number``, ``seed``, ``key``,
+        ``status``, ``line``, ``steps``, ``seconds`` of training, ``run``, ``scores``, ``results``
+        as ``cse eval --json`` has them, and ``items``, the measures ``[N]`` behind the scores of
+        titles, labels and judged queries by set.
 
     Raises:
         CseError: If the study, a point or a file is wrong.
@@ -86,7 +86,10 @@ def study(
     return {
         "left_out": {number: [f"{fault.where}: {fault.what}" for fault in faults]
                      for number, faults in session.plan.left_out.items()},
-        "points": [{"number": point.number, "label": point.label, "settings": {
-            **definition.study.settings, **point.settings}} for point in session.plan.points],
+        "points": [
+            {"number": point.number, "label": point.label, "labels": dict(point.labels),
+             "settings": {**definition.study.settings, **point.settings}}
+            for point in session.plan.points
+        ],
         "rows": rows,
     }  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cse_core.errors import CseError
@@ -66,6 +68,20 @@ class Budget:
         race = sum(points * (costs.run + _SLOWER * costs.step * steps)
                    for steps, points in self.rungs)  # fmt: skip
         return race + self.judging(costs)
+
+
+def drawn(groups: Mapping[int, str], count: int) -> list[int]:
+    """Return some points, as many of each group as there is room for, the same ones each time.
+
+    ``groups`` has the place of each point on the first axis, such as its method.
+    """
+    draws = random.Random(0)
+    order = sorted(groups, key=lambda _: draws.random())
+    turns: dict[str, int] = {}
+    rank = {}
+    for number in order:
+        rank[number] = turns[groups[number]] = turns.get(groups[number], 0) + 1
+    return sorted(sorted(order, key=rank.__getitem__)[:count])
 
 
 def lay_out(points: int, seeds: int, most: int, costs: Costs, seconds: float) -> Budget:

@@ -9,7 +9,6 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from cse_core.errors import CseError, did_you_mean
-from cse_core.files import atomic_write
 from cse_core.loading import package_path
 
 DEFAULT, STATIC = "encoder", "static"
@@ -24,11 +23,10 @@ _FIXED: dict[str, Any] = {
 _SET_BY = {"model": "--model", "data": "FILE", "dev": "FILE", "train.max_steps": "--minutes"}
 
 
-def write_space(file: Path, given: Path | None, name: str = DEFAULT, *, length: int) -> None:
-    """Write the study whose points race.
+def space_of(given: Path | None, name: str = DEFAULT, *, length: int) -> str:
+    """Return the study file whose points race.
 
     Args:
-        file: Where it is written.
         given: A file of the user's, else that of a ``name`` here.
         name: Compositions of this distribution.
         length: Tokens of the longest text, in training if the file does not say it, and in scoring.
@@ -65,4 +63,4 @@ def write_space(file: Path, given: Path | None, name: str = DEFAULT, *, length: 
         "shown": ["@questions"],
         "options": {"collections": "@questions", "max-length": length, "precision": "auto"},
     }
-    atomic_write(file, tomlkit.dumps(study))
+    return tomlkit.dumps(study)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cse_cli.api import Choice, Installed, composition_of, read_json
 from cse_core.errors import CseError
 from cse_core.files import atomic_write
-from cse_tune.budget import Budget, Costs, lay_out
+from cse_tune.budget import Budget, Costs, drawn, lay_out
 from cse_tune.picture import draw_race
 from cse_tune.race import Gains, Left, as_json, look
-from cse_tune.space import BESIDE, DEFAULT, STATIC, write_space
+from cse_tune.space import BESIDE, DEFAULT, STATIC, space_of
 from cse_tune.texts import Split, split_texts, write_collection, write_rows
 from cse_tune.verdict import ADAPT, SIMCSE, START, Judged, agreement, judge
 
@@ -54,7 +53,7 @@ class Race:
     steps: int | None = None
     workers: int = 1
     say: Say = lambda _: None
-    began: float = field(default_factory=time.monotonic)
+    _length: int = LENGTH
 
     def prepare(self) -> Split:
         """Write the texts, questions and studies.
@@ -63,26 +62,26 @@ class Race:
             CseError: If something that was given is wrong, or the folder has another race.
         """
         split = split_texts(self.files, self.plugins)
-        state = self._state
         choice = Choice(model=self.model, data=[*self.files], dev=["none"])
         facts = composition_of(choice, self.plugins).facts
-        space, length = (
-            STATIC if facts.layers == 0 else DEFAULT,
-            min(LENGTH, facts.positions or LENGTH),
-        )
-        self.out.mkdir(parents=True, exist_ok=True)
-        write_space(self._file("space.toml"), self.space, space, length=length)
-        write_space(self._file("beside.toml"), None, BESIDE, length=length)
+        self._length = min(LENGTH, facts.positions or LENGTH)
+        name = STATIC if facts.layers == 0 else DEFAULT
+        studies = {
+            "space.toml": space_of(self.space, name, length=self._length),
+            "beside.toml": space_of(None, BESIDE, length=self._length),
+        }
         given = {
             "texts": split.trained.fingerprint, "model": self.model, "minutes": self.minutes,
             "seeds": self.seeds, "steps": self.steps,
-            "space": hashlib.sha256(self._file("space.toml").read_bytes()).hexdigest(),
+            "space": hashlib.sha256(studies["space.toml"].encode()).hexdigest(),
         }  # fmt: skip
-        if state and (
-            changed := [name for name in given if state["given"].get(name) != given[name]]
-        ):
+        before = self._state.get("given", given)
+        if changed := [key for key, value in given.items() if before.get(key) != value]:
             what = f"has a race with another {' and '.join(changed)}"
             raise CseError(what, where="--out", value=str(self.out), hint="name another folder")
+        self.out.mkdir(parents=True, exist_ok=True)
+        for file, text in studies.items():
+            atomic_write(self._file(file), text)
         self._write(given=given)
         if not self._file("texts.parquet").is_file():
             write_rows(split.trained, self._file("texts.parquet"))
@@ -102,10 +101,11 @@ class Race:
         if done := self._state.get("result"):
             return dict(done)
         planned = self.plan()
-        labels = {p["number"]: p["label"] for p in planned["points"]
-                  if p["number"] not in planned["left_out"]}  # fmt: skip
+        accepted = [p for p in planned["points"] if p["number"] not in planned["left_out"]]
+        labels = {point["number"]: point["label"] for point in accepted}
+        groups = {p["number"]: next(iter(p["labels"].values()), "") for p in accepted}
         start = self._gains(self._study("beside", points=[_BESIDE[START]]))[_BESIDE[START], _FIRST]
-        budget, points = self._laid_out(split, [*labels])
+        budget, points = self._laid_out(split, groups)
         self.say(f"{budget.points} of {len(labels)} compositions race for "
                  f"{', '.join(str(steps) for steps, _ in budget.rungs)} steps")  # fmt: skip
         winner, left, lines = self._race(budget, points, labels)
@@ -121,6 +121,8 @@ class Race:
         lines: dict[str, list[tuple[int, float]]] = {}
         looks = (len(points) - 1) * len(budget.rungs)
         for rung, (steps, _) in enumerate(budget.rungs):
+            if len(points) == 1 and lines and steps < budget.steps:
+                continue  # nothing is left to decide
             if rung:  # before it, nothing says which points are better
                 fit = self._fitting(budget, rung, steps)
                 left |= {number: (rung - 1, Left(number, "room")) for number in points[fit:]}
@@ -139,12 +141,13 @@ class Race:
                 lines.setdefault(labels[number], []).append((steps, float(100 * value.mean())))
             room = budget.rungs[rung + 1][1] if rung + 1 < len(budget.rungs) else 1
             points, gone = look(gains, family=looks, room=room)
+            self._drop_models(made, points if steps == budget.steps else ())
             left |= {one.number: (rung, one) for one in gone}
             self.say(f"after {steps} steps {len(points)} of {len(gains)} go on, first "
                      f"{labels[points[0]]}")  # fmt: skip
         return points[0], left, lines
 
-    def _laid_out(self, split: Split, points: list[int]) -> tuple[Budget, list[int]]:
+    def _laid_out(self, split: Split, groups: Mapping[int, str]) -> tuple[Budget, list[int]]:
         """Return the race's layout and its points, measured once."""
         state = self._state
         if "layout" not in state:
@@ -152,18 +155,20 @@ class Race:
             timed = self._study(
                 "beside", points=[_BESIDE[SIMCSE]], steps=PROBE, seeds=[_FIRST, _FIRST + 1],
                 workers=1, ended=lambda: ends.append(time.monotonic()),
-            )["rows"]  # fmt: skip
-            if lost := [row["line"] for row in timed if row["status"] != "done"]:
+            )  # fmt: skip
+            rows = timed["rows"]
+            if lost := [row["line"] for row in rows if row["status"] != "done"]:
                 raise CseError(f"SimCSE could not be trained: {lost[0]}", where="cse tune")
+            self._drop_models(timed)
             # The first of them also starts the process that both are forks of.
-            trained = float(timed[-1]["seconds"])
+            trained = float(rows[-1]["seconds"])
             rest = max(ends[-1] - ends[0] - trained, _LEAST_REST) if len(ends) > 1 else _LEAST_REST
             judging = rest * len(split.judge.texts) / max(1, len(split.race.texts))
             costs = Costs(trained / PROBE, rest, judging)
             most = self.steps or min(STEPS, max(1, EPOCHS * len(split.trained) // _BATCH))
             time_left = self.workers * (60 * self.minutes - self._elapsed())
-            budget = lay_out(len(points), self.seeds, most, costs, time_left)
-            chosen = sorted(random.Random(0).sample(points, budget.points))
+            budget = lay_out(len(groups), self.seeds, most, costs, time_left)
+            chosen = drawn(groups, budget.points)
             self._write(layout=asdict(budget), costs=asdict(costs), points=chosen)
             state = self._state
         return Budget(**state["layout"]), state["points"]
@@ -185,7 +190,8 @@ class Race:
         seeds = [*range(_FIRST, _FIRST + budget.seeds)]
         given: dict[str, Any] = {"steps": budget.steps, "seeds": seeds, "questions": "judge"}
         made = self._study("space", points=[winner], leave_out=True, **given)
-        beside = self._gains(self._study("beside", **given))
+        compared = self._study("beside", **given)
+        beside = self._gains(compared)
         ours = self._gains(made)
         lost = [row["line"] for row in made["rows"] if row["status"] != "done"]
         if lost:
@@ -197,12 +203,24 @@ class Race:
             if len(values) == len(seeds):
                 others[name] = values
         run = made["rows"][0]["run"]
-        agreements = tuple(agreement(one, split.judge, self.plugins) for one in (self.model, run))
+        agreements = tuple(
+            agreement(one, split.judge, self.plugins, max_length=self._length)
+            for one in (self.model, run)
+        )
         judged = judge(
             label, [ours[winner, seed] for seed in seeds], others, (agreements[0], agreements[1]),
             ordered=split.ordered, texts=len(split.judge.texts),
         )  # fmt: skip
+        self._drop_models(compared)
         return judged, made["rows"]
+
+    def _drop_models(self, made: Mapping[str, Any], kept: Collection[int] = ()) -> None:
+        """Delete the models of runs that were scored and are not needed again."""
+        runs = self._file("studies").absolute()
+        for row in made["rows"]:
+            model = Path(row["run"]).absolute() / "model"
+            if row["number"] not in kept and row["status"] == "done" and runs in model.parents:
+                shutil.rmtree(model, ignore_errors=True)
 
     def _ended(
         self, judged: Judged, winner: int, labels: Mapping[int, str],

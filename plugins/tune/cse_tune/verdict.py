@@ -44,10 +44,13 @@ def least_gain(count: int) -> float:
     return float(2.8 * _SPREAD / count**0.5)  # of a two-sided test at 5 %, in four of five races
 
 
-def agreement(model: str, asked: questions.Questions, plugins: Installed) -> float:
+def agreement(
+    model: str, asked: questions.Questions, plugins: Installed, *, max_length: int
+) -> float:
     """Return how far the first texts of a model are those of BM25, x100."""
     some = asked._replace(asked=asked.asked[:ASKED])
-    encode = TextEncoder(load(model, precision="auto", plugins=plugins).loaded)
+    loaded = load(model, max_length=max_length, precision="auto", plugins=plugins)
+    encode = TextEncoder(loaded.loaded)
     return float(100 * some.agreement(some.scores(encode, some.vectors(encode))).mean())
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tomlkit
-from cse_tune.budget import Budget, Costs, lay_out
+from cse_tune.budget import Budget, Costs, drawn, lay_out
 from cse_tune.picture import HEIGHT, LINE, draw_race
 from cse_tune.race import difference_of, look
-from cse_tune.space import write_space
+from cse_tune.space import space_of
 from cse_tune.verdict import ADAPT, SIMCSE, START, Judged, judge
 from numpy.typing import NDArray
 
@@ -67,6 +67,15 @@ def test_a_race_takes_the_time_that_there_is(points: int, seconds: float) -> Non
     assert budget.rungs[-1][0] == budget.steps and budget.rungs[0][1] == budget.points
 
 
+def test_of_few_points_each_method_has_some() -> None:
+    groups = {n: f"method {(n - 1) // 3}" for n in range(1, 28)}
+    some = drawn(groups, 9)
+    assert len(some) == 9 and {groups[n] for n in some} == {*groups.values()}
+    assert drawn(groups, 9) == some == sorted(some) and drawn(groups, 27) == [*groups]
+    assert len({(n - 1) % 3 for n in some}) > 1, "not one rate alone"
+    assert max(sum(groups[n] == name for n in drawn(groups, 13)) for name in groups.values()) == 2
+
+
 def test_too_little_time_is_refused_with_how_much_is_needed() -> None:
     with pytest.raises(CseError, match="takes 6.* times as long") as caught:
         lay_out(27, 3, 300, COSTS, 100)
@@ -97,16 +106,16 @@ def test_the_winner_is_better_only_beyond_chance_and_with_words_in_order() -> No
 
 
 def test_a_space_is_a_study_whose_texts_the_race_names(tmp_path: Path) -> None:
-    given, file = tmp_path / "space.toml", tmp_path / "made.toml"
+    given = tmp_path / "space.toml"
     given.write_text(
         '[settings]\nrecipe = "simcse"\n"model.max_length" = 16\n\n'
         '[[axes]]\nvalues = { "train.lr" = [1e-5, 3e-5] }\n'
     )
-    write_space(file, given, length=40)
-    made = tomlkit.parse(file.read_text()).unwrap()
+    text = space_of(given, length=40)
+    made = tomlkit.parse(text).unwrap()
     assert made["settings"]["data"] == "@texts" and made["settings"]["model.max_length"] == 16
     assert made["scores"]["options"]["max-length"] == 40
-    assert "[1e-5, 3e-5]" in file.read_text(), "labels are as typed"
+    assert "[1e-5, 3e-5]" in text, "labels are as typed"
     for text, what in (
         ("[setings]\n", "no key 'setings'"),
         ('[settings]\ndata = "a.txt"\n', "settings.data is set"),
@@ -114,9 +123,9 @@ def test_a_space_is_a_study_whose_texts_the_race_names(tmp_path: Path) -> None:
     ):
         given.write_text(text)
         with pytest.raises(CseError, match=what):
-            write_space(file, given, length=40)
+            space_of(given, length=40)
     with pytest.raises(CseError, match="No such file"):
-        write_space(file, tmp_path / "none.toml", length=40)
+        space_of(tmp_path / "none.toml", length=40)
 
 
 def test_names_in_the_picture_stand_apart_within_it(tmp_path: Path) -> None:
