@@ -14,6 +14,8 @@ from cse_core.loading import package_path
 DEFAULT, STATIC = "encoder", "static"
 BESIDE = "beside"
 """The start, and what the winner is judged beside."""
+STATIC_RATE = 3e-3
+"""Learning rate of these for a static model, where those of recipes change nothing."""
 _KEYS = ("settings", "axes", "runs")
 _FIXED: dict[str, Any] = {
     "model": "@model", "data": "@texts", "dev": "none", "data.held_out": 0,
@@ -23,13 +25,16 @@ _FIXED: dict[str, Any] = {
 _SET_BY = {"model": "--model", "data": "FILE", "dev": "FILE", "train.max_steps": "--minutes"}
 
 
-def space_of(given: Path | None, name: str = DEFAULT, *, length: int) -> str:
+def space_of(
+    given: Path | None, name: str = DEFAULT, *, length: int, rate: float | None = None
+) -> str:
     """Return the study file whose points race.
 
     Args:
         given: A file of the user's, else that of a ``name`` here.
         name: Compositions of this distribution.
         length: Tokens of the longest text, in training if the file does not say it, and in scoring.
+        rate: Learning rate of what does not say one itself; by default that of each recipe.
 
     Raises:
         CseError: If the file cannot be read, or holds something else.
@@ -55,7 +60,8 @@ def space_of(given: Path | None, name: str = DEFAULT, *, length: int) -> str:
     study = tomlkit.document()
     study["summary"] = f"The race of cse tune: {name if given is None else given.stem}"
     study["seeds"] = [1]
-    study["settings"] = {**_FIXED, "model.max_length": length, **settings}
+    rates = {} if rate is None else {"train.lr": rate}
+    study["settings"] = {**_FIXED, "model.max_length": length, **rates, **settings}
     for key in ("runs", "axes"):
         if key in table:
             study[key] = table[key]

@@ -18,7 +18,7 @@ from cse_core.files import atomic_write
 from cse_tune.budget import Budget, Costs, drawn, lay_out
 from cse_tune.picture import draw_race
 from cse_tune.race import Gains, Left, as_json, look
-from cse_tune.space import BESIDE, DEFAULT, STATIC, space_of
+from cse_tune.space import BESIDE, DEFAULT, STATIC, STATIC_RATE, space_of
 from cse_tune.texts import Split, split_texts, write_collection, write_rows
 from cse_tune.verdict import ADAPT, SIMCSE, START, Judged, agreement, judge
 
@@ -65,10 +65,10 @@ class Race:
         choice = Choice(model=self.model, data=[*self.files], dev=["none"])
         facts = composition_of(choice, self.plugins).facts
         self._length = min(LENGTH, facts.positions or LENGTH)
-        name = STATIC if facts.layers == 0 else DEFAULT
+        name, rate = (DEFAULT, None) if facts.layers else (STATIC, STATIC_RATE)
         studies = {
             "space.toml": space_of(self.space, name, length=self._length),
-            "beside.toml": space_of(None, BESIDE, length=self._length),
+            "beside.toml": space_of(None, BESIDE, length=self._length, rate=rate),
         }
         given = {
             "texts": split.trained.fingerprint, "model": self.model, "minutes": self.minutes,
