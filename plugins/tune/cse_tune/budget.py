@@ -12,7 +12,7 @@ from cse_core.errors import CseError
 SHRINK = 3
 """A rung has a third of the points of the one before, trained for three times as many steps."""
 RUNGS = 3
-LEAST_STEPS, LEAST_POINTS = 27, 3
+LEAST_STEPS, LEAST_POINTS = 72, 3
 _SLOWER = 1.25
 """Seconds a step of the race's methods beside those of SimCSE, about."""
 _BESIDE = 2

@@ -25,11 +25,11 @@ class Judged:
     """What titles say at the end.
 
     Attributes:
-        means: Mean nDCG@10 x100 of the winner and of what it is judged beside, by name.
-        differences: Of the winner from each, corrected for all three.
+        means: Mean nDCG@10 x100 over seeds of the winner and of what it is judged beside, by name.
+        differences: Of the model from the start; of the winner from the others, corrected for both.
         agreement: Share x100 of BM25's first 10 texts among the first 10, of start and winner.
         text: One sentence.
-        better: Whether the winner is better than the start beyond chance.
+        better: Whether the model is better than the start beyond chance.
     """
 
     means: Mapping[str, float]
@@ -63,22 +63,24 @@ def judge(
     ordered: bool,
     texts: int,
 ) -> Judged:
-    """Compare the winner with the start and other recipes, trained with the same seeds.
+    """Compare a model with the start, and its composition with other recipes over all seeds.
+
+    The model is the winner with its first seed, which is kept if it is better: only titles are
+    drawn. Of a composition, which will be trained again, the seeds count too, by Student's t.
 
     Args:
         name: The winner.
         winner: nDCG@10 of each title with each seed.
         others: The same of others; of the start once.
-        agreements: With BM25, of the start and of the winner.
+        agreements: With BM25, of the start and of the model.
         ordered: Whether the words of the texts are in an order that recurs.
         texts: Texts among which titles look for their documents.
     """
-    every = {other: [*gains] * (len(winner) if len(gains) == 1 else 1)
-             for other, gains in others.items()}  # fmt: skip
-    found = [difference_of(winner, gains) for gains in every.values()]
-    differences = dict(zip(every, corrected(found, len(found)), strict=True))
-    means = {n: float(100 * np.mean(gains)) for n, gains in {name: winner, **every}.items()}
-    start = differences[START]
+    beside = {other: gains for other, gains in others.items() if other != START}
+    found = [difference_of(winner, gains) for gains in beside.values()]
+    differences = dict(zip(beside, corrected(found, len(found)), strict=True))
+    (start,) = corrected([difference_of(winner[:1], others[START])], 1)
+    means = {n: float(100 * np.mean(gains)) for n, gains in {name: winner, **others}.items()}
     before, now = agreements
     agrees = now - before >= LEAST_AGREEMENT
     shown = start.p < LEVEL
@@ -88,15 +90,15 @@ def judge(
         word += " (words in random order: finding them says nothing about real queries)"
     elif not agrees:
         word += f" (agreement with BM25 fell from {before:.0f} % to {now:.0f} %)"
-    beside = [f"{differences[other].value:+.2f} {_interval(differences[other])} from {other}"
-              for other in (SIMCSE, ADAPT) if other in differences]  # fmt: skip
     text = (
-        f"{word} than the start: nDCG@10 of {len(winner[0]):,} titles of documents that chose "
-        f"nothing, among {texts:,} texts, mean of {len(winner)} seeds: {means[START]:.2f} at the "
-        f"start, {means[name]:.2f} with {name} ({start.value:+.2f}, 95 % interval "
-        f"{_interval(start)}); {', '.join(beside)}"
+        f"{word}: nDCG@10 of {len(winner[0]):,} titles of documents that chose nothing, among "
+        f"{texts:,} texts: {means[START]:.2f} at the start, {100 * winner[0].mean():.2f} now "
+        f"({start.value:+.2f}, 95 % interval {_interval(start)}). {name} with {len(winner)} seeds: "
+        f"{means[name]:.2f}"
     )
-    return Judged(means, differences, agreements, text, better)
+    text += "".join(f"; {one.value:+.2f} {_interval(one)} from {other}"
+                    for other, one in differences.items())  # fmt: skip
+    return Judged(means, {START: start, **differences}, agreements, text, better)
 
 
 def _interval(difference: Difference) -> str:

@@ -49,14 +49,14 @@ def test_a_difference_is_the_mean_of_those_of_all_seeds() -> None:
     assert found.value == pytest.approx(sum(loop) / 2) and found.seeds == 2
 
 
-@pytest.mark.parametrize(("points", "seconds"), [*product((4, 27), (700, 2_000, 9_000))])
+@pytest.mark.parametrize(("points", "seconds"), [*product((4, 27), (1_400, 3_000, 9_000))])
 def test_a_race_takes_the_time_that_there_is(points: int, seconds: float) -> None:
     budget = lay_out(points, 3, 1_000, COSTS, seconds)
     assert budget.seconds(COSTS) <= seconds and budget.points <= points
     more = Budget(budget.points, budget.steps + 1, 3)
     assert more.seconds(COSTS) > seconds or budget.steps == 1_000
     if budget.points < points:
-        assert Budget(budget.points + 1, 27, 3).seconds(COSTS) > seconds
+        assert Budget(budget.points + 1, 72, 3).seconds(COSTS) > seconds
     runs = 0.0
     for steps, count in budget.rungs:
         for _ in range(count):
@@ -77,7 +77,7 @@ def test_of_few_points_each_method_has_some() -> None:
 
 
 def test_too_little_time_is_refused_with_how_much_is_needed() -> None:
-    with pytest.raises(CseError, match="takes 6.* times as long") as caught:
+    with pytest.raises(CseError, match=r"takes 1\d\.\d times as long") as caught:
         lay_out(27, 3, 300, COSTS, 100)
     assert "minutes" in str(caught.value)
 
@@ -92,10 +92,11 @@ def judged(change: float, ordered: bool = True, now: float = 50.0, noise: float 
 
 def test_the_winner_is_better_only_beyond_chance_and_with_words_in_order() -> None:
     better = judged(0.05)
-    assert better.better and better.text.startswith("better than the start: nDCG@10 of 200 titles")
-    assert better.means["titles"] - better.means[START] == pytest.approx(
-        better.differences[START].value
-    )
+    assert better.better and better.text.startswith("better: nDCG@10 of 200 titles")
+    assert better.differences[START].seeds == 1, "of the model that is kept"
+    assert better.differences[SIMCSE].seeds == 3
+    apart = better.means["titles"] - better.means[SIMCSE]
+    assert better.differences[SIMCSE].value == pytest.approx(apart)
     assert better.differences[ADAPT].value == pytest.approx(2.0)
     assert not judged(0.0).better and judged(0.0).text.startswith("no better")
     assert judged(-0.1).text.startswith("worse")
