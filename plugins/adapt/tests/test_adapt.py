@@ -17,17 +17,7 @@ from cse_testkit import make_context, make_part
 from safetensors.torch import load_file
 
 from cse import Bm25, train
-from cse.questions import (
-    Questions,
-    asking,
-    by_half,
-    by_sentence,
-    by_title,
-    by_words,
-    in_order,
-    sentences,
-    without_title,
-)
+from cse.questions import Questions, by_sentence, sentences
 from cse_core.errors import CseError
 from cse_core.types import View
 from cse_defaults.texts import Corpus
@@ -41,54 +31,6 @@ from tests.fixtures.titled import notes, nothing_to_learn, pieces
 
 VIEWS: Any = {name: View(name, name, "online") for name in ("anchor", "positive")}
 TEXT = "One two three four. Five! Six seven eight nine? Ten eleven twelve thirteen."
-
-
-def test_sentences_and_titles_by_hand() -> None:
-    assert sentences(TEXT) == [
-        "One two three four.", "Five!", "Six seven eight nine?", "Ten eleven twelve thirteen."
-    ]  # fmt: skip
-    assert sentences("猫在这里。狗在那里！ 3.14 is pi.") == [
-        "猫在这里。",
-        "狗在那里！",
-        "3.14 is pi.",
-    ]
-    assert without_title("One TWO", "one two: three") == "three"
-    assert without_title("one two", "one two") == "one two" and without_title("", "a b") == "a b"
-    assert without_title("two", "one two") == "one two"
-    assert by_title("Cats", "Cats. They sleep.") == ("Cats", "They sleep.")
-    files = ("sub/cats.txt", "sub/cats.txt", "Cats", "17")
-    assert asking(("cats", "Cats", "Cats", ""), files) == ["", "Cats", "Cats", ""]
-    assert by_title("", TEXT) is None and by_title("Cats", "Cats") is None
-
-
-def test_a_sentence_asks_for_the_others() -> None:
-    long = [0, 2, 3]
-    pieces = sentences(TEXT)
-    for draw in np.linspace(0, 0.999, 40):
-        place = long[int(draw * 3)]
-        rest = " ".join(pieces[:place] + pieces[place + 1 :])
-        assert by_sentence("", TEXT, draw) == (pieces[place], rest)
-        assert by_sentence("Head", f"Head. {TEXT}", draw) == (pieces[place], f"Head {rest}")
-        assert by_sentence("", TEXT, draw, keep=True) == (pieces[place], TEXT)
-    assert by_sentence("", "Only one sentence is here.", 0.5) is None
-    assert by_sentence("", "Too short. To ask.", 0.5) is None
-    assert by_sentence("", "猫在这里睡觉休息很久很久。狗。", 0.0) == (
-        "猫在这里睡觉休息很久很久。",
-        "狗。",
-    )
-
-
-def test_halves_and_spans_of_words() -> None:
-    assert by_half("a b c d e f g h i") == ("a b c d", "e f g h i")
-    assert by_half("a b c d e f g") is None
-    assert by_words("a b c d e", (0.0, 0.99)) == ("a b c", "c d e")
-    assert by_words("a b c d e", (0.4, 0.6)) == ("b c d", "b c d")
-    assert by_words("word", (0.5, 0.5)) == ("word", "word")
-    long = "“刀锋杀手”皮斯托瑞斯否认谋杀指控，并说他不知道。"
-    assert by_half(long) == (long[:12], long[12:]) and by_half(long[:20]) is None
-    assert by_words(long, (0.0, 0.99)) == (long[:13], long[12:])
-    assert by_half("한국어 문장은 띄어 쓴다") is None, "Korean has spaces"
-    assert by_half("a b c d e f g h i 皮斯托瑞斯") == ("a b c d e", "f g h i 皮斯托瑞斯")
 
 
 def corpus_of(text: Sequence[str], **columns: Sequence[str]) -> Corpus:
@@ -262,22 +204,6 @@ def test_one_document_chooses_and_nothing_judges() -> None:
     assert [document for document, _ in found.chooses.asked] == [1]
     assert np.isfinite(list(found.score(HashEncoder()).values())).all()
     assert not len(found.answers(HashEncoder()))
-
-
-def test_words_in_random_order_are_noticed() -> None:
-    draws = np.random.default_rng(0)
-
-    def texts(recurring: float) -> list[str]:
-        """Return texts in which some words are followed by the next of a circle of 400."""
-        jumps = draws.random((100, 80)) >= recurring
-        words = draws.integers(400, size=(100, 80))
-        for place in range(1, 80):
-            last = words[:, place - 1]
-            words[:, place] = np.where(jumps[:, place], words[:, place], (last + 1) % 400)
-        return [" ".join(map(str, row)) for row in words]
-
-    assert in_order(texts(0.2)) and not in_order(texts(0))
-    assert in_order(texts(0)[:50]), "too few to say"
 
 
 STEPS = ("--train.max_steps", "6", "--train.eval_steps", "3", "--model.max_length", "24",

@@ -130,14 +130,15 @@ def test_a_space_is_a_study_whose_texts_the_race_names(tmp_path: Path) -> None:
 
 
 def test_names_in_the_picture_stand_apart_within_it(tmp_path: Path) -> None:
-    lines = {f"point <{n}>": [(3, 20.0 + n / 100), (9, 20.0 + n / 50)] for n in range(8)}
+    lines = {f"point <{n}>": [(3, 20.0 + n / 1000), (9, 20.0 + n / 500)] for n in range(7)}
+    lines["point <7>"] = [(3, 22.0), (9, 30.0)]
     draw_race(lines, 20.0, "point <7>", tmp_path / "race.svg")
     text = (tmp_path / "race.svg").read_text()
-    assert text.count("<polyline") == 8 and "point &lt;7&gt;: 20.1" in text
+    assert text.count("<polyline") == 8 and "point &lt;7&gt;: 30.0" in text
     places = sorted(
         float(part.split('y="')[1].split('"')[0])
         for part in text.split("<text")[1:]
         if "point &lt;" in part
     )
-    assert len(places) == 8 and places[-1] < HEIGHT
+    assert len(places) == 8 and places[-1] < HEIGHT - 20
     assert min(b - a for a, b in zip(places, places[1:], strict=False)) >= LINE - 0.11
