@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cse_core.files import atomic_write
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LINE = 760, 420, 60, 250, 20, 45, 15
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LINE = 820, 420, 60, 310, 20, 45, 15
 _STYLE = (
     "svg{color:#1b1b1b;font:13px sans-serif}@media(prefers-color-scheme:dark){svg{color:#e8e8e8}}"
 )

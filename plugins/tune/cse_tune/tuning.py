@@ -252,6 +252,7 @@ class Race:
             "steps": budget.steps, "seeds": budget.seeds, "means": dict(judged.means),
             "differences": {name: as_json(one) for name, one in judged.differences.items()},
             "bm25_agreement": judged.agreement, "race": race, "refused": refused,
+            "ends": _ends(planned["points"], winner),
             "recipe": str(recipe), "model": str(model) if judged.better else None,
             "runs": [row["run"] for row in rows], "picture": str(self._file("race.svg")),
             "seconds": round(self._elapsed(), 1),
@@ -310,6 +311,23 @@ class Race:
     def _write(self, **changes: Any) -> None:
         state = {**self._state, **changes}
         atomic_write(self._file(STATE), json.dumps(state, indent=1, ensure_ascii=False) + "\n")
+
+
+def _ends(points: Sequence[Mapping[str, Any]], winner: int) -> list[str]:
+    """Say which numbers of the winner are the least or largest that its space has."""
+    values: dict[str, dict[int, float]] = {}
+    for point in points:
+        for path, value in point["settings"].items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                values.setdefault(path, {})[point["number"]] = value
+    said = []
+    for path, known in values.items():
+        least, largest = min(known.values()), max(known.values())
+        if winner in known and least < largest and known[winner] in (least, largest):
+            word = "least" if known[winner] == least else "largest"
+            said.append(f"{path} {known[winner]:g} is the {word} of the space: one beyond it may "
+                        "be better (--space FILE)")  # fmt: skip
+    return said
 
 
 def workers_of(given: int | None) -> int:

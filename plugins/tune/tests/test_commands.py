@@ -169,6 +169,10 @@ def test_the_best_of_a_race_wins_and_is_judged_once(
     assert result["means"]["SimCSE"] == pytest.approx(
         result["means"][result["winner"]] - result["differences"]["SimCSE"]["value"]
     )
+    rates = {6: "train.lr 0.001 is the largest of the space", 1: "train.lr 0.0001 is the least of"}
+    if sign:
+        (line,) = result["ends"]
+        assert line.startswith(rates[best])
     kept = [path.parent.name for path in (tmp_path / "out" / "studies").rglob("model")]
     assert sorted(kept) == [f"space-{best}-81-{seed}" for seed in (1, 2)]
     asked = len(study.asked)

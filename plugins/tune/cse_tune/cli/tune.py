@@ -137,6 +137,8 @@ def _show(result: dict[str, Any]) -> None:
     if idle := sum(row["left"] == "not drawn" for row in result["race"]):
         echo(f"{idle} compositions did not begin; more --minutes take them in")
     echo(result["verdict"])
+    for line in result["ends"]:
+        echo(f"note: {line}")
     echo(f"picture: {result['picture']}")
     echo(f"recipe: {result['recipe']}")
     if result["model"]:
