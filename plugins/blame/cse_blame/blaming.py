@@ -242,7 +242,7 @@ class _Sums:
         number, row = place
         shown, columns = self.show[number](row)
         moved = self.moved[place]
-        return Row(number, shown, tuple(sorted(self.steps[place])), moved, moved / sizes, columns)
+        return Row(number, shown, tuple(self.steps[place]), moved, moved / sizes, columns)
 
 
 def _shower(session: Session) -> Callable[[int], tuple[int, dict[str, Any]]]:

@@ -237,3 +237,5 @@ def test_a_batch_without_other_rows_is_left_out(run: Path) -> None:
         first = session.batch(0).tolist()
     one, same = again.without(first), again.without(first)
     assert one == same != again.without(())
+    with again.trained(first) as session:
+        assert session.done == 6, "the step behind one that is not made is what it was"

@@ -125,6 +125,15 @@ def test_the_rows_sum_to_the_product_of_the_whole_batch(
         assert all(torch.equal(before[n], w) for n, w in session.trained.items())
 
 
+def test_a_loss_on_token_states_is_split_by_the_tokens_of_each_row(
+    encoder: str, pairs: Path
+) -> None:
+    with double(encoder, pairs, "mlm", train__warmup=0) as session:
+        made = Products(session, PAIR, size=SMALL).step(0)
+    assert int((made.parts != 0).sum()) >= 4, "rows with masked words"
+    assert made.by.tolist() == made.parts.tolist(), "no row sees another"
+
+
 def test_a_step_is_divided_by_the_moments_of_adamw(encoder: str, pairs: Path) -> None:
     with double(encoder, pairs, "pairs", model__dropout=0.0) as session:
         assert second_moments(session) == {}
