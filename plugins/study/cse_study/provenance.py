@@ -173,7 +173,12 @@ def locate(head: Head, places: Iterable[Path]) -> dict[str, Path]:
 def _files_below(place: Path) -> Iterator[Path]:
     if place.is_file():
         yield place
-    for folder, _, names in os.walk(place):
+    walked: set[str] = set()  # a link may lead back to a folder above it
+    for folder, below, names in os.walk(place, followlinks=True):
+        if (real := os.path.realpath(folder)) in walked:
+            below.clear()
+            continue
+        walked.add(real)
         for name in sorted(names):
             path = Path(folder, name)
             if path.is_file() and os.access(path, os.R_OK):

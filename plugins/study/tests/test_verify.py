@@ -48,6 +48,11 @@ def test_rows_are_listed_and_what_is_not_there_is_named(
     assert "temperature=0.05" in shown.out and "by its name: starter" in shown.out
     assert "\nthere: tiny.txt (1,904 bytes" in shown.out
     assert "not there: tiny.tsv (1,084 bytes, sha256 c1feb414" in shown.out
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "texts").symlink_to(HERE, target_is_directory=True)
+    (links / "loop").symlink_to(links, target_is_directory=True)
+    assert "not there" not in cse(*VERIFY, "--dry-run", "--files", str(links)).out
     refused(cse(*VERIFY, "--data", str(HERE / "tiny.txt")), "tiny.tsv (1,084 bytes, sha256 c1feb4",
             "is not among the files that were named; --files DIR")  # fmt: skip
     refused(cse(*VERIFY, "--seeds", "7,", "--dry-run"), "has no row of these points and seeds")
