@@ -42,7 +42,8 @@ def test_a_published_row_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_are_listed_and_what_is_not_there_is_named(
     cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CSE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("CSE_DATA_DIR", str(tmp_path / "sets"))
+    (tmp_path / "sets").mkdir()
     shown = cse(*VERIFY, "--dry-run", "--files", str(HERE / "tiny.txt"))
     assert shown.code == 0, shown.err
     assert "temperature=0.05" in shown.out and "by its name: starter" in shown.out
