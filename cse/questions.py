@@ -23,7 +23,10 @@ from cse_defaults.words.bm25 import Bm25, units_of
 
 FIRST = 10
 """Texts that are looked at for each question."""
-
+LEAST_AGREEMENT = -5.0
+"""How far agreement with BM25 may fall, in points, for a model to be called better."""
+_SPREAD = 20.0
+"""Standard deviation of the change of nDCG@10 of a title, about, in points."""
 LEAST_WORDS = 4
 """Words of what can ask; in scripts without spaces, a third of its characters."""
 _LENGTH, _WORDS, _RECURRING = 200, 5000, 0.97
@@ -159,19 +162,14 @@ class Questions(NamedTuple):
     owners: tuple[int, ...] = ()
     asked: tuple[tuple[int, str], ...] = ()
 
-    @property
-    def documents(self) -> NDArray[np.int64]:
-        """Return the document of each question, ``[Q]``."""
-        return np.array([document for document, _ in self.asked], np.int64)
-
     def vectors(self, encode: Encode) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the vectors of questions ``[Q, D]`` and texts ``[N, D]``.
 
         Raises:
             CseError: If they are not finite.
         """
-        texts = _finite(in_role(encode, "document")(self.texts))
-        return _finite(in_role(encode, "query")([text for _, text in self.asked])), texts
+        texts = finite(in_role(encode, "document")(self.texts))
+        return finite(in_role(encode, "query")([text for _, text in self.asked])), texts
 
     def scores(self, encode: Encode, vectors: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[Any]:
         """Return the similarity of each question to each text, ``[Q, N]``."""
@@ -186,15 +184,34 @@ class Questions(NamedTuple):
 
         A text that is as similar as the best answer counts as before it.
         """
-        paired = self.documents[:, None] == np.array(self.owners)
+        paired = np.array([[document] for document, _ in self.asked]) == np.array(self.owners)
         best = np.where(paired, scores, -np.inf).max(axis=1, keepdims=True)
         return np.asarray((~paired & (scores >= best)).sum(axis=1), np.int64)
 
     def agreement(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return how many of BM25's first 10 texts are among the first 10 by scores ``[Q]``."""
         words = Bm25.of(self.texts).of_queries([question for _, question in self.asked])
-        pairs = zip(_first(scores), _first(words), strict=True)
-        return np.array([len({*a} & {*b}) for a, b in pairs]) / FIRST
+        tops = (np.argsort(-s, axis=1, kind="stable")[:, :FIRST].tolist() for s in (scores, words))
+        return np.array([len({*a} & {*b}) for a, b in zip(*tops, strict=True)]) / FIRST
+
+
+def least_gain(count: int) -> float:
+    """Return the smallest gain of nDCG@10 that so many titles are likely to show, in points."""
+    return float(2.8 * _SPREAD / count**0.5)  # of a two-sided test at 5 %, in four of five runs
+
+
+def doubts(*, ordered: bool, agrees: bool = True, before: float = 0.0, now: float = 0.0) -> str:
+    """Say why what titles find proves no model better; empty where nothing is in doubt.
+
+    Args:
+        ordered: Whether the words of the texts are in an order that recurs.
+        agrees: Whether the model agrees with BM25 about as much as before.
+        before: Agreement with BM25, x100.
+        now: The same of the model.
+    """
+    mixed = " (words in random order: finding them says nothing about real queries)"
+    fell = f" (agreement with BM25 fell from {before:.0f} % to {now:.0f} %)"
+    return mixed * (not ordered) + fell * (not agrees)
 
 
 def measures(ranks: NDArray[np.int64]) -> Mapping[str, NDArray[np.float64]]:
@@ -218,11 +235,9 @@ def parts_of(corpus: Corpus) -> list[Part]:
 
 def by_title_or_sentence(parts: Sequence[Part]) -> Questions:
     """Ask for each row by its title, or by a sentence."""
-    repeated = {  # any encoder finds a text that repeats what asks for it
-        part.document
-        for part in parts
-        if part.title and part.title.casefold() in part.body.casefold()
-    }
+    # Any encoder finds a text that repeats what asks for it.
+    repeated = {part.document for part in parts
+                if part.title and part.title.casefold() in part.body.casefold()}  # fmt: skip
     asked: dict[tuple[int, str], None] = {}
     answers: list[str] = []
     for number, title, text, body in parts:
@@ -249,8 +264,8 @@ def by_titles(
     for number, title, text, body in parts:
         if title and body != title and text:
             named.setdefault(title.casefold(), set()).add(number)
-    titles = [] if rows is None else _titled(rows, range(len(rows)))[0]
-    others = {title.casefold() for title in titles}
+    titles = () if rows is None else _titled(rows, range(len(rows)))[0]
+    others = {*map(str.casefold, titles)}
     asked = {
         number: title
         for number, title, _, _ in parts
@@ -283,13 +298,12 @@ def _titled(corpus: Corpus, rows: Sequence[int]) -> tuple[list[str], list[str]]:
     return titles, corpus.column("text").take(rows)
 
 
-def _first(scores: NDArray[Any]) -> list[list[int]]:
-    """Return the first texts of each question, ``[Q, 10]``."""
-    places: list[list[int]] = np.argsort(-scores, axis=1, kind="stable")[:, :FIRST].tolist()
-    return places
+def finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors as they are.
 
-
-def _finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    Raises:
+        CseError: If they are not finite.
+    """
     if not np.isfinite(vectors).all():
         hint = "the model has diverged: train it with a lower train.lr, or in fp32"
         raise CseError("the encoder gave vectors that are not finite", hint=hint)

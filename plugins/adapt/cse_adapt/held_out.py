@@ -22,10 +22,6 @@ POOL = 5_000
 RESAMPLES = 10_000
 JUDGES = 10
 """Titles that a verdict needs."""
-LEAST_AGREEMENT = -5.0
-"""How far agreement with BM25 may fall, in points, for a model to be called better."""
-_SPREAD = 20.0
-"""Standard deviation of the change of nDCG@10 of a title, about, in points."""
 _SAMPLE = 1000
 _NO_TITLES = "cannot be judged without titles or queries"
 _HELP = "judged queries (a test collection) or graded pairs as --dev would judge it"
@@ -80,7 +76,7 @@ class HeldOutSet(DevSet):
         """Say what judges the run, and the smallest gain that this is likely to show."""
         if (count := len(self.judges.asked)) < JUDGES:
             return f"{_NO_TITLES} ({count} held out, {JUDGES} needed): {_HELP}"
-        least = 2.8 * _SPREAD / count**0.5  # of a two-sided test at 5 %, in four of five runs
+        least = questions.least_gain(count)
         among = f"{count:,} titles judge among {len(self.judges.texts):,} texts"
         return f"{among}; the least gain that they show is about {least:.1f}"
 
@@ -122,14 +118,11 @@ class HeldOutSet(DevSet):
         change, draws = 100 * (end - start), np.random.default_rng(0)
         means = [change[draws.integers(count, size=count), 0].mean() for _ in range(RESAMPLES)]
         low, high = np.quantile(means, (0.025, 0.975))
-        agrees = change[:, 1].mean() >= LEAST_AGREEMENT
+        agrees = change[:, 1].mean() >= questions.LEAST_AGREEMENT
         better = bool(low > 0 and self.ordered and agrees)
         word = "better" if better else "worse" if high < 0 else "no better"
-        if not self.ordered:
-            word += " (words in random order: finding them says nothing about real queries)"
         (before, by_words), (after, now) = 100 * start.mean(axis=0), 100 * end.mean(axis=0)
-        if not agrees:
-            word += f" (agreement with BM25 fell from {by_words:.0f} % to {now:.0f} %)"
+        word += questions.doubts(ordered=self.ordered, agrees=agrees, before=by_words, now=now)
         change_is = f"{change[:, 0].mean():+.2f}, 95 % interval {low:+.2f} to {high:+.2f}"
         text = (
             f"{word}: nDCG@{questions.FIRST} of {count:,} titles of documents that were not "

@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cse import LEVEL, Bm25, TextEncoder, corrected, load, questions
 from cse_cli.api import Installed
 from cse_core.errors import CseError
@@ -189,20 +186,13 @@ def _gains(encode: TextEncoder, asked: Asked) -> tuple[dict[str, Gains], int, in
     """
     texts = [*dict.fromkeys(text for kind in asked.kinds.values() for text in kind.texts)]
     places = {text: place for place, text in enumerate(texts)}
-    vectors = _finite(in_role(encode, "document")(texts), encode)
+    vectors = questions.finite(in_role(encode, "document")(texts))
     gains = {}
     for name, kind in asked.kinds.items():
-        ask = _finite(in_role(encode, "query")([text for _, text in kind.asked]), encode)
+        ask = questions.finite(in_role(encode, "query")([text for _, text in kind.asked]))
         scores = kind.scores(encode, (ask, vectors[[places[text] for text in kind.texts]]))
         gains[name] = questions.measures(kind.ranks(scores))[MEASURE]
     return gains, int(vectors.shape[1]), len(texts)
-
-
-def _finite(vectors: NDArray[np.float32], encode: TextEncoder) -> NDArray[np.float32]:
-    if not np.isfinite(vectors).all():
-        what = "its vectors are not finite"
-        raise CseError(what, where="cse choose", value=encode.name, hint="--precision fp32")
-    return vectors
 
 
 def _words(asked: questions.Questions) -> Gains:
@@ -229,8 +219,7 @@ def _compared(
         beside = f"; not distinguishable from it: {', '.join(equal)}" if equal else (
             "; it is above every other"
         )  # fmt: skip
-    if not asked.ordered:
-        beside += " (words in random order: finding them says nothing about real queries)"
+    beside += questions.doubts(ordered=asked.ordered)
     return {
         "verdict": f"{best} {by}{beside}",
         "decides": kind,

@@ -12,12 +12,8 @@ from cse_cli.api import Installed
 from cse_tune.race import Gains, difference_of
 
 START, SIMCSE, ADAPT = "start", "SimCSE", "adapt"
-LEAST_AGREEMENT = -5.0
-"""How far agreement with BM25 may fall, in points, for a model to be called better."""
 ASKED = 200
 """Titles whose agreement with BM25 is measured, at most."""
-_SPREAD = 20.0
-"""Standard deviation of the change of nDCG@10 of a title, about, in points."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +33,6 @@ class Judged:
     agreement: tuple[float, float]
     text: str
     better: bool
-
-
-def least_gain(count: int) -> float:
-    """Return the smallest gain that so many titles are likely to show, in points."""
-    return float(2.8 * _SPREAD / count**0.5)  # of a two-sided test at 5 %, in four of five races
 
 
 def agreement(
@@ -82,14 +73,11 @@ def judge(
     (start,) = corrected([difference_of(winner[:1], others[START])], 1)
     means = {n: float(100 * np.mean(gains)) for n, gains in {name: winner, **others}.items()}
     before, now = agreements
-    agrees = now - before >= LEAST_AGREEMENT
+    agrees = now - before >= questions.LEAST_AGREEMENT
     shown = start.p < LEVEL
     better = shown and start.value > 0 and ordered and agrees
     word = "better" if better else "worse" if shown and start.value < 0 else "no better"
-    if not ordered:
-        word += " (words in random order: finding them says nothing about real queries)"
-    elif not agrees:
-        word += f" (agreement with BM25 fell from {before:.0f} % to {now:.0f} %)"
+    word += questions.doubts(ordered=ordered, agrees=agrees, before=before, now=now)
     text = (
         f"{word}: nDCG@10 of {len(winner[0]):,} titles of documents that chose nothing, among "
         f"{texts:,} texts: {means[START]:.2f} at the start, {100 * winner[0].mean():.2f} now "

@@ -74,9 +74,9 @@ def tune(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:  # fmt: skip
     """Race mixes of methods on your texts, and judge the winner by documents that chose nothing."""
+    from cse import questions
     from cse_core.files import writable_folder
     from cse_tune.tuning import Race, workers_of
-    from cse_tune.verdict import least_gain
 
     plugins = installed(context)
     say = (lambda _: None) if json else echo_err
@@ -95,8 +95,9 @@ def tune(
         echo(f"rows that train: {len(split.trained):,}")
         echo(f"titles that race: {len(split.race.asked)} among {len(split.race.texts):,} texts")
         count = len(split.judge.asked)
-        echo(f"titles that judge: {count} among {len(split.judge.texts):,} texts; "
-             f"the least gain that they show is about {least_gain(count):.1f}")  # fmt: skip
+        among = f"titles that judge: {count} among {len(split.judge.texts):,} texts"
+        least = questions.least_gain(count)
+        echo(f"{among}; the least gain that they show is about {least:.1f}")
         for point in planned["points"]:
             faults = planned["left_out"].get(point["number"])
             echo(f"  {point['number']}. {point['label']}"
