@@ -25,6 +25,9 @@ FIRST = 10
 """Texts that are looked at for each question."""
 LEAST_AGREEMENT = -5.0
 """How far agreement with BM25 may fall, in points, for a model to be called better."""
+PASSAGES = 2
+"""Parts of a document that its questions may find: one of many is found too easily to show a gain,
+and each has to be encoded."""
 _SPREAD = 20.0
 """Standard deviation of the change of nDCG@10 of a title, about, in points."""
 LEAST_WORDS = 4
@@ -231,6 +234,14 @@ def parts_of(corpus: Corpus) -> list[Part]:
         Part(numbers[key], title, text, without_title(title, text))
         for key, title, text in zip(keys, titles, texts, strict=True)
     ]
+
+
+def some_of_each(parts: Sequence[Part], most: int = PASSAGES) -> list[Part]:
+    """Return at most so many parts of each document, drawn by their texts, in order."""
+    rows: dict[int, list[int]] = {}
+    for row in sorted(range(len(parts)), key=lambda row: draw(parts[row].body)):
+        rows.setdefault(parts[row].document, []).append(row)
+    return [parts[row] for row in sorted(row for some in rows.values() for row in some[:most])]
 
 
 def by_title_or_sentence(parts: Sequence[Part]) -> Questions:

@@ -58,6 +58,7 @@ SECTIONS = (
     Section("startup", "Start-up"),
     Section("search", "The first answer", ("texts",), "tests.benchmarks.search"),
     Section("training", "Training", ("texts",)),
+    Section("compiled", "Compiled layers", ("texts",), "tests.benchmarks.compiled"),
     Section("encoding", "Encoding", ("texts",)),
     Section("memory", "Memory against the batch", ("texts",)),
     Section("large", "Large batches", ("texts",)),

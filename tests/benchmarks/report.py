@@ -70,6 +70,8 @@ ROWS = tuple(
         ("training.mixed-fp32", f"{_TRAIN}, fp32, {_MIXED}", _FP32, ">= 1.75"),
         ("training.mixed-bf16", f"{_TRAIN}, bf16, {_MIXED}", _FP32, ">= 5"),
         ("training.mixed-bf16-bf16", f"{_TRAIN}, bf16, {_MIXED}", _BF16, ">= 2.2"),
+        *((f"compiled.{name}", f"{_TRAIN}, {name}, compiled layers", f"as they are, {name}",
+           ">= 1.15") for name in ("fp32", "bf16")),
         ("encoding.fp32", "sentences/s encoding, fp32, default batches of each",
          f"{PEER}' `encode`, fp32", ">= 1.1"),
         ("encoding.bf16", "sentences/s encoding, bf16, default batches of each",

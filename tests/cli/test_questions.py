@@ -17,6 +17,7 @@ from cse.questions import (
     measures,
     parts_of,
     sentences,
+    some_of_each,
     without_title,
 )
 from cse_defaults.texts import Corpus
@@ -134,3 +135,13 @@ def test_rows_without_a_document_are_documents_of_their_own() -> None:
         ("", "c"),
         ("x", "d"),
     ]
+
+
+def test_parts_that_stand_for_a_document_are_drawn_by_their_texts() -> None:
+    parts = [Part(row // 5, "", text, text) for row, text in enumerate(pieces(20))]
+    kept = some_of_each(parts, 2)
+    assert [part.document for part in kept] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert kept == [part for part in parts if part in kept] != [*parts[::5], *parts[1::5]]
+    assert len({parts.index(part) % 5 for part in kept}) > 2, "not the first ones"
+    turned = some_of_each(parts[::-1], 2)
+    assert turned == kept[::-1] and some_of_each(parts, 5) == parts

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from tests.benchmarks.report import ROOT, code, machine, table
-from tests.gpu import decoders, kernels, parts, runs
+from tests.gpu import decoders, kernels, launches, parts, runs
 from tests.gpu.setting import Section, Setting
 
 SECTIONS = (
@@ -26,6 +26,7 @@ SECTIONS = (
     Section("parts", "Every part, and what waits for the device", 110, parts.run),
     Section("decoders", "Decoders", 90, decoders.run),
     Section("resume", "Resumed runs", 110, runs.resumed),
+    Section("launches", "Launches of a step", 30, launches.launches),
     Section("speed", "Speed", 220, runs.speed),
 )
 """In the order in which they run."""

@@ -17,7 +17,7 @@ CHOOSERS = 100
 """Held-out documents that choose a checkpoint, at most, and at most a third."""
 CANDIDATES = 200
 """Trained texts that stand beside those of the choosers, at most."""
-POOL = 5_000
+POOL = 1_500
 """Texts among which titles look for their documents at the end, about."""
 RESAMPLES = 10_000
 JUDGES = 10
@@ -33,7 +33,7 @@ class HeldOutSet(DevSet):
 
     Those that choose are asked for by their titles, or by a sentence where a text has no title or
     repeats it. Only titles judge: what they find goes with judged queries, what sentences find does
-    not. They look for their documents among all texts, or many of them.
+    not. They look for their documents among all texts, or about as many as ``POOL``.
     """
 
     chooses: questions.Questions
@@ -48,7 +48,7 @@ class HeldOutSet(DevSet):
         Raises:
             CseError: If they have neither titles nor several sentences or words.
         """
-        parts = questions.parts_of(held_out)
+        parts = questions.some_of_each(questions.parts_of(held_out))
         owners = {part.document for part in parts}
         step = max(3, -(-len(owners) // CHOOSERS))
         chooses = questions.by_title_or_sentence(

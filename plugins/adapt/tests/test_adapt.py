@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cse_adapt.held_out import CANDIDATES, HeldOut, HeldOutSet
+from cse_adapt.held_out import CANDIDATES, POOL, HeldOut, HeldOutSet
 from cse_testkit import make_context, make_part
 from safetensors.torch import load_file
 
 from cse import Bm25, train
-from cse.questions import Questions, by_sentence, sentences
+from cse.questions import PASSAGES, Questions, by_sentence, sentences
 from cse_core.errors import CseError
 from cse_core.types import View
 from cse_defaults.texts import Corpus
@@ -104,7 +104,7 @@ def looked_up(asked: Sequence[tuple[int, str]], answers: Sequence[tuple[int, str
 def test_ranks_are_those_of_a_loop() -> None:
     """Every third document chooses, by titles or sentences; the titles of others judge."""
     texts, others, encoder = pieces(24), pieces(7, 1), HashEncoder()
-    documents = [0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, *range(8, 20)]
+    documents = [0, 0, 1, 2, 2, 3, 3, 4, 5, 6, 7, *range(8, 21)]
     titles = [f"{WORDS[d]} {WORDS[d + 9]}" if d != 3 else "" for d in documents]
     held = corpus_of([f"{t} {text}".strip() for t, text in zip(titles, texts, strict=True)],
                      title=titles, document=[f"doc {d}" for d in documents])  # fmt: skip
@@ -160,6 +160,20 @@ def test_trained_texts_stand_beside_those_held_out() -> None:
     assert HeldOutSet.of(held, corpus_of(["d"])).chooses.owners == (0, 0, 3, -1)
     with pytest.raises(CseError, match="no text has a title"):
         HeldOutSet.of(corpus_of(["a b", "c"]), corpus_of(["d"]))
+
+
+def test_of_long_documents_few_texts_are_encoded() -> None:
+    count, length = 40, 2 * PASSAGES
+    texts = pieces(count * length)
+    named = [f"d{row // length}" for row in range(len(texts))]
+    found = HeldOutSet.of(
+        corpus_of(texts, document=named, title=[f"of {name}" for name in named]),
+        corpus_of(pieces(8 * POOL, 4)),
+    )
+    assert found.size == -(-count // 3) * PASSAGES + CANDIDATES
+    assert 0.9 * POOL < len(found.judges.texts) <= POOL
+    places = [texts.index(text) for text in found.judges.texts[: count * PASSAGES]]
+    assert {*Counter(place // length for place in places).values()} == {PASSAGES}
 
 
 def test_vectors_that_are_not_finite_are_refused() -> None:

@@ -57,7 +57,7 @@ def split_texts(files: Sequence[str], plugins: Installed) -> Split:
     corpus = plugins.read(options).corpus()
     held_out = corpus.held_out
     assert held_out is not None
-    parts = questions.parts_of(held_out)
+    parts = questions.some_of_each(questions.parts_of(held_out))
     titled = questions.by_titles(parts, {part.document for part in parts}, corpus)
     first = {part.document: part.body for part in reversed(parts)}
     order = sorted((number for number, _ in titled.asked), key=lambda n: questions.draw(first[n]))

@@ -153,16 +153,21 @@ class Race:
         if "layout" not in state:
             ends: list[float] = []
             timed = self._study(
-                "beside", points=[_BESIDE[SIMCSE]], steps=PROBE, seeds=[_FIRST, _FIRST + 1],
-                workers=1, ended=lambda: ends.append(time.monotonic()),
+                "beside", points=[_BESIDE[SIMCSE]], steps=PROBE,
+                seeds=[_FIRST + number for number in range(2 * self.workers)],
+                ended=lambda: ends.append(time.monotonic()),
             )  # fmt: skip
             rows = timed["rows"]
             if lost := [row["line"] for row in rows if row["status"] != "done"]:
                 raise CseError(f"SimCSE could not be trained: {lost[0]}", where="cse tune")
             self._drop_models(timed)
-            # The first of them also starts the process that both are forks of.
-            trained = float(rows[-1]["seconds"])
-            rest = max(ends[-1] - ends[0] - trained, _LEAST_REST) if len(ends) > 1 else _LEAST_REST
+            # As many runs as in the race compete for memory; the first ones also start the
+            # process that all are forks of.
+            later = rows[self.workers :]
+            trained = sum(float(row["seconds"]) for row in later) / len(later)
+            rest = _LEAST_REST
+            if len(ends) == len(rows):
+                rest = max(ends[-1] - ends[self.workers - 1] - trained, rest)
             judging = rest * len(split.judge.texts) / max(1, len(split.race.texts))
             costs = Costs(trained / PROBE, rest, judging)
             most = self.steps or min(STEPS, max(1, EPOCHS * len(split.trained) // _BATCH))
