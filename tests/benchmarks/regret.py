@@ -3,12 +3,14 @@
     python -m tests.benchmarks.regret RACE … [--workers N]
 
 RACE is the folder of a race that has ended. Every composition of its space is trained for the
-steps of the winner with its seed, and scored by the titles that judged. Regret is how far the
-winner is below the best of them, in points; beside it is that of the composition that the race's
-titles put first when all are trained in full. The share is of steps, without starts and scores.
+steps of the winner with its seed, in RACE/all, and scored by the titles that judged. Regret is how
+far the winner is below the best of them, in points; beside it is that of the composition that the
+race's titles put first when all are trained in full. The share is of steps, without starts and
+scores.
 """
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,10 @@ def main(words: Sequence[str] | None = None) -> None:
     for folder in options.race:
         state: dict[str, Any] = read_json(folder / "tune.json", {}, "finish the race") or {}
         given, result = state["given"], state["result"]
-        race = Race(plugins, [], given["model"], given["minutes"], folder, workers=options.workers)
+        place = folder / "all"  # the race has deleted models of its own runs
+        if not place.is_dir():
+            shutil.copytree(folder, place, ignore=shutil.ignore_patterns("studies", "model", "all"))
+        race = Race(plugins, [], given["model"], given["minutes"], place, workers=options.workers)
         scores: dict[str, dict[str, float]] = {}
         for questions in ("race", "judge"):
             study = race._study("space", questions=questions, steps=result["steps"], leave_out=True)
