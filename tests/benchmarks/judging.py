@@ -13,11 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+ALL = 10**6
+"""More passages than a document has, and more texts than there are."""
 POOLS = {
     1: (600, 1_500, 5_000),
     2: (600, 1_500, 5_000),
     3: (1_500, 5_000),
-    99: (1_500, 5_000, 100_000),
+    ALL: (1_500, 5_000, ALL),
 }
 DRAWS = 10
 
@@ -69,7 +71,7 @@ def main(words: Sequence[str] | None = None) -> None:
             error = change.std() / len(change) ** 0.5
             found.append((len(chosen), 100 * before.mean(), change.mean(), change.mean() / error))
         count, start, gain, z = np.mean(found, axis=0)
-        print(f"| {'all' if most == 99 else most} | {count:,.0f} | {start:.2f} | {gain:+.2f} "
+        print(f"| {'all' if most == ALL else most} | {count:,.0f} | {start:.2f} | {gain:+.2f} "
               f"| {z:.1f} |", flush=True)  # fmt: skip
 
 

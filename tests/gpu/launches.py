@@ -18,7 +18,7 @@ from tests.gpu.runs import SIZES, drawn
 from tests.gpu.setting import Setting
 
 STEPS = 5
-MARKS = ("views", "input_gradients", "encode", "objective", "backward", "update", "commit")
+MARKS = ("views", "encode", "objective", "backward", "update", "commit")
 
 
 def launches(setting: Setting) -> None:
