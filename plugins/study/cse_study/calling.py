@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def study(
     workers: int = 1,
     run: bool = True,
     leave_out: bool = False,
+    threads: Executor | None = None,
     hear: Callable[[str, int, str, str], object] = lambda *_: None,
 ) -> dict[str, Any]:
     """Run a study of runs that train, and return its rows.
@@ -45,6 +47,8 @@ def study(
         workers: Runs at a time.
         run: Whether runs are made; without it, rows say what is there.
         leave_out: Leave out points that cannot be composed; all of them are refused still.
+        threads: Threads that make the runs, ``workers`` of them. They keep the processes that runs
+            are forks of, so that a further study with them starts at once.
         hear: Called with point, seed, status and the line of an error when a run ends.
 
     Returns:
@@ -64,7 +68,8 @@ def study(
     if definition.study.kind != "train":
         raise CseError("does not train", where="study", value=name, hint="run it by cse study")
     wish = Wish(seeds, tuple(map(str, points)), steps, inputs=inputs)
-    session = Session(definition, wish, plugins, Path(out), workers, leave_out)
+    session = Session(definition, wish, plugins, Path(out), workers, leave_out,
+                      threads)  # fmt: skip
     if run:
         cells = {cell.run.key: cell for cell in session.plan.cells}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -61,9 +62,9 @@ class Added(NamedTuple):
 class Session:
     """A study with what was asked for beside its file.
 
-    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time;
-    ``leave_out`` leaves out points that cannot be composed, instead of refusing all. ``added`` are
-    rows of others, which its file does not have.
+    ``out`` is the folder of all studies; ``workers`` is how many runs are made at a time, by
+    ``threads`` where they are given. ``leave_out`` leaves out points that cannot be composed,
+    instead of refusing all. ``added`` are rows of others, which its file does not have.
     """
 
     definition: Definition
@@ -72,6 +73,7 @@ class Session:
     out: Path
     workers: int = 1
     leave_out: bool = False
+    threads: Executor | None = None
     added: list[Added] = field(default_factory=list)
 
     @cached_property
@@ -195,7 +197,7 @@ class Session:
                 echo_err(f"{next(numbers)} of {left}: {names.get(done.key, done.key)}: {what}")
 
         try:
-            states = carry_out(self.jobs, self.workers, ended, failed)
+            states = carry_out(self.jobs, self.workers, ended, failed, self.threads)
         finally:
             self.write()
         return {key: done for key, done in states.items() if done.status != "done"}

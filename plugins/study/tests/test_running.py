@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -231,9 +231,7 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     os.close(*ends)
 
 
-def test_forks_share_imports_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forks_share_imports_and_nothing_else(tmp_path: Path) -> None:
     """A fork that crashes harms no other; where there can be no fork, a process is started."""
     given, output, said = (tmp_path / name for name in ("given", "output", "log"))
     server = Server(child.server(), os.environ)
@@ -271,11 +269,30 @@ def test_forks_share_imports_and_nothing_else(
     assert not Path(f"/proc/{here}").exists()
     with pytest.raises(OSError):
         asked("1")
-    monkeypatch.setattr(jobs._thread, "servers", ExitStack())
-    monkeypatch.setattr(jobs._thread, "server", server)
-    with said.open("ab") as log:
-        process = jobs._begin([sys.executable, "-c", "print(1)"], log, os.environ, log.fileno())
-    assert process.communicate()[0] == b"1\n"
+
+    def begin() -> bytes:  # in a thread of a study, whose server is gone
+        jobs._thread.server = server
+        with said.open("ab") as log:
+            process = jobs._begin([sys.executable, "-c", "print(1)"], log, os.environ, log.fileno())
+        return process.communicate()[0]
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(begin).result() == b"1\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others start a process for each run")
+def test_threads_that_are_given_fork_for_the_next_study_too(tmp_path: Path) -> None:
+    servers: list[Any] = []
+    with ThreadPoolExecutor(1) as threads:
+        for key in "ab":
+            run = PlannedRun(key, call="builtins:dict", settings={"value": 1})
+            (tmp_path / "runs").mkdir(exist_ok=True)
+            wanted = {key: Job(place=StudyFolder(tmp_path), run=run)}
+            ended = carry_out(wanted, 1, lambda _: None, threads=threads)
+            assert ended[key].status == "done", ended[key].line
+            servers.append(threads.submit(lambda: jobs._thread.server._process.pid).result())
+        assert servers[0] == servers[1] and Path(f"/proc/{servers[0]}").exists()
+    assert not Path(f"/proc/{servers[0]}").exists()
 
 
 @pytest.fixture

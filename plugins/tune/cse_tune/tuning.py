@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ class Race:
     workers: int = 1
     say: Say = lambda _: None
     _length: int = LENGTH
+    _threads: Executor | None = None
 
     def prepare(self) -> Split:
         """Write the texts, questions and studies.
@@ -100,6 +102,10 @@ class Race:
         split = self.prepare()
         if done := self._state.get("result"):
             return dict(done)
+        with ThreadPoolExecutor(self.workers) as self._threads:
+            return self._run(split)
+
+    def _run(self, split: Split) -> dict[str, Any]:
         planned = self.plan()
         accepted = [p for p in planned["points"] if p["number"] not in planned["left_out"]]
         labels = {point["number"]: point["label"] for point in accepted}
@@ -266,7 +272,7 @@ class Race:
         return result
 
     def _study(
-        self, name: str, *, questions: str = "race", workers: int | None = None,
+        self, name: str, *, questions: str = "race",
         ended: Callable[[], object] = lambda: None, **given: Any,
     ) -> dict[str, Any]:  # fmt: skip
         """Run a study of the folder; the time that it takes is kept.
@@ -286,7 +292,7 @@ class Race:
             result: dict[str, Any] = study(
                 self.plugins, str(self._file(f"{name}.toml")), out=self._file("studies"),
                 model=self.model, data={role: str(path) for role, path in data.items()},
-                workers=workers or self.workers, hear=hear, **given,
+                workers=self.workers, threads=self._threads, hear=hear, **given,
             )  # fmt: skip
         finally:
             if self._state:

@@ -104,7 +104,10 @@ class Fork:
 
 
 class Server:
-    """A process that forks, one fork at a time; it ends with the thread that started it."""
+    """A process that forks, one fork at a time; it ends with the thread that started it.
+
+    It is closed when the object goes.
+    """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self._asks, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -145,3 +148,5 @@ class Server:
         self._asks.close()
         self._process.kill()
         self._process.wait()
+
+    __del__ = close

@@ -16,11 +16,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, suppress
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
+from functools import cache
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -164,11 +164,13 @@ def carry_out(
     workers: int,
     hear: Callable[[Done], object],
     before: Mapping[str, Done] = MappingProxyType({}),
+    threads: Executor | None = None,
 ) -> Mapping[str, Done]:
     """Make every job that is not there, and return what became of each, by key.
 
     ``hear`` is called with what became of each when it ends. A job that needs one that failed is
-    not begun, and one that failed in an earlier pass, by ``before``, is not tried again.
+    not begun, and one that failed in an earlier pass, by ``before``, is not tried again. Threads
+    that are given keep the processes that they fork for the next call.
 
     Raises:
         KeyboardInterrupt: If it was interrupted; every process was asked to stop and has ended, as
@@ -181,9 +183,7 @@ def carry_out(
     for job in jobs.values():
         if job.drop_checkpoints and job.done:
             job.place.drop_checkpoints(job.key)
-    servers = ExitStack()
-    serve = partial(setattr, _thread, "servers", servers)
-    with servers, ThreadPoolExecutor(workers, initializer=serve) as pool:
+    with nullcontext(threads) if threads is not None else ThreadPoolExecutor(workers) as pool:
         try:
             while waiting or running:
                 under_way = {*waiting, *running.values()}
@@ -203,7 +203,7 @@ def carry_out(
                     hear(ended[key])
         except BaseException:
             stop_children()
-            pool.shutdown(wait=False, cancel_futures=True)
+            wait([future for future in running if not future.cancel()])
             raise
     return ended
 
@@ -218,10 +218,9 @@ _children: set[subprocess.Popen[bytes] | Fork] = set()
 
 
 class _Thread(threading.local):
-    """What a thread of a study starts processes with: its server, and what closes those of all."""
+    """What a thread of a study starts processes with; it is closed when the thread ends."""
 
     server: Server | None = None
-    servers: ExitStack | None = None
 
 
 _thread = _Thread()
@@ -370,10 +369,10 @@ def _begin(
 
     It inherits the lock: as long as it lives, nobody else makes the run.
     """
-    if _thread.servers is not None and sys.platform == "linux":  # others cannot fork safely
+    here = threading.current_thread()
+    if here is not threading.main_thread() and sys.platform == "linux":  # others: not safely
         if _thread.server is None:
             _thread.server = Server(child.server(), env)
-            _thread.servers.callback(_thread.server.close)
         with suppress(OSError):
             return _thread.server.fork(words[len(child.start()) :], said, lock)
     return subprocess.Popen(
@@ -399,12 +398,17 @@ def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
         model = str(job.run.recipe.get("model", {}).get("name", ""))
         if not model or model.startswith(RUN):
             continue
-        words = child.command("eval", model, *scoring.words, "--dry-run", "--json")
-        tried = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if tried.returncode:
-            line = _line(tried.stderr, tried.returncode)
-            raise CseError(f"runs could not be scored: {line}", where="cse eval")
+        _check_eval(model, *scoring.words)
         return
+
+
+@cache  # a race scores many studies alike
+def _check_eval(*words: str) -> None:
+    dry = child.command("eval", *words, "--dry-run", "--json")
+    tried = subprocess.run(dry, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if tried.returncode:
+        line = _line(tried.stderr, tried.returncode)
+        raise CseError(f"runs could not be scored: {line}", where="cse eval")
 
 
 def _line(said: bytes, code: int) -> str:
