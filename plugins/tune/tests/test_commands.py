@@ -162,8 +162,8 @@ def test_the_best_of_a_race_wins_and_is_judged_once(
     assert result["better"] == (sign > 0) and (tmp_path / "out" / "model").exists() == (sign > 0)
     raced = [(len(points), steps) for name, points, steps, asked in study.asked
              if name == "space" and asked == "race"]  # fmt: skip
-    # Of one that is left the second rung says nothing; of equal ones a third goes on.
-    assert raced == ([(6, 9), (1, 81)] if sign else [(6, 9), (2, 27), (1, 81)])
+    # Of one that is left the second rung says nothing; of equal ones a quarter goes on.
+    assert raced == ([(6, 5), (1, 81)] if sign else [(6, 5), (2, 20), (1, 81)])
     judged = [entry for entry in study.asked if entry[3] == "judge"]
     assert [entry[:3] for entry in judged] == [("space", [best], 81), ("beside", (1, 2, 3), 81)]
     assert result["means"]["SimCSE"] == pytest.approx(
