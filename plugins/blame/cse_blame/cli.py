@@ -40,7 +40,7 @@ def blame(
     ] = 0,
     controls: Annotated[
         int, typer.Option(metavar="N", min=1, help="Trainings without random rows beside a proof.")
-    ] = 3,
+    ] = 9,
     update: Annotated[
         str,
         typer.Option(
@@ -129,16 +129,17 @@ def _show_proof(value: Blame, proof: Proof) -> None:
     echo(f"  in the run: {value.end:.4f}")
     same = "as in the run" if proof.repeats else "not as in the run: another machine or version"
     echo(f"  with all rows: {proof.again:.4f}, {same}")
-    _show_claim(proof.raised, "raised")
-    _show_claim(proof.lowered, "lowered")
+    chance = f"confirmed (by chance 1 time in {2 * (len(proof.controls) + 1)})"
+    _show_claim(proof.raised, "raised", chance)
+    _show_claim(proof.lowered, "lowered", chance)
     for number, change in zip(proof.controls, proof.changes, strict=True):
         echo(f"  without as many random rows: {number:.4f} ({change:+.4f})")
 
 
-def _show_claim(claim: Claim | None, word: str) -> None:
+def _show_claim(claim: Claim | None, word: str, confirmed: str) -> None:
     if claim is None:
         return
-    said = "confirmed" if claim.confirmed else "NOT confirmed: " + _why_not(claim, word)
+    said = confirmed if claim.confirmed else "NOT confirmed: " + _why_not(claim, word)
     count = len(claim.rows)
     rows = f"the row that {word} it most" if count == 1 else f"the {count} rows that {word} it most"
     echo(f"  without {rows}: {claim.without:.4f} ({claim.change:+.4f}), {said}")

@@ -205,6 +205,9 @@ def _random_rows(
         hint = "ask for fewer with --prove and --top"
         raise CseError(what, where="--prove", value=count, hint=hint)
     draws = torch.Generator().manual_seed(seed)
+    if times * count <= len(others):  # no row twice
+        order = torch.randperm(len(others), generator=draws)[: times * count]
+        return others[order].reshape(times, count).tolist()
     return [
         others[torch.randperm(len(others), generator=draws)[:count]].tolist() for _ in range(times)
     ]

@@ -100,7 +100,7 @@ def test_a_planted_row_is_first_and_training_without_it_confirms_it(cse: Cse, ru
     assert proof["repeats"] and proof["again"] == value["end"]
     assert proof["raised"]["rows"] == [PLANTED] and proof["raised"]["confirmed"]
     assert proof["raised"]["change"] == proof["raised"]["without"] - proof["again"] < -0.02
-    assert len(proof["controls"]) == len(proof["changes"]) == 3
+    assert len(proof["controls"]) == len(proof["changes"]) == 9
     assert max(map(abs, proof["changes"])) < -proof["raised"]["change"]
     assert value["start"] < value["end"]
     assert value["moved"] == pytest.approx(value["end"] - value["start"], rel=0.6)
@@ -138,6 +138,9 @@ def test_a_claim_that_does_not_hold_is_said(
     assert "not as in the run" in printed.out
     assert "(+0.1000), NOT confirmed: it did not fall" in printed.out
     assert "(+0.0200), NOT confirmed: random rows change it as much" in printed.out
+    printed = cse("blame", str(run), QUERY, DOCUMENT, "--top", "1", "--prove", "2")
+    assert "without the 2 rows that raised it most" in printed.out
+    assert len(re.findall(r"  [-+]\d+\.\d\d%  row", printed.out)) == 2
 
 
 def test_python_gives_what_the_command_prints(cse: Cse, run: Path) -> None:

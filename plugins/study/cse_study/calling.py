@@ -63,7 +63,7 @@ def study(
         KeyboardInterrupt: If it was interrupted; what was made is kept.
     """
     roles = [f"{role}={path}" for role, path in (data or {}).items()]
-    inputs = Inputs.of([model] if model else (), roles, ()).whole(plugins)
+    inputs = Inputs.of([f"={model}"] if model else (), roles, ()).whole(plugins)
     definition = showing(find_study(name, plugins), inputs)
     if definition.study.kind != "train":
         raise CseError("does not train", where="study", value=name, hint="run it by cse study")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +18,7 @@ from cse_study.execution.jobs import Done, Job, carry_out, check_scoring, jobs_o
 from cse_study.execution.packs import Mark, Pack, PackedPoint, facts_of, take
 from cse_study.planning.composing import Wish
 from cse_study.provenance import inputs_of
-from cse_study.results.rows import Row, scores_of
+from cse_study.results.rows import Row, rows_of
 from cse_study.session import Session
 
 TOLERANCE = {"fp32": 0.1}
@@ -100,9 +101,14 @@ class Repeat:
     ``there`` has the files of a pack with a head by their checksum; of a pack without one the
     wish names everything.
 
+    Attributes:
+        stopped: Whether an interrupt left rows out.
+
     Raises:
         CseError: The pack has no such row, or it is another run here.
     """
+
+    stopped = False
 
     def __init__(
         self,
@@ -143,10 +149,8 @@ class Repeat:
             planned = None if seeds is None else tuple(dict.fromkeys([*first, *seeds]))
             return replace(wish, seeds=planned, points=self.choice.points)
         rows = _chosen(self.pack, definition, self.choice)
-        names = {row.name for row in rows}
-        groups = {p.label_without(study.tuned) for p in definition.points if p.name in names}
-        points = [str(p.number) for p in definition.points
-                  if p.label_without(study.tuned) in groups]  # fmt: skip
+        names = {row.name for row in rows}  # of trials only what they chose
+        points = [str(p.number) for p in definition.points if p.name in names]
         trials = () if study.tune is None else study.trial_seeds(head.seeds)
         inputs, pairs, sets = inputs_of(head, there, place)
         return Wish(
@@ -199,44 +203,52 @@ class Repeat:
                 for key, row in self.rows.items()]  # fmt: skip
 
     def carry_out(self, hear: Callable[[Row, Done], object]) -> list[Verified]:
-        """Make the rows, and say of each what came of it.
+        """Make the rows, and say of each what came of it; of an interrupt, of those that ended.
 
-        The rates that trials chose are those of the pack; the trials are not made again.
+        The rates that trials chose are those of the pack; the trials are not made again. Rows have
+        as many threads as in the pack, on which the last bits depend.
         """
         known, rows = self.known, self.rows
         self.again.runs.mkdir(parents=True)
-        jobs = self._jobs()
-        check_scoring(known.scoring, jobs.values())
         known.write_dev_sets(self.again)
-        ended = carry_out(
-            jobs, self.workers, lambda done: done.key in rows and hear(rows[done.key], done)
-        )
+        ended: dict[str, Done] = {}
+
+        def heard(done: Done) -> None:
+            ended[done.key] = done
+            needed = any(done.key in run.needs for run in known.plan.runs.values())
+            if not needed and known.definition.study.after is None:  # which may read the model
+                shutil.rmtree(self.again.run(done.key) / "model", ignore_errors=True)
+            if done.key in rows:
+                hear(rows[done.key], done)
+
+        try:
+            for threads in dict.fromkeys(row.facts.get("threads") for row in rows.values()):
+                jobs = self._jobs(threads)
+                check_scoring(known.scoring, jobs.values())
+                carry_out(jobs, self.workers, heard)
+        except KeyboardInterrupt:
+            self.stopped = True
+        now = {row.key: row for row in rows_of(known.plan, self.again, known.scoring)}
         made = []
         for row, about in zip(rows.values(), self.planned, strict=True):
-            done = ended[row.key]
-            if done.status != "done":
-                about = replace(about, verdict="failed", parted=done.line)
-            else:
-                again = scores_of(self.again, row.key, self.scoring or None)
+            done = ended.get(row.key, Done(row.key, "stopped"))
+            if done.status == "done":
                 facts = [facts_of(folder, row.key) for folder in (known.folder, self.again)]
-                about = _compared(about, row.scores, again, facts[0], facts[1])
-            made.append(about)
+                made.append(_compared(about, row.scores, now[row.key].scores, facts[0], facts[1]))
+            elif not self.stopped:
+                made.append(replace(about, verdict="failed", parted=done.line))
         return made
 
-    def _jobs(self) -> dict[str, Job]:
-        """Return the jobs of the rows and of those that they start from.
-
-        They have as many threads as those of the pack, on which the last bits depend.
-        """
+    def _jobs(self, threads: int | None) -> dict[str, Job]:
+        """Return the jobs of the rows with so many threads, and of those that they start from."""
         known = self.known
         jobs = jobs_of(known.plan, self.again, known.scoring, self.workers)
-        wanted, todo = dict.fromkeys(self.rows), [*self.rows]
+        todo = [key for key, row in self.rows.items() if row.facts.get("threads") == threads]
+        wanted = dict.fromkeys(todo)
         while todo:
             needs = [key for key in jobs[todo.pop()].run.needs if key not in wanted]
             wanted |= dict.fromkeys(needs)
             todo += needs
-        counts = {row.facts.get("threads") for row in self.rows.values()} - {None}
-        threads = counts.pop() if len(counts) == 1 else None
         return {key: replace(jobs[key], threads=threads or jobs[key].threads) for key in wanted}
 
 

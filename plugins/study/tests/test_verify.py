@@ -56,6 +56,8 @@ def test_rows_are_listed_and_what_is_not_there_is_named(
     assert "not there" not in cse(*VERIFY, "--dry-run", "--files", str(links)).out
     refused(cse(*VERIFY, "--data", str(HERE / "tiny.txt")), "tiny.tsv (1,084 bytes, sha256 c1feb4",
             "is not among the files that were named; --files DIR")  # fmt: skip
+    for words in (("--steps", "2"), ("--suite", "sts"), ("--model", "none/here")):
+        refused(cse(*VERIFY, *words), "the pack says everything but where its files lie")
     refused(cse(*VERIFY, "--seeds", "7,", "--dry-run"), "has no row of these points and seeds")
     refused(cse(*VERIFY[:2]), "its study tiny is not installed", "--study FILE")
     changed = tmp_path / "changed.toml"
@@ -64,6 +66,18 @@ def test_rows_are_listed_and_what_is_not_there_is_named(
     shown = cse(*VERIFY[:2], *words)
     assert shown.code == 2 and "note: study: changed has changed what its runs are" in shown.err
     assert "error: cse verify: temperature=0.05, seed 1, is another run here" in shown.err
+
+
+def test_an_interrupt_writes_what_ended(
+    cse: Cse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cse_study.verifying.carry_out", stop)
+    done = cse(*VERIFY, "--files", str(HERE), "--out", str(tmp_path / "marked.gz"))
+    assert done.code == 130 and "stopped: the other rows were not repeated" in done.err
+    assert (tmp_path / "marked.gz").is_file()
 
 
 def changed(

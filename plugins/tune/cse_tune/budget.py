@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cse_core.errors import CseError
 
@@ -21,17 +21,23 @@ _BESIDE = 2
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run takes on one worker, in seconds.
+    """What a run takes, in seconds.
 
     Attributes:
         step: A step of training.
         run: What a run takes beside its steps: its start, and scoring it in the race.
         judging: Scoring a model at the end.
+        workers: Runs at a time.
     """
 
     step: float
     run: float
     judging: float
+    workers: int = 1
+
+    def trained(self, runs: int, steps: int) -> float:
+        """Return the seconds until so many runs of the race's methods are trained and scored."""
+        return math.ceil(runs / self.workers) * (self.run + _SLOWER * self.step * steps)
 
 
 @dataclass(frozen=True)
@@ -58,15 +64,18 @@ class Budget:
         ]
 
     def judging(self, costs: Costs) -> float:
-        """Return the seconds after the race, on one worker."""
-        runs = self.seeds * (1 + _BESIDE)
-        trained = (runs - 1) * (costs.run + _SLOWER * costs.step * self.steps)
-        return trained + (runs + 1) * costs.judging
+        """Return the seconds after the race: the winner's other seeds, then those beside it.
+
+        The start and the first seed are scored too, and both agree with BM25 or not.
+        """
+        costs = replace(costs, run=costs.run + costs.judging)
+        trained = [costs.trained(runs, self.steps)
+                   for runs in (self.seeds - 1, self.seeds * _BESIDE)]  # fmt: skip
+        return sum(trained) + 4 * costs.judging
 
     def seconds(self, costs: Costs) -> float:
-        """Return the seconds of all, on one worker."""
-        race = sum(points * (costs.run + _SLOWER * costs.step * steps)
-                   for steps, points in self.rungs)  # fmt: skip
+        """Return the seconds of all."""
+        race = sum(costs.trained(points, steps) for steps, points in self.rungs)
         return race + self.judging(costs)
 
 
@@ -84,7 +93,9 @@ def drawn(groups: Mapping[int, str], count: int) -> list[int]:
     return sorted(sorted(order, key=rank.__getitem__)[:count])
 
 
-def lay_out(points: int, seeds: int, most: int, costs: Costs, seconds: float) -> Budget:
+def lay_out(
+    points: int, seeds: int, most: int, costs: Costs, seconds: float, gone: float = 0.0
+) -> Budget:
     """Return the race with the most points, and for these the most steps, that the time allows.
 
     Args:
@@ -92,21 +103,23 @@ def lay_out(points: int, seeds: int, most: int, costs: Costs, seconds: float) ->
         seeds: Seeds at the end.
         most: Steps at most.
         costs: What a run takes.
-        seconds: Seconds of all workers together.
+        seconds: What the whole may take.
+        gone: What it has taken.
 
     Raises:
         CseError: If it allows no race.
     """
     least = min(LEAST_STEPS, most)
     for count in range(points, min(LEAST_POINTS, points) - 1, -1):
-        if Budget(count, least, seeds).seconds(costs) > seconds:
+        if Budget(count, least, seeds).seconds(costs) > seconds - gone:
             continue
         low, high = least, most
         while low < high:
             middle = (low + high + 1) // 2
-            fits = Budget(count, middle, seeds).seconds(costs) <= seconds
+            fits = Budget(count, middle, seeds).seconds(costs) <= seconds - gone
             low, high = (middle, high) if fits else (low, middle - 1)
         return Budget(count, low, seeds)
-    needed = Budget(min(LEAST_POINTS, points), least, seeds).seconds(costs) / seconds
-    what = f"a race of this model takes {needed:.1f} times as long"
-    raise CseError(what, where="--minutes", hint="allow more minutes, or name fewer --seeds")
+    needed = math.ceil((gone + Budget(min(LEAST_POINTS, points), least, seeds).seconds(costs)) / 60)
+    what = f"a race of this model takes {needed} minutes at least"
+    hint = "allow more minutes, or name fewer --seeds"
+    raise CseError(what, where="--minutes", value=seconds / 60, hint=hint)

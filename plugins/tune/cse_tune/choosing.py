@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from cse import LEVEL, Bm25, TextEncoder, corrected, load, questions
-from cse_cli.api import Installed
+from cse_cli.api import Installed, check_model
 from cse_core.errors import CseError
 from cse_core.protocols import Corpus
 from cse_core.suites import in_role
@@ -162,6 +162,8 @@ def choose(
     """
     asked = questions_of(files, plugins)
     kind = asked.decides
+    for name in models:
+        check_model(name, plugins.registry, max_length=max_length)
     scored: dict[str, dict[str, Gains]] = {}
     facts: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(models):

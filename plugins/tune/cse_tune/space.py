@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ _FIXED: dict[str, Any] = {
     "train.keep_checkpoints": False,
 }  # fmt: skip
 """Settings of every run: documents are held out for all of them at once."""
-_SET_BY = {"model": "--model", "data": "FILE", "dev": "FILE", "train.max_steps": "--minutes"}
+_SET_BY = {
+    "model": "--model", "data": "FILE", "data.path": "FILE", "data.held_out": "FILE", "dev": "FILE",
+    "train.max_steps": "--steps",
+}  # fmt: skip
 
 
 def space_of(
@@ -53,10 +57,15 @@ def space_of(
             what = f"a space has no key {key!r}; it has {', '.join(_KEYS)}"
             raise CseError(what, where="--space", value=str(source), hint=hint)
     settings = table.get("settings", {})
-    for path, by in _SET_BY.items():
-        if path in settings:
-            what = f"settings.{path} is set by cse tune"
-            raise CseError(what, where="--space", value=str(source), hint=f"name it by {by}")
+    try:
+        paths = [*_settings(table.unwrap())]
+    except AttributeError:  # of what is no table
+        what, hint = "is not made of tables", "write it as the [settings] and [[axes]] of a study"
+        raise CseError(what, where="--space", value=str(source), hint=hint) from None
+    for path, value in paths:
+        if path in _SET_BY and not str(value).startswith("@run:"):
+            what, hint = f"{path} is set by cse tune", f"name it by {_SET_BY[path]}"
+            raise CseError(what, where="--space", value=str(source), hint=hint)
     study = tomlkit.document()
     study["summary"] = f"The race of cse tune: {name if given is None else given.stem}"
     study["seeds"] = [1]
@@ -70,3 +79,12 @@ def space_of(
         "options": {"collections": "@questions", "max-length": length, "precision": "auto"},
     }
     return tomlkit.dumps(study)
+
+
+def _settings(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield every path that a space sets, with its value."""
+    places = [table.get("settings", {}), *table.get("runs", {}).values()]
+    for axis in table.get("axes", ()):
+        places += [axis.get("values", {}), *axis.get("places", ())]
+    for place in places:
+        yield from place.items()

@@ -9,11 +9,11 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cse_cli.api import Choice, Installed, composition_of, read_json
+from cse_cli.api import Choice, Installed, composition_of, fingerprints, read_json
 from cse_core.errors import CseError
 from cse_core.files import atomic_write
 from cse_tune.budget import Budget, Costs, drawn, lay_out
@@ -56,6 +56,7 @@ class Race:
     say: Say = lambda _: None
     _length: int = LENGTH
     _threads: Executor | None = None
+    _began: float | None = None
 
     def prepare(self) -> Split:
         """Write the texts, questions and studies.
@@ -63,9 +64,15 @@ class Race:
         Raises:
             CseError: If something that was given is wrong, or the folder has another race.
         """
+        state = self._state
+        if not state and (names := _visible(self.out)):
+            what = f"holds other things: {names[0]}"
+            raise CseError(what, where="--out", value=str(self.out), hint="name a new folder")
         split = split_texts(self.files, self.plugins)
         choice = Choice(model=self.model, data=[*self.files], dev=["none"])
-        facts = composition_of(choice, self.plugins).facts
+        composition = composition_of(choice, self.plugins)
+        facts = composition.facts
+        read = json.dumps(fingerprints(composition, self.plugins.registry), sort_keys=True)
         self._length = min(LENGTH, facts.positions or LENGTH)
         name, rate = (DEFAULT, None) if facts.layers else (STATIC, STATIC_RATE)
         studies = {
@@ -73,18 +80,19 @@ class Race:
             "beside.toml": space_of(None, BESIDE, length=self._length, rate=rate),
         }
         given = {
-            "texts": split.trained.fingerprint, "model": self.model, "minutes": self.minutes,
-            "seeds": self.seeds, "steps": self.steps,
-            "space": hashlib.sha256(studies["space.toml"].encode()).hexdigest(),
+            "texts": split.trained.fingerprint, "model": self.model, "weights": _digest(read),
+            "minutes": self.minutes, "seeds": self.seeds, "steps": self.steps,
+            "space": _digest(studies["space.toml"]),
         }  # fmt: skip
-        before = self._state.get("given", given)
-        if changed := [key for key, value in given.items() if before.get(key) != value]:
-            what = f"has a race with another {' and '.join(changed)}"
+        before = state.get("given", given)
+        fixed = [*given] if "layout" in state else ["texts", "model", "weights"]
+        if changed := [key for key in fixed if before.get(key) != given[key]]:
+            what = f"has a race with other {' and '.join(changed)}"
             raise CseError(what, where="--out", value=str(self.out), hint="name another folder")
         self.out.mkdir(parents=True, exist_ok=True)
+        self._write(given=given)
         for file, text in studies.items():
             atomic_write(self._file(file), text)
-        self._write(given=given)
         if not self._file("texts.parquet").is_file():
             write_rows(split.trained, self._file("texts.parquet"))
         for name, asked in (("race", split.race), ("judge", split.judge)):
@@ -102,6 +110,10 @@ class Race:
         split = self.prepare()
         if done := self._state.get("result"):
             return dict(done)
+        if "layout" not in self._state:  # what was timed in part is timed again
+            shutil.rmtree(self._file("studies"), ignore_errors=True)
+            self._write(seconds=0.0)
+        self._began = time.monotonic() - float(self._state["seconds"])
         with ThreadPoolExecutor(self.workers) as self._threads:
             return self._run(split)
 
@@ -110,13 +122,16 @@ class Race:
         accepted = [p for p in planned["points"] if p["number"] not in planned["left_out"]]
         labels = {point["number"]: point["label"] for point in accepted}
         groups = {p["number"]: next(iter(p["labels"].values()), "") for p in accepted}
-        start = self._gains(self._study("beside", points=[_BESIDE[START]]))[_BESIDE[START], _FIRST]
+        made = self._study("beside", points=[_BESIDE[START]])
+        if not (starts := [*self._gains(made).values()]):
+            line = made["rows"][0]["line"]
+            raise CseError(f"could not be scored: {line}", where="--model", value=self.model)
         budget, points = self._laid_out(split, groups)
         self.say(f"{budget.points} of {len(labels)} compositions race for "
                  f"{', '.join(str(steps) for steps, _ in budget.rungs)} steps")  # fmt: skip
         winner, left, lines = self._race(budget, points, labels)
         judged, rows = self._judged(split, winner, labels[winner], budget)
-        draw_race(lines, float(100 * start.mean()), labels[winner], self._file("race.svg"))
+        draw_race(lines, float(100 * starts[0].mean()), labels[winner], self._file("race.svg"))
         return self._ended(judged, winner, labels, left, lines, planned, budget, rows)
 
     def _race(
@@ -133,21 +148,28 @@ class Race:
                 fit = self._fitting(budget, rung, steps)
                 left |= {number: (rung - 1, Left(number, "room")) for number in points[fit:]}
                 points = points[:fit]
-            made = self._study("space", points=points, steps=steps, leave_out=True)
-            gains = {number: value for (number, _), value in self._gains(made).items()}
-            lost = {
-                row["number"]: row["line"] for row in made["rows"] if row["number"] not in gains
-            }
-            left |= {number: (rung, Left(number, "failed", line=line))
-                     for number, line in lost.items()}  # fmt: skip
+            # Where all fail, those that had no room run in their place, the last to leave first.
+            spare = [number for number, (_, one) in left.items() if one.why == "room"]
+            spare.sort(key=lambda n: (-left[n][0], -lines[labels[n]][-1][1]))
+            gains: dict[int, Gains] = {}
+            while points and not gains:
+                made = self._study("space", points=points, steps=steps, leave_out=True)
+                gains = {number: value for (number, _), value in self._gains(made).items()}
+                lost = {row["number"]: row["line"] for row in made["rows"]
+                        if row["number"] not in gains}  # fmt: skip
+                left |= {number: (rung, Left(number, "failed", line=line))
+                         for number, line in lost.items()}  # fmt: skip
+                points, spare = spare[: len(points)], spare[len(points) :]
             if not gains:
                 line = next(iter(lost.values()))
                 raise CseError(f"every composition failed: {line}", where="cse tune")
+            left = {number: why for number, why in left.items() if number not in gains}
             for number, value in gains.items():
                 lines.setdefault(labels[number], []).append((steps, float(100 * value.mean())))
             room = budget.rungs[rung + 1][1] if rung + 1 < len(budget.rungs) else 1
             points, gone = look(gains, family=looks, room=room)
-            self._drop_models(made, points if steps == budget.steps else ())
+            kept = points if steps == budget.steps else ()
+            self._drop_models(made, {r["run"] for r in made["rows"] if r["number"] in kept})
             left |= {one.number: (rung, one) for one in gone}
             self.say(f"after {steps} steps {len(points)} of {len(gains)} go on, first "
                      f"{labels[points[0]]}")  # fmt: skip
@@ -171,14 +193,12 @@ class Race:
             # process that all are forks of.
             later = rows[self.workers :]
             trained = sum(float(row["seconds"]) for row in later) / len(later)
-            rest = _LEAST_REST
-            if len(ends) == len(rows):
-                rest = max(ends[-1] - ends[self.workers - 1] - trained, rest)
+            rest = max(ends[-1] - ends[self.workers - 1] - trained, _LEAST_REST)
             judging = rest * len(split.judge.texts) / max(1, len(split.race.texts))
-            costs = Costs(trained / PROBE, rest, judging)
+            costs = Costs(trained / PROBE, rest, judging, self.workers)
             most = self.steps or min(STEPS, max(1, EPOCHS * len(split.trained) // _BATCH))
-            time_left = self.workers * (60 * self.minutes - self._elapsed())
-            budget = lay_out(len(groups), self.seeds, most, costs, time_left)
+            seconds = 60 * self.minutes
+            budget = lay_out(len(groups), self.seeds, most, costs, seconds, self._elapsed())
             chosen = drawn(groups, budget.points)
             self._write(layout=asdict(budget), costs=asdict(costs), points=chosen)
             state = self._state
@@ -189,8 +209,8 @@ class Race:
         known = self._state.get("fitting", {})
         if str(rung) not in known:
             costs = Costs(**self._state["costs"])
-            rest = self.workers * (60 * self.minutes - self._elapsed()) - budget.judging(costs)
-            fit = max(1, int(rest / (costs.run + costs.step * steps)))
+            rest = 60 * self.minutes - self._elapsed() - budget.judging(costs)
+            fit = max(1, costs.workers * int(rest / costs.trained(1, steps)))
             known = {**known, str(rung): fit}
             self._write(fitting=known)
         return int(known[str(rung)])
@@ -204,33 +224,36 @@ class Race:
         compared = self._study("beside", **given)
         beside = self._gains(compared)
         ours = self._gains(made)
-        lost = [row["line"] for row in made["rows"] if row["status"] != "done"]
-        if lost:
-            raise CseError(f"the winner, {label}, failed: {lost[0]}", where="cse tune")
-        others: dict[str, list[Gains]] = {START: [beside[_BESIDE[START], seeds[0]]]}
+        for name, row in ((label, made["rows"][0]), (START, compared["rows"][0])):
+            if row["status"] != "done":
+                what = f"{name} could not be judged: {row['line']}"
+                raise CseError(what, where="cse tune", hint="the same command tries it again")
+        seeds = [seed for seed in seeds if (winner, seed) in ours]
+        others: dict[str, list[Gains]] = {START: [beside[_BESIDE[START], _FIRST]]}
+        missing = ""
         for name in (SIMCSE, ADAPT):
-            values = [beside[_BESIDE[name], seed] for seed in seeds
-                      if (_BESIDE[name], seed) in beside]  # fmt: skip
-            if len(values) == len(seeds):
-                others[name] = values
-        run = made["rows"][0]["run"]
-        agreements = tuple(
+            values = {seed: gains for (number, seed), gains in beside.items()
+                      if number == _BESIDE[name]}  # fmt: skip
+            if values.keys() >= {*seeds}:
+                others[name] = [values[seed] for seed in seeds]
+            else:
+                lines = {row["number"]: row["line"] for row in compared["rows"] if row["line"]}
+                missing += f"; not compared with {name}: {lines.get(_BESIDE[name], 'left out')}"
+        before, now = (
             agreement(one, split.judge, self.plugins, max_length=self._length)
-            for one in (self.model, run)
+            for one in (self.model, made["rows"][0]["run"])
         )
-        judged = judge(
-            label, [ours[winner, seed] for seed in seeds], others, (agreements[0], agreements[1]),
-            ordered=split.ordered, texts=len(split.judge.texts),
-        )  # fmt: skip
-        self._drop_models(compared)
-        return judged, made["rows"]
+        judged = judge(label, [ours[winner, seed] for seed in seeds], others, (before, now),
+                       ordered=split.ordered, texts=len(split.judge.texts))  # fmt: skip
+        self._drop_models(compared, {row["run"] for row in made["rows"]})
+        return replace(judged, text=judged.text + missing), made["rows"]
 
-    def _drop_models(self, made: Mapping[str, Any], kept: Collection[int] = ()) -> None:
-        """Delete the models of runs that were scored and are not needed again."""
+    def _drop_models(self, made: Mapping[str, Any], kept: Collection[str] = ()) -> None:
+        """Delete the models of runs that were scored, but for those that are ``kept``."""
         runs = self._file("studies").absolute()
         for row in made["rows"]:
             model = Path(row["run"]).absolute() / "model"
-            if row["number"] not in kept and row["status"] == "done" and runs in model.parents:
+            if row["run"] not in kept and row["status"] == "done" and runs in model.parents:
                 shutil.rmtree(model, ignore_errors=True)
 
     def _ended(
@@ -275,11 +298,10 @@ class Race:
         self, name: str, *, questions: str = "race",
         ended: Callable[[], object] = lambda: None, **given: Any,
     ) -> dict[str, Any]:  # fmt: skip
-        """Run a study of the folder; the time that it takes is kept.
+        """Run a study of the folder.
 
         ``ended`` is called when a run ends.
         """
-        began, before = time.monotonic(), self._elapsed()
 
         def hear(point: str, seed: int, status: str, line: str) -> None:
             what = "done" if status == "done" else f"{status}: {line}"
@@ -295,8 +317,8 @@ class Race:
                 workers=self.workers, threads=self._threads, hear=hear, **given,
             )  # fmt: skip
         finally:
-            if self._state:
-                self._write(seconds=before + time.monotonic() - began)
+            if self._began is not None:
+                self._write()
         return result
 
     def _gains(self, made: Mapping[str, Any]) -> dict[tuple[int, int], Gains]:
@@ -308,7 +330,8 @@ class Race:
         }
 
     def _elapsed(self) -> float:
-        return float(self._state.get("seconds", 0.0))
+        assert self._began is not None
+        return time.monotonic() - self._began
 
     def _file(self, name: str) -> Path:
         return self.out / name
@@ -320,8 +343,18 @@ class Race:
         return state or {}
 
     def _write(self, **changes: Any) -> None:
-        state = {**self._state, **changes}
+        spent = {} if self._began is None else {"seconds": self._elapsed()}
+        state = {**self._state, **spent, **changes}
         atomic_write(self._file(STATE), json.dumps(state, indent=1, ensure_ascii=False) + "\n")
+
+
+def _visible(folder: Path) -> list[str]:
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _ends(points: Sequence[Mapping[str, Any]], winner: int) -> list[str]:

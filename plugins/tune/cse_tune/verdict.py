@@ -11,7 +11,7 @@ from cse import LEVEL, Difference, TextEncoder, corrected, load, questions
 from cse_cli.api import Installed
 from cse_tune.race import Gains, difference_of
 
-START, SIMCSE, ADAPT = "start", "SimCSE", "adapt"
+WINNER, START, SIMCSE, ADAPT = "winner", "start", "SimCSE", "adapt"
 ASKED = 200
 """Titles whose agreement with BM25 is measured, at most."""
 
@@ -21,7 +21,7 @@ class Judged:
     """What titles say at the end.
 
     Attributes:
-        means: Mean nDCG@10 x100 over seeds of the winner and of what it is judged beside, by name.
+        means: Mean nDCG@10 x100 over seeds, of the ``winner`` and of what it is judged beside.
         differences: Of the model from the start; of the winner from the others, corrected for both.
         agreement: Share x100 of BM25's first 10 texts among the first 10, of start and winner.
         text: One sentence.
@@ -71,7 +71,7 @@ def judge(
     found = [difference_of(winner, gains) for gains in beside.values()]
     differences = dict(zip(beside, corrected(found, len(found)), strict=True))
     (start,) = corrected([difference_of(winner[:1], others[START])], 1)
-    means = {n: float(100 * np.mean(gains)) for n, gains in {name: winner, **others}.items()}
+    means = {n: float(100 * np.mean(gains)) for n, gains in {WINNER: winner, **others}.items()}
     before, now = agreements
     agrees = now - before >= questions.LEAST_AGREEMENT
     shown = start.p < LEVEL
@@ -82,7 +82,7 @@ def judge(
         f"{word}: nDCG@10 of {len(winner[0]):,} titles of documents that chose nothing, among "
         f"{texts:,} texts: {means[START]:.2f} at the start, {100 * winner[0].mean():.2f} now "
         f"({start.value:+.2f}, 95 % interval {_interval(start)}). {name} with {len(winner)} seeds: "
-        f"{means[name]:.2f}"
+        f"{means[WINNER]:.2f}"
     )
     text += "".join(f"; {one.value:+.2f} {_interval(one)} from {other}"
                     for other, one in differences.items())  # fmt: skip

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from cse_tune.tuning import tune
 
 from cse import load
 from cse_cli.api import Installed
+from cse_core.errors import CseError
 from tests.fixtures.command_line import Cse
 from tests.fixtures.tiny import WORDS, make_encoder
 from tests.fixtures.titled import notes, nothing_to_learn, pieces
@@ -46,8 +47,8 @@ recipe = "cosent"
 """
 
 
-def space(folder: Path) -> str:
-    (folder / "space.toml").write_text(SPACE)
+def space(folder: Path, text: str = SPACE) -> str:
+    (folder / "space.toml").write_text(text)
     return str(folder / "space.toml")
 
 
@@ -94,16 +95,22 @@ def test_a_race_ends_with_a_verdict_and_goes_on_where_it_stopped(cse: Cse, tmp_p
     assert again.code == 0 and result["verdict"] in again.out, again.err
     assert {file: file.stat().st_mtime_ns for file in runs} == runs, "nothing is made again"
     third = cse(*words, "--seeds", "3")
-    assert third.code == 2 and "has a race with another seeds" in third.err
+    assert third.code == 2 and "has a race with other seeds" in third.err
     recipe = (folder / "recipe.toml").read_text()
     assert "[train]" in recipe and "max_steps = 9" in recipe
 
 
 class MadeUp:
-    """Stands for the study: each point has gains of its own, which rise with the steps."""
+    """Stands for the study: each point has gains of its own, which rise with the steps.
 
-    def __init__(self, real: Callable[..., Any], encoder: str, worth: Mapping[int, float]) -> None:
-        self.real, self.encoder, self.worth = real, encoder, worth
+    ``fails`` has the study, point and steps of what fails; those of a point's steps are any.
+    """
+
+    def __init__(
+        self, real: Callable[..., Any], encoder: str, worth: Mapping[int, float],
+        fails: Collection[tuple[str, int, int | None]] = (("space", 5, None),),
+    ) -> None:  # fmt: skip
+        self.real, self.encoder, self.worth, self.fails = real, encoder, worth, fails
         self.asked: list[tuple[str, Sequence[int], int | None, str]] = []
 
     def __call__(self, plugins: Installed, name: str, **given: Any) -> dict[str, Any]:
@@ -120,7 +127,7 @@ class MadeUp:
                 raced = Path(name).stem == "space"
                 worth = self.worth[point] * (steps or 0) / 81 if raced else 0.0
                 gains = base + worth + np.random.default_rng(seed).normal(0, 0.01, len(base))
-                failed = raced and point == 5
+                failed = bool({(Path(name).stem, point, n) for n in (None, steps)} & {*self.fails})
                 folder = Path(given["out"]) / "runs" / f"{Path(name).stem}-{point}-{steps}-{seed}"
                 if not raced and point == 1:
                     folder = Path(self.encoder)  # the start
@@ -167,7 +174,7 @@ def test_the_best_of_a_race_wins_and_is_judged_once(
     judged = [entry for entry in study.asked if entry[3] == "judge"]
     assert [entry[:3] for entry in judged] == [("space", [best], 81), ("beside", (1, 2, 3), 81)]
     assert result["means"]["SimCSE"] == pytest.approx(
-        result["means"][result["winner"]] - result["differences"]["SimCSE"]["value"]
+        result["means"]["winner"] - result["differences"]["SimCSE"]["value"]
     )
     rates = {6: "train.lr 0.001 is the largest of the space", 1: "train.lr 0.0001 is the least of"}
     if sign:
@@ -178,6 +185,33 @@ def test_the_best_of_a_race_wins_and_is_judged_once(
     asked = len(study.asked)
     assert tune(plugins, [str(docs)], **given) == json.loads(json.dumps(result))
     assert len(study.asked) == asked, "a finished race is only read"
+
+
+def test_where_the_last_of_a_race_fail_those_without_room_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, docs = make_encoder(tmp_path / "tiny"), notes(tmp_path / "docs", 200)
+    plugins, made = Installed(), space(tmp_path, SPACE.replace("cosent", "simcse"))
+    fails = [("space", 1, 81), ("beside", 3, None)]
+    study = MadeUp(plugins.commands.function("study"), encoder, dict.fromkeys((1, 2, 3), 0), fails)
+    monkeypatch.setattr(plugins.commands, "function", lambda name: study)
+    given: dict[str, Any] = {"model": encoder, "space": made, "seeds": 2, "steps": 81}
+    result = tune(plugins, [str(docs)], out=tmp_path / "out", **given)
+    left = {row["label"]: row["left"] for row in result["race"]}
+    assert left == {"titles": "failed", "adapt": None, "graded": "room"}
+    assert result["verdict"].endswith("; not compared with adapt: it broke")
+    assert "SimCSE" in result["differences"] and "adapt" not in result["means"]
+    study.fails = [("beside", 1, None)]
+    with pytest.raises(CseError, match="could not be scored: it broke"):
+        tune(plugins, [str(docs)], out=tmp_path / "other", **given)
+
+
+def test_a_folder_with_other_things_is_refused_as_it_is(cse: Cse, tmp_path: Path) -> None:
+    (tmp_path / "out" / "model").mkdir(parents=True)
+    docs = notes(tmp_path / "docs", 60)
+    done = cse("tune", str(docs), "--model", "starter", "--out", str(tmp_path / "out"))
+    assert done.code == 2 and "holds other things: model" in done.err
+    assert (tmp_path / "out" / "model").is_dir()
 
 
 def test_what_cannot_be_raced_is_refused(cse: Cse, tmp_path: Path) -> None:

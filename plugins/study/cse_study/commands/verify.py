@@ -113,14 +113,19 @@ def verify(
     if isinstance(wanted, int):
         wanted = (head.seeds if head else Wish(wanted).seeds_of(definition.study.seeds))[:wanted]
     choice = Choice(points or (), wanted, rows)
-    inputs = Inputs.of(model or (), data or (), dev or ()).whole(plugins)
+    given = Inputs.of(model or (), data or (), dev or ())
+    inputs = given.whole(plugins)
     wish = Wish(None, (), steps, None, inputs, suite or (), pairs or (), data_dir)
     there: dict[str, Path] = {}
     if head is not None:
-        named = [name for names in inputs.data.values() for name in names]
-        named += [*inputs.models.values(), *inputs.dev, *wish.pairs]
+        named = [name for names in given.data.values() for name in names]
+        named += [*given.models.values(), *given.dev, *wish.pairs]
+        other = [*(f"--steps {steps}" for _ in [steps] if steps), *(suite or ())]
+        if other := [*other, *(name for name in named if not os.path.exists(name))]:
+            what, hint = "the pack says everything but where its files lie", "leave it out"
+            raise CseError(what, where="cse verify", value=other[0], hint=hint)
         folder, origin = data_folder(data_dir)
-        places = [*(files or ()), *(Path(name) for name in named if os.path.exists(name))]
+        places = [*(files or ()), *map(Path, named)]
         places += [folder] if folder.is_dir() or origin == "--data-dir" else []
         there = locate(head, places)
     elif files:
@@ -152,6 +157,9 @@ def verify(
         write_pack(out, head, marked(packed, made))
         echo_err(f"the pack with what came of each row: {out}")
     _say(definition, packed, made, differs, json=json)
+    if repeat.stopped:
+        echo_err("stopped: the other rows were not repeated")
+        raise typer.Exit(130)
     if any(row.verdict in ("other", "failed") for row in made):
         raise typer.Exit(1)
 
