@@ -402,7 +402,7 @@ def check_scoring(scoring: Scoring | None, jobs: Iterable[Job]) -> None:
         return
 
 
-@cache  # a race scores many studies alike
+@cache  # all studies of a race are scored in the same way
 def _check_eval(*words: str) -> None:
     dry = child.command("eval", *words, "--dry-run", "--json")
     tried = subprocess.run(dry, stdin=subprocess.DEVNULL, capture_output=True, check=False)
