@@ -107,13 +107,13 @@ class Race:
 
     def run(self) -> dict[str, Any]:
         """Race, judge the winner, and return what ``cse tune --json`` prints."""
-        split = self.prepare()
+        began, split = time.monotonic(), self.prepare()
         if done := self._state.get("result"):
             return dict(done)
         if "layout" not in self._state:  # what was timed in part is timed again
             shutil.rmtree(self._file("studies"), ignore_errors=True)
             self._write(seconds=0.0)
-        self._began = time.monotonic() - float(self._state["seconds"])
+        self._began = began - float(self._state["seconds"])
         with ThreadPoolExecutor(self.workers) as self._threads:
             return self._run(split)
 
