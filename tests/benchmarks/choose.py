@@ -32,6 +32,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     made.add_argument("--sts", action="append", default=[], help="graded pairs")
     made.add_argument("--to", type=Path, required=True)
     made.add_argument("--max-length", type=int, default=256, help="tokens; 256 by default")
+    made.add_argument("--precision", help="of all; by default those of the commands")
     return made.parse_args(words)
 
 
@@ -68,9 +69,10 @@ def main(words: Sequence[str] | None = None) -> None:
     plugins, kept = Installed(), Kept(options.to)
     run = plugins.commands.function
     models = dict(name.split("=", 1) for name in options.model)
-    length = {"max_length": options.max_length}
+    given = {"max_length": options.max_length}
+    given |= {"precision": options.precision} if options.precision else {}
     average: dict[str, float] = {}
-    scored = partial(run("eval"), plugins, quiet=True, **length)
+    scored = partial(run("eval"), plugins, quiet=True, **given)
     for name, folder in models.items() if options.sts else ():
         made = kept(f"{name} pairs", partial(scored, [folder], pairs=options.sts))["results"]
         average[name] = sum(r["spearman"] for r in made.values()) / len(made)
@@ -82,7 +84,7 @@ def main(words: Sequence[str] | None = None) -> None:
         judged: dict[str, float] = {}
         for name, folder in models.items():
             place = f"{name} {collection.name}"
-            choose = partial(run("choose"), plugins, texts, [folder], **length)
+            choose = partial(run("choose"), plugins, texts, [folder], **given)
             made = kept(f"{place} chosen", choose)
             decides, chosen[name] = made["decides"], made["models"][0]["scores"][made["decides"]]
             made = kept(f"{place} judged", partial(scored, [folder], collections=queries))
