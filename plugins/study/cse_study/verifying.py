@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,12 +18,13 @@ from cse_study.execution.jobs import Done, Job, carry_out, check_scoring, jobs_o
 from cse_study.execution.packs import Mark, Pack, PackedPoint, facts_of, take
 from cse_study.planning.composing import Wish
 from cse_study.provenance import inputs_of
-from cse_study.results.rows import Row, rows_of
+from cse_study.results.rows import ANY_TEST, Row, rows_of
 from cse_study.session import Session
 
 TOLERANCE = {"fp32": 0.1}
 """Points by which scores may differ on another machine, by number format; else ``_COARSE``."""
 _COARSE = 0.5
+_DECIMALS = 4
 _MACHINE = ("commit", "processor", "system")
 _RUN = ("device", "precision", "threads", "processes")
 
@@ -33,10 +34,11 @@ class Verified:
     """A row that is repeated.
 
     Attributes:
-        verdict: ``planned``, and then ``equal`` bit for bit, ``near`` within the format's
-            tolerance, ``other``, or ``failed``.
-        largest: The largest difference of a score, in points.
+        verdict: ``planned``, and then ``equal`` to the last digit, ``near`` if the scores that the
+            study shows are within the format's tolerance, ``other``, or ``failed``.
+        largest: The largest difference of a score that the study shows, in points.
         score: The score that it is of.
+        apart: The differences of all numbers that are not equal.
         parted: Where both first part, and what was not the same; empty where nothing parts.
         seconds: What it took where the pack was made.
     """
@@ -49,6 +51,7 @@ class Verified:
     score: str = ""
     parted: str = ""
     seconds: float = 0.0
+    apart: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -182,13 +185,15 @@ class Repeat:
         """Say why a pack that lists no rows has none of those that were named."""
         scored, scoring = self.known.plan.scored, self.known.scoring
         runs = [run for run in self.pack.runs if run.key in scored]
-        sets = dict.fromkeys(name for run in runs for table in run.scores.values()
-                             for name in table.get("results", ()))  # fmt: skip
+        tables = [table for run in runs for table in run.scores.values()]
+        sets = dict.fromkeys(name for table in tables for name in table.get("results", ()))
         if sets and scoring is not None:
             what = f"was scored on other texts than were named: {', '.join(sets)}"
+            lacking = dict.fromkeys(name for table in tables for name in table.get("missing", ()))
+            what += f", without {', '.join(lacking)}" if lacking else ""
             hint = f"--data-dir names their folder; here it is cse eval {' '.join(scoring.words)}"
             return CseError(what, where="cse verify", value=str(self.pack.file), hint=hint)
-        hint = "name the model, texts, dev sets and suites that it was made with, and its seeds"
+        hint = "name the model, texts, dev sets, suites, steps and seeds that it was made with"
         return _no_rows(self.pack, hint)
 
     @property
@@ -234,7 +239,8 @@ class Repeat:
             done = ended.get(row.key, Done(row.key, "stopped"))
             if done.status == "done":
                 facts = [facts_of(folder, row.key) for folder in (known.folder, self.again)]
-                made.append(_compared(about, row.scores, now[row.key].scores, facts[0], facts[1]))
+                shown = known.definition.study.scores.shown or [ANY_TEST]
+                made.append(_compared(about, row, now[row.key], shown, facts[0], facts[1]))
             elif not self.stopped:
                 made.append(replace(about, verdict="failed", parted=done.line))
         return made
@@ -255,12 +261,15 @@ class Repeat:
 def differing(pack: Pack, keys: Iterable[str]) -> list[str]:
     """Say what of the machine and of the packages is another than of some rows of a pack."""
     keys = {*keys}
-    here: dict[str, Any] = machine()
+    gpu = {} if Path("/dev/nvidiactl").exists() else {"device": "cpu"}
+    here: dict[str, Any] = {**machine(), "run": gpu}
     lines: dict[str, None] = {}
     for run in pack.runs:
         if run.key in keys:
             now = {name: _version(name) for name in run.facts.get("versions", {})}
-            lines |= dict.fromkeys(_changes({**run.facts, "run": {}}, {**here, "versions": now}))
+            device = {k: v for k, v in run.facts.get("run", {}).items() if k in gpu}
+            before = {**run.facts, "run": device}
+            lines |= dict.fromkeys(_changes(before, {**here, "versions": now}))
     return [*lines]
 
 
@@ -285,27 +294,33 @@ def marked(pack: Pack, made: Iterable[Verified]) -> list[dict[str, Any]]:
 
 def _compared(
     about: Verified,
-    before: Mapping[str, float],
-    now: Mapping[str, float],
+    before: Row,
+    now: Row,
+    shown: Sequence[str],
     facts: Mapping[str, Any],
     facts_now: Mapping[str, Any],
 ) -> Verified:
-    lost = sorted(before.keys() - now.keys())
-    apart = {name: abs(now[name] - before[name]) for name in before.keys() & now.keys()}
-    score = max(sorted(apart), key=apart.__getitem__, default="")
-    largest = apart.get(score, 0.0)
-    parts = [f"{lost[0]} is not there now"] if lost else []
-    if largest or lost:
-        parts += [*_first_step(facts, facts_now), *_changes(facts, facts_now)]
-    run: Mapping[str, Any] = facts.get("run", {})
-    most = TOLERANCE.get(str(run.get("precision")), _COARSE)
-    same_step = before.get("chosen_step") == now.get("chosen_step")
-    points = max((v for name, v in apart.items() if name != "chosen_step"), default=0.0)
-    if not lost and not largest:
+    lost = sorted(before.scores.keys() - now.scores.keys())
+    apart = _apart(before.scores, now.scores)
+    if not lost and not apart:
         return replace(about, verdict="equal")
-    near = not lost and same_step and points <= most
-    return replace(about, verdict="near" if near else "other", largest=largest, score=score,
-                   parted="; ".join(parts))  # fmt: skip
+    values = [{name: value.value for name in shown if (value := row.shown(name)) is not None}
+              for row in (before, now)]  # fmt: skip
+    points = _apart(*values) if all(values) else apart
+    score = max(sorted(points), key=points.__getitem__, default="")
+    parts = [f"{lost[0]} is not there now"] if lost else []
+    parts += [*_first_step(facts, facts_now), *_changes(facts, facts_now)]
+    most = TOLERANCE.get(str(facts.get("run", {}).get("precision")), _COARSE)
+    near = not lost and "chosen_step" not in apart and points.get(score, 0.0) <= most
+    return replace(about, verdict="near" if near else "other", largest=points.get(score, 0.0),
+                   score=score, apart=apart, parted="; ".join(parts))  # fmt: skip
+
+
+def _apart(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
+    """Return the differences of numbers that are in both; scores have four decimals."""
+    apart = {name: abs(round(now[name], _DECIMALS) - round(before[name], _DECIMALS))
+             for name in sorted(before.keys() & now.keys())}  # fmt: skip
+    return {name: round(value, _DECIMALS) for name, value in apart.items() if value}
 
 
 def _first_step(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -255,6 +255,7 @@ def test_rows_of_a_pack_are_repeated_and_compared(cse: Cse, place: Place) -> Non
         code, row = verified(change=other(points))
         assert (code, row["verdict"]) == (int(verdict == "other"), verdict)
         assert row["largest"] == pytest.approx(points, abs=1e-6)
+        assert row["apart"] and all(name.endswith("spearman") for name in row["apart"])
         assert "round 0, step 2: dev" in row["parted"] and "torch: 1.0 then" in row["parted"]
     old = place.folder / "old.gz"
     old.write_bytes(gzip.compress(json.dumps(line).encode()))

@@ -255,7 +255,7 @@ def _say(
         say_json({"study": definition.name, "pack": str(packed.file), "differs": differs,
                   "rows": list(map(asdict, made))})  # fmt: skip
         return
-    table = plain_table("", ("point", "seed", "verdict", "largest difference", "first parts"))
+    table = plain_table("", ("point", "seed", "verdict", "largest difference", "what differs"))
     for row in made:
         apart = f"{row.largest:.4f} ({row.score})" if row.largest else ""
         table.add_row(row.point, str(row.seed), row.verdict, apart, row.parted)
