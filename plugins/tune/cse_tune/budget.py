@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -79,18 +78,17 @@ class Budget:
         return race + self.judging(costs)
 
 
-def drawn(groups: Mapping[int, str], count: int) -> list[int]:
-    """Return some points, as many of each group as there is room for, the same ones each time.
+def beginning(groups: Mapping[int, str], count: int) -> list[int]:
+    """Return the points that begin: the first of each group, then the second of each, and so on.
 
-    ``groups`` has the place of each point on the first axis, such as its method.
+    ``groups`` has the place of each point on the first axis, such as its method, in the order of
+    the space, which is one of preference.
     """
-    draws = random.Random(0)
-    order = sorted(groups, key=lambda _: draws.random())
     turns: dict[str, int] = {}
     rank = {}
-    for number in order:
-        rank[number] = turns[groups[number]] = turns.get(groups[number], 0) + 1
-    return sorted(sorted(order, key=rank.__getitem__)[:count])
+    for number, group in groups.items():
+        rank[number] = turns[group] = turns.get(group, 0) + 1
+    return sorted(sorted(groups, key=rank.__getitem__)[:count])
 
 
 def lay_out(

@@ -16,7 +16,7 @@ from typing import Any
 from cse_cli.api import Choice, Installed, composition_of, fingerprints, read_json
 from cse_core.errors import CseError
 from cse_core.files import atomic_write
-from cse_tune.budget import Budget, Costs, drawn, lay_out
+from cse_tune.budget import Budget, Costs, beginning, lay_out
 from cse_tune.picture import draw_race
 from cse_tune.race import Gains, Left, as_json, look
 from cse_tune.space import BESIDE, DEFAULT, STATIC, STATIC_RATE, space_of
@@ -199,7 +199,7 @@ class Race:
             most = self.steps or min(STEPS, max(1, EPOCHS * len(split.trained) // _BATCH))
             seconds = 60 * self.minutes
             budget = lay_out(len(groups), self.seeds, most, costs, seconds, self._elapsed())
-            chosen = drawn(groups, budget.points)
+            chosen = beginning(groups, budget.points)
             self._write(layout=asdict(budget), costs=asdict(costs), points=chosen)
             state = self._state
         return Budget(**state["layout"]), state["points"]
@@ -271,7 +271,7 @@ class Race:
         race: list[dict[str, Any]] = []
         for number, label in labels.items():
             entry: dict[str, Any] = {"number": number, "label": label}
-            entry |= {"scores": lines.get(label, []), "left": "not drawn"}
+            entry |= {"scores": lines.get(label, []), "left": "not begun"}
             if number == winner:
                 entry["left"] = None
             if number in left:

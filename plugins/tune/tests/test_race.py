@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tomlkit
-from cse_tune.budget import Budget, Costs, drawn, lay_out
+from cse_tune.budget import Budget, Costs, beginning, lay_out
 from cse_tune.picture import HEIGHT, LINE, draw_race
 from cse_tune.race import difference_of, look
 from cse_tune.space import space_of
@@ -71,13 +71,12 @@ def test_a_race_takes_the_time_that_there_is(points: int, seconds: float, worker
     assert budget.rungs[-1][0] == budget.steps and budget.rungs[0][1] == budget.points
 
 
-def test_of_few_points_each_method_has_some() -> None:
+def test_of_few_points_the_first_of_each_method_begin() -> None:
     groups = {n: f"method {(n - 1) // 3}" for n in range(1, 28)}
-    some = drawn(groups, 9)
-    assert len(some) == 9 and {groups[n] for n in some} == {*groups.values()}
-    assert drawn(groups, 9) == some == sorted(some) and drawn(groups, 27) == [*groups]
-    assert len({(n - 1) % 3 for n in some}) > 1, "not one rate alone"
-    assert max(sum(groups[n] == name for n in drawn(groups, 13)) for name in groups.values()) == 2
+    assert beginning(groups, 4) == [1, 4, 7, 10], "the first rates of the first methods"
+    assert beginning(groups, 9) == [*range(1, 28, 3)]
+    assert beginning(groups, 11) == sorted([*range(1, 28, 3), 2, 5])
+    assert beginning(groups, 27) == [*groups] == beginning(groups, 40)
 
 
 def test_too_little_time_is_refused_with_how_much_is_needed() -> None:

@@ -135,7 +135,7 @@ def _show(result: dict[str, Any]) -> None:
         why.setdefault(faults[0], []).append(label)
     for line, labels in why.items():
         echo(f"left out: {'; '.join(labels)}: {line}")
-    if idle := sum(row["left"] == "not drawn" for row in result["race"]):
+    if idle := sum(row["left"] == "not begun" for row in result["race"]):
         echo(f"{idle} compositions did not begin; more --minutes take them in")
     echo(result["verdict"])
     for line in result["ends"]:
