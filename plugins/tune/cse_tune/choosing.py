@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from cse import LEVEL, Bm25, TextEncoder, corrected, load, questions
-from cse_cli.api import Installed, check_model
+from cse_cli.api import Installed, Models, check_model
 from cse_core.errors import CseError
 from cse_core.protocols import Corpus
 from cse_core.suites import in_role
@@ -24,6 +24,8 @@ LEAST = 30
 """Questions of a kind that can decide."""
 MEASURE = f"ndcg@{questions.FIRST}"
 WORDS = "BM25"
+_TRAINED = ("note: {}: if it was trained on these texts, it knows their titles, and finds more of "
+            "them than of what people ask")  # fmt: skip
 
 
 class Asked(NamedTuple):
@@ -178,7 +180,15 @@ def choose(
         if encode.note:
             facts[name]["note"] = encode.note
         say(f"{name}: {100 * scored[name][kind].mean():.2f} of {kind}")
-    return {**_compared(scored, facts, asked, kind), "messages": list(asked.messages)}
+    messages = [*asked.messages, *(_TRAINED.format(name) for name in scored
+                                   if _trained(name, plugins))]  # fmt: skip
+    return {**_compared(scored, facts, asked, kind), "messages": messages}
+
+
+def _trained(name: str, plugins: Installed) -> bool:
+    """Tell whether a model was trained by the toolkit, whose card stands beside its recipe."""
+    folder = Models(plugins.registry).find(name)
+    return folder is not None and (folder / "recipe.toml").is_file()
 
 
 def _gains(encode: TextEncoder, asked: Asked) -> tuple[dict[str, Gains], int, int]:

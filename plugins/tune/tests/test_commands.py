@@ -242,8 +242,10 @@ def test_encoders_are_compared_by_titles_headings_and_sentences(cse: Cse, tmp_pa
     change = first["scores"]["titles"] - second["scores"]["titles"]
     assert pair["value"] == pytest.approx(change) and change >= 0
     assert result["words"]["titles"] > 10, "a title shares a word with its text"
+    Path(names[1], "recipe.toml").touch()  # as beside what was trained
     table = cse("choose", str(docs), *names)
     assert table.code == 0 and result["verdict"] in table.out
+    assert [f"note: {name}: if it was trained on" in table.err for name in names] == [False, True]
 
 
 @pytest.mark.filterwarnings("ignore:17 % of the tokens are unknown")
