@@ -120,8 +120,9 @@ def verify(
     if head is not None:
         named = [name for names in given.data.values() for name in names]
         named += [*given.models.values(), *given.dev, *wish.pairs]
-        other = [*(f"--steps {steps}" for _ in [steps] if steps), *(suite or ())]
-        if other := [*other, *(name for name in named if not os.path.exists(name))]:
+        other = [f"--steps {steps}"] if steps is not None else []
+        other += [*(suite or ()), *(name for name in named if not os.path.exists(name))]
+        if other:
             what, hint = "the pack says everything but where its files lie", "leave it out"
             raise CseError(what, where="cse verify", value=other[0], hint=hint)
         folder, origin = data_folder(data_dir)
