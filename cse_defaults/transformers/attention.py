@@ -239,6 +239,7 @@ class _Unpad(torch.autograd.Function):
         return cleared, None
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def packed_attention(
     module: nn.Module,
     query: Tensor,

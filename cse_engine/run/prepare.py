@@ -164,6 +164,8 @@ def report_prepared(prepared: Prepared) -> None:
     for line in report.lines:
         message(line)
     message(f"on {prepared.assembly.device} in {precision.name}: {precision.why}")
+    if composition.train.compile:
+        message("layers are compiled, which the first step waits for")
     layers = composition.model.train_layers
     by = [adapter.path for adapter in composition.of("adapter")]
     if by or layers:

@@ -20,6 +20,7 @@ from cse_core.records import Kind
 from cse_engine.compose.composition import Composition, PlannedPart
 from cse_engine.compose.models import Models
 from cse_engine.compose.size_checks import check_dimensions
+from cse_engine.step.compiled import compile_layers
 from cse_engine.step.dropout import DropoutSource
 from cse_engine.step.part_calls import PartCalls
 from cse_engine.step.part_factory import Making, make_part, make_sentence_encoder
@@ -99,6 +100,8 @@ def build(
     encoder, tokenizer = read(models.load, model.name, model, seed=derive_seed(seed, "model"))
     about_run = seed, corpus, total_steps, composition.named, read_texts
     making = Making(encoder, tokenizer, models, device, model.name, *about_run, dropout, read)
+    if composition.train.compile:
+        compile_layers(encoder, dropout, device)
     making.place(encoder)
     stages = composition.of("pool")
     for planned in composition.of("adapter"):

@@ -1,7 +1,6 @@
 """Whether torch's compiler makes training on a processor faster, and how much of a step it could.
 
-The layers of a second run are compiled (Inductor, sizes that change), with breaks where attention
-pads rows and where dropout draws from its seeded source, and steps of both are timed in turn.
+The layers of a second run are compiled (``train.compile``), and steps of both are timed in turn.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.inputs import FOR_VOCABULARY, make_model, read, silence, write
 from tests.benchmarks.report import Report, alternate, ratios, spread
@@ -46,9 +45,14 @@ def compiled(report: Report, given: Given) -> None:
         file = write(place / "texts.txt", texts)
         for precision in precisions():
             with ExitStack() as stack:
-                runs = [stack.enter_context(_run(model, file, precision, batch)) for _ in range(2)]
+                runs = [
+                    stack.enter_context(_run(model, file, precision, batch, compiled))
+                    for compiled in (False, True)
+                ]
                 shares[precision] = _shares(runs[0])
-                took = _compile(runs[1])
+                began = time.perf_counter()
+                runs[1].step()
+                took = time.perf_counter() - began
                 works = {
                     "as they are": partial(_seconds, runs[0]),
                     "compiled": partial(_seconds, runs[1]),
@@ -72,7 +76,7 @@ def compiled(report: Report, given: Given) -> None:
     )  # fmt: skip
 
 
-def _run(model: str, file: str, precision: str, batch: int) -> cse.Session:
+def _run(model: str, file: str, precision: str, batch: int, compiled: bool) -> cse.Session:
     import torch
 
     import cse
@@ -80,7 +84,7 @@ def _run(model: str, file: str, precision: str, batch: int) -> cse.Session:
     options = {
         "train.batch_size": batch, "model.max_length": LENGTH,
         "train.precision": precision, "train.device": "cpu", "train.max_steps": 10_000,
-        "train.epochs": 10_000, "train.threads": torch.get_num_threads(),
+        "train.epochs": 10_000, "train.threads": torch.get_num_threads(), "train.compile": compiled,
     }  # fmt: skip
     return cse.Session("simcse", model=model, data=file, dev="none", options=options).prepare()
 
@@ -90,27 +94,6 @@ def _seconds(run: cse.Session) -> float:
     for _ in range(STEPS):
         run.step()
     return (time.perf_counter() - began) / STEPS
-
-
-def _compile(run: cse.Session) -> float:
-    """Compile the layers; return the seconds of the first step with them."""
-    import torch
-    from transformers import AttentionInterface
-
-    from cse_defaults.transformers.attention import PACKED, packed_attention
-    from cse_engine.step.dropout import DropoutSource
-
-    disable: Any = torch.compiler.disable
-    AttentionInterface.register(PACKED, disable(packed_attention))
-    drop = DropoutSource.drop
-    if not hasattr(drop, "_torchdynamo_disable"):
-        DropoutSource.drop = disable(drop)  # type: ignore[method-assign]
-    encoder: Any = run.encoder()
-    for layer in encoder.layers():
-        layer.forward = torch.compile(layer.forward, dynamic=True)
-    began = time.perf_counter()
-    run.step()
-    return time.perf_counter() - began
 
 
 def _shares(run: cse.Session) -> Counter[str]:

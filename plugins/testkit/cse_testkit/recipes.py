@@ -72,7 +72,7 @@ OF_THE_RUN = frozenset(
         *("model.name", "data.path", "data.columns", "data.limit", "data.blank", "train.dev"),
         *("train.report", "train.device", "train.threads", "train.precision", "train.seed"),
         *("train.log_steps", "train.save_steps", "train.keep_checkpoints", "train.save_rounds"),
-        "train.max_steps",
+        *("train.max_steps", "train.compile"),
         *("model.gradient_checkpointing", "model.prompt", "data.held_out", "data.titles"),
         *("inference.normalize", "inference.truncate_dim", "train.select_start"),
         *("inference.ensemble", "inference.join"),

@@ -47,7 +47,7 @@ _NEW = {"normalize": False, "weights": "new", "bias": True, "blank": "drop", "di
         "include_prompt": True, "frozen": False, "shifted": False, "held_out": 0,
         "select_start": False, "merge": [], "titles": "before", "level": "all",
         "ensemble": [], "join": "mean", "keep_checkpoints": True, "lists": "rows",
-        "best": "highest", "candidates": "batch", "like": ""}  # fmt: skip
+        "best": "highest", "candidates": "batch", "like": "", "compile": False}  # fmt: skip
 """Options that came later, each with the value that changes nothing: a run that was made before is
 found again by its key."""
 _SAME_NUMBERS = ("gradient_checkpointing",)
