@@ -26,8 +26,8 @@ SECTIONS = (
     Section("parts", "Every part, and what waits for the device", 110, parts.run),
     Section("decoders", "Decoders", 90, decoders.run),
     Section("resume", "Resumed runs", 110, runs.resumed),
-    Section("launches", "Launches of a step", 30, launches.launches),
-    Section("speed", "Speed", 220, runs.speed),
+    Section("launches", "Launches of a step", 90, launches.launches),
+    Section("speed", "Speed", 160, runs.speed),
 )
 """In the order in which they run."""
 OUT, PAGE = ROOT / "runs/gpu", ROOT / "docs/gpu.md"

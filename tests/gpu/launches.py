@@ -26,11 +26,14 @@ def launches(setting: Setting) -> None:
 
     bf16, random encoders, rows of drawn words. `rest` lies between marks. `gaps` is the time in
     which the device waits for the host; on a processor operators are counted in place of kernels.
+    `layers` are as they are, or compiled (`train.compile`); the first step compiles, untimed.
     """
     cells = [(64, 32, "MiniLM"), (64, 32, "BERT-base"), (512, 32, "MiniLM")]
+    kinds = [(*cell, False) for cell in cells] + [(*cell, True) for cell in cells[:2]]
     with tempfile.TemporaryDirectory() as folder:
-        for batch, length, name in ((8, 16, "tiny"),) if setting.small else cells:
-            about = {"encoder": name, "tokens": length, "batch": batch}
+        for batch, length, name, compiled in ((8, 16, "tiny", False),) if setting.small else kinds:
+            layers = "compiled" if compiled else "as they are"
+            about = {"encoder": name, "tokens": length, "batch": batch, "layers": layers}
             with setting.trying("step", **about):
                 model = Path(folder) / name
                 if not model.exists():
@@ -39,7 +42,7 @@ def launches(setting: Setting) -> None:
                 options = {
                     "train.batch_size": batch, "model.max_length": length, "data.shuffle": False,
                     "train.precision": work.precision, "train.device": setting.device,
-                    "train.threads": 1 if setting.small else None,
+                    "train.threads": 1 if setting.small else None, "train.compile": compiled,
                 }  # fmt: skip
                 with cse.Session(
                     "simcse", model=str(model), data=work.texts, dev="none", options=options

@@ -6,6 +6,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -25,10 +26,14 @@ from tests.benchmarks.work import run as measured
 from tests.gpu.setting import Setting, exact
 
 SIZES = {"MiniLM": Shape(6, 384), "BERT-base": Shape(12, 768), "tiny": Shape(2, 64)}
-VARIANTS = {"plain": ((), ()), "chunks": ((), ("train.chunk_size=4",)), "fgsm": (("fgsm",), ())}
+VARIANTS = {
+    "plain": ((), ()), "chunks": ((), ("train.chunk_size=4",)), "fgsm": (("fgsm",), ()),
+    "compiled": ((), ("train.compile=true", "train.chunk_size=4")),
+}  # fmt: skip
 """Augmenters and options of resumed runs."""
 AT_ONCE = 32_768
 """Tokens encoded at once."""
+READ = partial(read_data, registry=registry())
 OFF = ("train.dev=[none]", "train.eval_steps=0", "train.save_steps=0")
 
 
@@ -46,7 +51,7 @@ def simcse(
     """Train the starter's encoder; ``done`` is called after each step."""
     sets = (f"train.device={setting.device}", *sets)
     composition = resolve(registry(), recipe="simcse", kinds={"aug": aug}, sets=sets)
-    prepared = prepare(composition, registry(), reporter=Steps(done), read_texts=read_data)
+    prepared = prepare(composition, registry(), reporter=Steps(done), read_texts=READ)
     return train(prepared, out)
 
 
@@ -98,7 +103,7 @@ def resumed(setting: Setting) -> None:
                 resume(
                     begun,
                     prepare(begun.composition, registry(), reporter=Reporter(),
-                            read_texts=read_data, recorded=begun.settings["run"]),
+                            read_texts=READ, recorded=begun.settings["run"]),
                 )  # fmt: skip
             files = sorted((folder / "whole/model").rglob("*.safetensors"))
             same = {
