@@ -67,4 +67,5 @@ def compile_layers(encoder: Encoder, dropout: DropoutSource, device: torch.devic
         raise CseError("on a GPU it needs triton", where=_WHERE, value=True, hint=hint)
     for layer in dict.fromkeys(layers):
         layer.forward = Compiled(layer)
-    dropout.leave_graphs()
+    if device.type == "cpu":
+        dropout.leave_graphs()

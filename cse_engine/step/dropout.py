@@ -73,10 +73,9 @@ class DropoutSource:
             module.use_dropout(self)
 
     def leave_graphs(self) -> None:
-        """Draw outside of what torch's compiler makes: on a CPU it cannot follow the draws."""
-        if not torch.accelerator.is_available():
-            disable: Any = torch.compiler.disable
-            self.drop = disable(self.drop)  # type: ignore[method-assign]
+        """Draw outside of what torch's compiler makes: it cannot follow the draws of a CPU."""
+        disable: Any = torch.compiler.disable
+        self.drop = disable(self.drop)  # type: ignore[method-assign]
 
     def drop(self, values: Tensor, p: float) -> Tensor:
         """Drop each value, of any shape, with probability ``p`` in [0, 1] and scale the others up.
