@@ -207,7 +207,7 @@ def load(
             text, instead of what the model says.
         truncate_dim: Numbers of each vector that are kept, its first ones.
         device: ``cuda``, ``mps``, ``cpu``, or ``auto`` for the best one present.
-        precision: ``fp32``, ``bf16`` or ``auto``.
+        precision: ``fp32``, ``bf16``, ``int8`` or ``auto``.
         plugins: The installed plugins; by default they are loaded.
 
     Raises:

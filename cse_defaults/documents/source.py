@@ -13,11 +13,11 @@ from cse_defaults.documents.walk import DATA_SET, DOCUMENTS, Walk, left_out
 
 
 def has_documents(name: str) -> bool:
-    """Tell whether a folder is one of documents, and not what the library datasets saved."""
-    folder = Path(name).expanduser()
-    if not folder.is_dir() or any((folder / saved).is_file() for saved in DATA_SET):
+    """Tell whether a folder has documents, readable or not; a saved data set has none."""
+    walk = Walk(Path(name).expanduser())
+    if not walk.folder.is_dir() or any((walk.folder / saved).is_file() for saved in DATA_SET):
         return False
-    return next(Walk(folder).paths(), None) is not None
+    return bool(next(walk.paths(), walk.wrong))
 
 
 class Documents:

@@ -437,6 +437,11 @@ def test_a_walk_opens_no_pipe_and_follows_no_link_out(
         "file of patterns (.gitignore), a linked folder (link), cannot be read: No such file or "
         "directory (gone.md), permission denied (locked); name it too"
     )
+    for name in ("a.md", "in.md"):
+        (docs / name).unlink()
+    assert has_documents(str(docs)), "what cannot be read is a reason, not another kind of folder"
+    with pytest.raises(CseError, match="8 of 8 are left out: .*; name it too"):
+        rows_of(docs)
     server.close()
 
 
