@@ -60,7 +60,9 @@ class Comparison:
         if self.draws is None:
             half = float(self.error * t.ppf(1 - level / 2, self.seeds - 1)) if self.error else 0.0
             return self.value - half, self.value + half
-        rank = max(math.ceil(level * (len(self.draws) + 1) / 2 - _EQUAL) - 1, 1)
+        rank = math.ceil(level * (len(self.draws) + 1) / 2 - _EQUAL) - 1
+        if rank < 1:  # too few draws to exclude anything at this level
+            return min(float(self.draws[0]), 0.0), max(float(self.draws[-1]), 0.0)
         return float(self.draws[rank - 1]), float(self.draws[-rank])
 
 
@@ -76,6 +78,7 @@ class Difference:
         seeds: How many seeds both have.
         items: Test items that were drawn from; 0 where only seeds were.
         floor: Whether ``p`` is the least that the draws can show.
+        draws: How often items were drawn; 0 where only seeds were.
         detectable: The true difference that four of five such comparisons would show.
     """
 
@@ -86,6 +89,7 @@ class Difference:
     seeds: int
     items: int
     floor: bool = False
+    draws: int = 0
     detectable: float = 0.0
 
     @property
@@ -117,7 +121,8 @@ def corrected(comparisons: Sequence[Comparison], family: int) -> list[Difference
         above = t.ppf(_POWER, comparison.seeds - 1 if comparison.seeds > 1 else np.inf)
         differences.append(Difference(
             comparison.value, low, high, each, comparison.seeds, comparison.items,
-            comparison.floor, (high - low) / 2 + float(above) * comparison.error,
+            comparison.floor, 0 if comparison.draws is None else len(comparison.draws),
+            (high - low) / 2 + float(above) * comparison.error,
         ))  # fmt: skip
     return differences
 

@@ -10,7 +10,7 @@ from cse_testkit import shared_encoder
 from scipy.stats import spearmanr
 
 import cse as api
-from plugins.evaluation.tests.test_collections import beir
+from plugins.evaluation.tests.test_collections import JUDGED, beir
 from tests.fixtures.command_line import Cse
 
 WORDS = ["boat", "lake", "lamp", "garden", "bell", "violin", "judge", "goal"]
@@ -93,3 +93,21 @@ def test_every_kind_of_set_has_one_and_all_are_one_family(
     assert "Holm's method for the 3" in table and " p = " in table
     shown = cse("eval", *map(str, three), *sources[:2]).out
     assert "over" in shown and "[+0.00, +0.00] p = 1" in shown
+
+
+def test_a_set_of_one_item_is_scored_and_has_no_difference(
+    cse: Cse, tmp_path: Path, models: tuple[str, str]
+) -> None:
+    folder = beir(tmp_path / "one", judged=dict([*JUDGED.items()][:1]))
+    _, other = json.loads(cse("eval", *models, "--collections", str(folder), "--json").out)[
+        "models"
+    ]
+    assert len(other["results"]) == 1 and other["differences"]["sets"] == {}
+
+
+def test_an_interval_excludes_zero_exactly_where_p_shows_a_difference() -> None:
+    for draws, shown in ((2_000, False), (100 * 64, True)):
+        drawn = np.sort(np.random.default_rng(0).normal(5.0, 0.5, draws))
+        one = api.Comparison(5.0, 2 / (draws + 1), 0.5, seeds=1, items=60, draws=drawn)
+        for found in api.corrected([one] * 64, 64):
+            assert (found.p < 0.05) == (found.low > 0) == shown and found.draws == draws

@@ -121,7 +121,7 @@ def test_what_is_scored_where_little_is_named(
     assert names("--data-dir", ".") == ["stsb.test"]
     # Without --data-dir files that are named are the suite, and no graded pairs are looked for.
     labelled = ("--labelled", "transfer/mr.tsv")
-    for more in ((), ("--suite", "classify"), ("--data-dir", "transfer")):
+    for more in ((), ("--suite", "classify")):
         assert names(*labelled, *more) == ["mr"]
     small = {"test": [{"sentence1": "a", "sentence2": f"b {n}", "score": n} for n in range(4)]}
     monkeypatch.setattr("cse_starter.corpus.StarterCorpus.pairs", lambda self, split: small[split])
@@ -143,6 +143,14 @@ MISTAKES = [
     ("--labelled graded.tsv", "graded.tsv", "no column label"),
     ("--labelled half/sst2.train.tsv", "sst2.test is missing", "cross-validation"),
     ("--labelled nothere.tsv", "nothere.tsv", "no such file"),
+    ("--labelled transfer/mr.tsv --data-dir transfer", "--data-dir", "no suite is named"),
+    ("--data starter --seed 3", "--seed", "there are no labelled texts", "--labelled FILE"),
+    ("--data starter --classifier senteval", "there are no labelled texts"),
+    (
+        "--labelled transfer/mr.tsv --metric mutual-information",
+        "--metric",
+        "there are no graded pairs",
+    ),
     ("--labelled transfer/mr.tsv --long-texts sliced", "--long-texts", "did you mean slice?"),
     ("--labelled transfer/mr.tsv --classifier exakt", "--classifier", "did you mean exact?"),
     ("--labelled transfer/mr.tsv --pairs-out x.tsv", "--pairs-out", "--pairs FILE"),

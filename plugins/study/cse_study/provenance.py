@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,19 @@ from cse_cli.api import Installed, Models, data_folder, known_set
 from cse_core.errors import CseError, raise_all
 from cse_study.definition.reading import Definition
 from cse_study.execution.packs import FileSum, Head, PackedPoint, Source
-from cse_study.planning.composing import Inputs, Wish, digest, file_digest, model_digest
+from cse_study.planning.composing import (
+    Inputs,
+    Wish,
+    digest,
+    file_digest,
+    model_digest,
+    model_files,
+)
 from cse_study.planning.plan import roles_of
 from cse_study.session import Session
+
+Put = Callable[[Path, Path], object]
+"""Puts a file at a place."""
 
 
 def definition_digest(definition: Definition) -> str:
@@ -107,7 +118,7 @@ def _model(name: str, plugins: Installed) -> Source:
     if folder is None:
         return Source(name=name, digest=model_digest(name, plugins))
     base = os.path.basename(os.path.abspath(name))
-    return Source(name=base, files=tuple(_listed(folder, base)))
+    return Source(name=base, files=tuple(_sums(model_files(folder), folder, base)))
 
 
 def _texts(name: str, plugins: Installed) -> Source:
@@ -120,11 +131,18 @@ def _texts(name: str, plugins: Installed) -> Source:
 
 
 def _listed(path: Path, name: str) -> Iterator[FileSum]:
-    """Yield a file, or those of a folder below its name but the hidden ones."""
+    """Yield a file, or those of a folder below its name but hidden ones that are not applied."""
     files = [path]
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.is_file()
-                 and not any(part[0] == "." for part in file.relative_to(path).parts)]  # fmt: skip
+        files = [
+            file for file in sorted(path.rglob("*")) if file.is_file() and not any(
+                part[0] == "." and part != ".gitignore" for part in file.relative_to(path).parts
+            )
+        ]  # fmt: skip
+    yield from _sums(files, path, name)
+
+
+def _sums(files: Iterable[Path], path: Path, name: str) -> Iterator[FileSum]:
     for file in files:
         inner = file.relative_to(path).as_posix() if file != path else ""
         yield FileSum(
@@ -194,33 +212,37 @@ def check_there(head: Head, there: Mapping[str, Path]) -> None:
 
 
 def inputs_of(head: Head, there: Mapping[str, Path], place: Path) -> tuple[Inputs, list[str], Path]:
-    """Lay the files of a pack out in a folder under the names that they had, as links.
+    """Lay the files of a pack out in a folder under the names that they had.
 
     Returns:
         What stands for the study's roles, the pairs to score on, and the folder of suites' files.
     """
     count = 0
 
-    def laid(source: Source) -> str:
+    def laid(source: Source, put: Put = os.symlink) -> str:
         nonlocal count
         count += 1
         folder = place / str(count)
-        _link(source.files, there, folder)
+        _lay(source.files, there, folder, put)
         return str(folder / source.name) if source.files else source.name
 
     models = {role: laid(source) for role, source in head.models.items()}
-    data = {role: list(map(laid, sources)) for role, sources in head.data.items()}
+    # Of a folder of documents no link is read that leads out of it.
+    data = {role: [laid(source, shutil.copyfile) for source in sources]
+            for role, sources in head.data.items()}  # fmt: skip
     inputs = Inputs(models, data, tuple(map(laid, head.dev)))
     pairs = list(map(laid, head.pairs))
     sets = place / "sets"
     sets.mkdir(parents=True)
-    _link(head.sets, there, sets)
+    _lay(head.sets, there, sets)
     return inputs, pairs, sets
 
 
-def _link(files: Iterable[FileSum], there: Mapping[str, Path], folder: Path) -> None:
+def _lay(
+    files: Iterable[FileSum], there: Mapping[str, Path], folder: Path, put: Put = os.symlink
+) -> None:
     for file in files:
-        link = folder / file.name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(there[file.sha256])
+        place = folder / file.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists():
+            put(there[file.sha256], place)

@@ -62,7 +62,8 @@ def planned(tmp_path: Path, texts: Path) -> Planned:
     def make(text: str = STUDY, wish: Wish | None = None) -> Plan:
         file = tmp_path / "mine.toml"
         file.write_text(text, encoding="utf-8")
-        given = Inputs(data={"": [str(texts)]}, dev=["none"])
+        data = {"": [str(texts)]} if "@sentences" in text else {}
+        given = Inputs(data=data, dev=["none"] if "@dev" in text else [])
         return plan_of(read_study(file), wish or Wish(inputs=given))
 
     return make
@@ -277,6 +278,13 @@ def test_names_for_roles_are_checked(planned: Planned) -> None:
     ):
         with pytest.raises(CseError, match=words):
             planned(text, Wish(inputs=Inputs.of(models, data, ())))
+    text = STUDY.replace("@model", "starter").replace("@sentences", "starter")
+    for given in ((["a"], [], []), ([], ["a.txt"], []), ([], [], ["a.tsv"])):
+        with pytest.raises(CseError, match="its file names what it reads.*got 'a"):
+            planned(text.replace('"@dev"', '"none"'), Wish(inputs=Inputs.of(*given)))
+    assert Inputs.of((), ["a.tsv?quotes=yes", "texts=b=c.tsv"], ()).data == {
+        "": ["a.tsv?quotes=yes"], "texts": ["b=c.tsv"]
+    }  # fmt: skip
 
 
 def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path, texts: Path) -> None:
@@ -298,6 +306,11 @@ def test_what_is_not_here_is_scored_on_the_starter(tmp_path: Path, texts: Path) 
     assert found.notes == ("documents: left out; --data titles=FILE names texts for it",)
     named = Inputs(data={"": [str(texts)], "titles": ["mine.jsonl"]})
     assert inputs.has("@model", ()) and named.has("@titles", ())
+    pairs = str(tmp_path / "stsb.dev.tsv")
+    named = Inputs(data={"": [str(texts)], "titles": [str(texts)]})
+    found = plan_scoring(scores, Wish(inputs=named, pairs=[pairs]), plugins(), ["@sentences"])
+    assert "--pairs" in found.words and "--documents" in found.words, "both were asked for"
+    assert "--labelled" not in found.words
     # The sets of named files are shown.
     study = find_study("cse/adapt", plugins())
     pairs = Inputs(data={"pairs": ["here/ours.tsv.gz", "more.csv"]})

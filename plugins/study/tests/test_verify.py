@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 
 import pytest
 from cse_study.definition.reading import find_study
-from cse_study.execution.packs import HINT, read_pack
+from cse_study.execution.packs import HINT, Head, _without_places, read_pack
+from cse_study.planning.composing import model_digest
+from cse_study.provenance import _model, _texts, check_there, inputs_of, locate
+from cse_testkit import shared_encoder
 
 from cse_core.errors import CseError
+from cse_defaults.documents.walk import Walk
 from tests.fixtures.command_line import CSE, Cse, Printed, refused
 from tests.fixtures.methods import refusal
 from tests.fixtures.studies import plugins
@@ -110,6 +115,31 @@ def test_a_head_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
         line = refusal(read_pack, file, "cse verify")
         assert line.startswith("cse verify: line 1 is not the head of a pack (got '")
         assert line.endswith(HINT)
+
+
+def test_documents_and_models_are_laid_out_as_they_were(tmp_path: Path) -> None:
+    encoder = str(shared_encoder())
+    docs, model = tmp_path / "docs", tmp_path / "model"
+    (docs / "left").mkdir(parents=True)
+    for name, text in (("a.md", "A boat."), ("left/b.md", "A lamp."), (".gitignore", "left/")):
+        (docs / name).write_text(text)
+    shutil.copytree(encoder, model)
+    (model / "README.md").write_text("of no matter for its vectors")
+    weights = _model(str(model), plugins())
+    assert weights.same(_model(encoder, plugins()))
+    head = Head(study="x", definition="x", seeds=(1,), scoring="0" * 16, models={"": weights},
+                data={"documents": (_texts(str(docs), plugins()),)})  # fmt: skip
+    there = locate(head, [docs, Path(encoder)])
+    check_there(head, there)
+    inputs, _, _ = inputs_of(head, there, tmp_path / "laid")
+    (laid,) = inputs.data["documents"]
+    assert [path.name for path in Walk(Path(laid)).paths()] == ["a.md"]
+    assert model_digest(inputs.models[""], plugins()) == model_digest(encoder, plugins())
+
+
+def test_a_test_set_of_any_name_stays_in_a_pack() -> None:
+    said = {"model": "/a", "results": {"words": {"file": "/b", "spearman": 1.0}}}
+    assert _without_places(said) == {"results": {"words": {"spearman": 1.0}}}
 
 
 def mine(folder: Path, label: str = "0.5", more: str = "") -> Path:

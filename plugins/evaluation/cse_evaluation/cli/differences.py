@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from cse_evaluation.cli.sources import Sources
     from cse_evaluation.results import Scores
 
-DRAWS = 2_000
-"""How often the items of a set are drawn."""
+DRAWS, MORE = 2_000, 100
+"""How often the items of a set are drawn: at least, and for each comparison of the call. The least
+p of fewer draws, corrected for all comparisons, would never show a difference."""
 RECALL = "recall@5"
 Columns = tuple[NDArray[np.float64], ...]
 
@@ -32,7 +33,8 @@ def differences(sources: Sources, scored: Sequence[Scores]) -> list[dict[str, Di
     """
     if len(scored) < 2:
         return []
-    drawn = [_draws(sources, one) for one in scored]
+    draws = max(DRAWS, MORE * (len(scored) - 1) * len(scored[0].all))
+    drawn = [_draws(sources, one, draws) for one in scored]
     known: list[tuple[int, str, Comparison]] = []
     for place, other in enumerate(drawn[1:], 1):
         for name, (score, values, items) in other.items():
@@ -50,8 +52,11 @@ def differences(sources: Sources, scored: Sequence[Scores]) -> list[dict[str, Di
 Drawn = tuple[float | None, NDArray[np.float64], int]
 
 
-def _draws(sources: Sources, scored: Scores) -> dict[str, Drawn]:
-    """Return the score of each set, in all draws of its items ``[draws]``, and their number."""
+def _draws(sources: Sources, scored: Scores, draws: int) -> dict[str, Drawn]:
+    """Return the score of each set, in all draws of its items ``[draws]``, and their number.
+
+    A set of one item has no draws.
+    """
     gold = {part.name: np.asarray(part.gold, np.float64) for part in sources.pairs}
     drawn: dict[str, Drawn] = {}
 
@@ -63,10 +68,10 @@ def _draws(sources: Sources, scored: Scores) -> dict[str, Drawn]:
                 parts = [drawn[name] for name in sets]
                 values = np.mean([values for _, values, _ in parts], axis=0)
                 drawn[result.name] = (score, values, sum(items for *_, items in parts))
-            elif items is not None:
+            elif items is not None and len(items) > 1:
                 given = columns(result)
                 statistic = spearman if len(given) > 1 else np.mean
-                values = draws_of([given], statistic, DRAWS)
+                values = draws_of([given], statistic, draws)
                 drawn[result.name] = (score, values, len(given[0]))
 
     add(scored.pairs, "spearman", lambda r: (gold[r.name], np.asarray(r.items, np.float64)))
@@ -79,7 +84,7 @@ def _draws(sources: Sources, scored: Scores) -> dict[str, Drawn]:
 def to_json(difference: Difference) -> dict[str, Any]:
     """Describe a difference as ``--json`` shows it."""
     numbers = {name: round(getattr(difference, name), 4) for name in ("value", "low", "high", "p")}
-    return {**numbers, "items": difference.items, "draws": DRAWS}
+    return {**numbers, "items": difference.items, "draws": difference.draws}
 
 
 def cell(difference: Difference) -> str:

@@ -129,6 +129,8 @@ def _asking(request: Request, plugins: Installed) -> Encode | None:
         return None
     model = load(
         request.queries_model,
+        max_length=request.max_length,
+        prompt=request.prompt,
         truncate_dim=request.truncate_dim,
         device=request.device,
         precision=request.precision,

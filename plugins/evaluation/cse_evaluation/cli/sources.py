@@ -190,7 +190,7 @@ def read_sources(request: Request, plugins: Installed) -> Sources:
     notes = (*(task.note for task in tasks), *(part.note for part in sources.collections))
     sources.notes += filter(None, notes)
     check_names([row["name"] for row in sources.rows() if row["size"] is not None])
-    _check_searches(request, sources, plugins)
+    _check_kinds(request, sources, plugins)
     _check_outs(request, sources)
     return sources
 
@@ -210,18 +210,25 @@ def _check_options(request: Request, plugins: Installed) -> None:
         plugins.registry.find("metric", metric, where="--metric")
 
 
-def _check_searches(request: Request, sources: Sources, plugins: Installed) -> None:
-    """Refuse what only judged queries have where there are none, or both of it."""
-    given = {"--level": request.level, "--queries-model": request.queries_model}
-    for flag, value in given.items():
-        if value is not None and not sources.collections:
-            hint = "name some with --collections FOLDER"
-            raise CseError("there are no judged queries", where=flag, value=value, hint=hint)
-    if None not in given.values():
+def _check_kinds(request: Request, sources: Sources, plugins: Installed) -> None:
+    """Refuse options of a kind of set where none is scored, and two that exclude each other."""
+    options = {item.name: item.default for item in fields(request)}
+    for kind, there, more, names in (
+        ("judged queries", sources.collections, "--collections FOLDER", ("level", "queries_model")),
+        ("labelled texts", sources.tasks, "--labelled FILE", ("long_texts", "classifier", "seed")),
+        ("graded pairs", sources.pairs, "--pairs FILE or --suite sts", ("metric",)),
+    ):
+        for name in names:
+            value = getattr(request, name)
+            if value != options[name] and not there:
+                shown = ", ".join(value) if isinstance(value, tuple) else value
+                raise CseError(f"there are no {kind}", where=f"--{name.replace('_', '-')}",
+                               value=shown, hint=f"name some with {more}")  # fmt: skip
+    if request.level is not None and request.queries_model is not None:
         what = "compares vectors of one model, and another one encodes the queries"
         raise CseError(what, where="--level", value=request.level, hint="leave one of them out")
     if request.queries_model is not None:
-        check_model(request.queries_model, plugins.registry)
+        check_model(request.queries_model, plugins.registry, max_length=request.max_length)
 
 
 def _check_outs(request: Request, sources: Sources) -> None:
@@ -244,7 +251,13 @@ def _implied(
     request: Request, plugins: Installed, specs: dict[str, SuiteSpec], sources: Sources
 ) -> Sequence[str]:
     """Return the data sets to score on, where no suite is named; add the STS suite if it is."""
-    if request.labelled or request.documents or request.collections or specs:
+    if specs:
+        return request.data
+    if request.labelled or request.documents or request.collections:
+        if request.data_dir is not None:
+            hint = "name one with --suite, or leave --data-dir out"
+            raise CseError("no suite is named", where="--data-dir", value=str(request.data_dir),
+                           hint=hint)  # fmt: skip
         return request.data
     sts = plugins.registry.one(SuiteSpec, "sts").spec
     if request.data_dir is not None:

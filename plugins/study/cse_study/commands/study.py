@@ -156,6 +156,16 @@ def study(
     wanted = None if seeds is None else seeds_of(seeds)
     wish = Wish(wanted, points or (), steps, rows, inputs, suite or (), pairs or (), data_dir)
     session = Session(definition, wish, plugins, out, workers)
+    for flag, packs_ in (("--unpack", unpack), ("--add", add)):
+        if dry_run and packs_:
+            hint = f"leave --dry-run out: with {flag} --no-run trains nothing"
+            raise CseError("writes runs of the pack", where=flag, value=str(packs_[0]), hint=hint)
+    if page is not None:
+        check_page(page, "--page")
+    if latex is not None:
+        check_page(latex, "--latex", ".tex")
+    if pack is not None:
+        check_file(pack, "--pack")
     for packed in unpack or ():
         writable_folder(session.folder.runs, "--out")
         taken, total = packs.unpack(session.folder, packed)
@@ -169,12 +179,6 @@ def study(
     if dry_run:
         session.show_plan(json=json)
         return
-    if page is not None:
-        check_page(page, "--page")
-    if latex is not None:
-        check_page(latex, "--latex", ".tex")
-    if pack is not None:
-        check_file(pack, "--pack")
     command = " ".join(["cse", *map(quote, sys.argv[1:])])
     try:
         failed = {} if no_run else session.run(shown=not json)

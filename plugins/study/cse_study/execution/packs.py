@@ -265,12 +265,13 @@ def _items(folder: StudyFolder, key: str, scoring: str) -> dict[str, str]:
     return tables
 
 
-def _without_places(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name: _without_places(item) for name, item in value.items() if name not in _LEFT_OUT
-        }
-    return value
+def _without_places(value: Any, left_out: Collection[str] = _LEFT_OUT) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {  # a test set may have any name
+        name: _without_places(item, () if name == "results" else _LEFT_OUT)
+        for name, item in value.items() if name not in left_out
+    }  # fmt: skip
 
 
 def unpack(folder: StudyFolder, file: Path) -> tuple[int, int]:

@@ -115,18 +115,25 @@ class Inputs:
 
     def check(self, roles: Sequence[str]) -> None:
         """Refuse names for roles that the study does not have."""
-        models = [role.removeprefix("@model:") for role in roles if role.startswith("@model:")]
-        data = [role.removeprefix("@") for role in roles if not role.startswith("@model")]
-        for flag, named, known in (("--model", self.models, models), ("--data", self.data, data)):
-            for role in named:
+        models = [role[len("@model:") :] for role in roles if role.startswith("@model")]
+        data = [role[1:] for role in roles if not role.startswith("@model") and role != "@dev"]
+        chosen = {role: [name] for role, name in self.models.items()}
+        dev = {"": self.dev} if self.dev else {}
+        for flag, named, known in (("--model", chosen, models), ("--data", self.data, data),
+                                   ("--dev", dev, [""] * ("@dev" in roles))):  # fmt: skip
+            for role, names in named.items():
+                if not known:
+                    what = "the study has no role for it: its file names what it reads"
+                    raise CseError(what, where=flag, value=names[0], hint=f"leave {flag} out")
                 if role and role not in known:
-                    hint = did_you_mean(role, known) if known else "leave the role out"
+                    hint = did_you_mean(role, known) if any(known) else "leave the role out"
                     raise CseError("the study has no such role", where=flag, value=role, hint=hint)
 
 
 def _split(text: str) -> tuple[str, str]:
     role, equals, name = text.partition("=")
-    return (role.strip().removeprefix("@"), name) if equals else ("", text)
+    is_named = equals and re.fullmatch(r"@?[\w-]*", role.strip())  # else a file with options
+    return (role.strip().removeprefix("@"), name) if is_named else ("", text)
 
 
 @dataclass(frozen=True)
@@ -422,13 +429,16 @@ def _by_content(value: Any) -> Any:
     return value
 
 
+def model_files(folder: Path) -> list[Path]:
+    """Return the files of a model's folder that its vectors follow from."""
+    endings = (".json", ".safetensors", ".txt", ".model")
+    below = sorted(folder.rglob("*"))
+    return [entry for entry in below if entry.is_file() and entry.suffix in endings]
+
+
 def _folder(path: str) -> str:
     """Return a digest of the files that a model consists of."""
-    files = [
-        entry
-        for entry in sorted(Path(path).rglob("*"))
-        if entry.is_file() and entry.suffix in (".json", ".safetensors", ".txt", ".model")
-    ]
+    files = model_files(Path(path))
     parts = [f"{entry.relative_to(path)} {_file(str(entry), *_state(entry))}" for entry in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

@@ -122,10 +122,11 @@ def plan_scoring(
             file = str(Path(file).absolute())
         made.add("pairs", file, of="pairs")
     for name, value in scores.options.items():
-        if asked and name in _TEXTS:
+        role = str(value).removeprefix("@")
+        instead = is_role(value) and value not in trained and role in wish.inputs.data
+        if asked and name in _TEXTS and not instead:
             continue
         if is_role(value) and not wish.inputs.has(value, trained):
-            role = value.removeprefix("@")
             made.notes.append(f"{name}: left out; --data {role}=FILE names texts for it")
             continue
         made.add_option(name, filled(value, wish.inputs))

@@ -41,7 +41,7 @@ def draws_of_run(
         items = file.with_suffix(".items.tsv")
         stored = read_items(items) if items.is_file() else {}
         known = [hits_of(stored.get(name, {}), shown.number) for name in shown.sets]
-        sets = [(hits,) for hits in known if hits is not None]
+        sets = [(hits,) for hits in known if hits is not None and len(hits) > 1]
         if len(sets) < len(known):
             return None
     kept = folder.scores(row.key, f"{key}.{'+'.join(shown.sets)}.{shown.number}.npy")
